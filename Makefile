@@ -1,0 +1,46 @@
+# Needs python3 (3.11 or newer, any) and make; everything else is fetched into .tools and .venv.
+PYTHON ?= python3
+READY := .venv/.ready
+BIN := .venv/bin
+
+.PHONY: help demo test check bench figures lock clean
+
+help:
+	@echo "make demo     search a synthetic world under four protocols and compare them"
+	@echo "make test     run the tests"
+	@echo "make check    ruff, formatting, mypy, import direction, module sizes"
+	@echo "make bench    speed and quality benchmarks; results go to benchmarks/results"
+	@echo "make figures  draw the figures of the documentation"
+	@echo "make lock     pin the dependencies anew"
+	@echo "make clean    remove .venv and .tools"
+
+$(READY): requirements.lock pyproject.toml .python-version tools/bootstrap.py
+	@$(PYTHON) tools/bootstrap.py
+	@touch $@
+
+demo: $(READY)
+	@$(BIN)/coevolve demo
+
+test: $(READY)
+	@$(BIN)/pytest -n 2
+
+check: $(READY)
+	@$(BIN)/ruff check .
+	@$(BIN)/ruff format --check .
+	@$(BIN)/mypy
+	@$(BIN)/pytest tests/test_imports.py
+	@$(BIN)/python tools/sizes.py
+
+bench: $(READY)
+	@$(BIN)/python benchmarks/core.py
+
+figures: $(READY)
+	@$(BIN)/python docs/figures.py
+
+lock: $(READY)
+	@uv=$$(command -v uv || echo .tools/bin/uv); $$uv pip compile pyproject.toml --group dev \
+	  --universal --python-version 3.12 --generate-hashes --no-emit-index-url --upgrade \
+	  --quiet --custom-compile-command "make lock" --output-file requirements.lock
+
+clean:
+	rm -rf .venv .tools

@@ -1,0 +1,125 @@
+"""What a draw was, and what it asks of a candidate."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
+
+import numpy as np
+
+from coevolve.core.arrays import Floats, Indices
+from coevolve.core.designs import Draw
+from coevolve.core.history import History
+from coevolve.core.pool import Pool
+from coevolve.core.variance import anticipate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Design:
+    """A draw from one pool, with all that later estimates need.
+
+    The arrays belong to the drawn tasks: their positions in the pool, inclusion probabilities
+    π_t, weights w_t, anchors p̄_t and numbers of past outcomes n_t. `anchor_mean` and
+    `anticipated` sum up the whole pool; `seed` is the seed of the generator that drew.
+    """
+
+    round: int
+    pool: str
+    pool_size: int
+    method: str
+    seed: tuple[int, ...]
+    positions: Indices
+    probabilities: Floats
+    weights: Floats
+    anchors: Floats
+    counts: Indices
+    anchor_mean: float
+    anticipated: Floats
+
+    @classmethod
+    def from_draw(
+        cls,
+        draw: Draw,
+        *,
+        round: int,
+        pool: str,
+        method: str,
+        seed: tuple[int, ...],
+        members: Indices,
+        weights: Floats,
+        history: History,
+    ) -> Self:
+        """Record of a draw from the tasks at `members`, whose past is `history`."""
+        anchors, chosen = history.anchors, draw.chosen
+        return cls(
+            round=round,
+            pool=pool,
+            pool_size=len(members),
+            method=method,
+            seed=seed,
+            positions=members[chosen],
+            probabilities=draw.probabilities[chosen],
+            weights=weights[chosen],
+            anchors=anchors[chosen],
+            counts=history.count[chosen],
+            anchor_mean=float(anchors.mean()),
+            anticipated=anticipate(anchors, history.count, draw.probabilities),
+        )
+
+    def to_json(self, pool: Pool) -> dict[str, Any]:
+        """Plain JSON with the ids of the tasks."""
+        return {
+            "round": self.round,
+            "pool": self.pool,
+            "method": self.method,
+            "seed": list(self.seed),
+            "tasks": [pool.tasks[position] for position in self.positions.tolist()],
+            "probabilities": self.probabilities.tolist(),
+            "weights": self.weights.tolist(),
+            "anchors": self.anchors.tolist(),
+            "counts": self.counts.tolist(),
+            "anchor_mean": self.anchor_mean,
+            "anticipated": self.anticipated.tolist(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], pool: Pool) -> Self:
+        """The design `to_json` described."""
+        return cls(
+            round=data["round"],
+            pool=data["pool"],
+            pool_size=len(pool.members(data["pool"])),
+            method=data["method"],
+            seed=tuple(data["seed"]),
+            positions=pool.positions(data["tasks"]),
+            probabilities=np.array(data["probabilities"], dtype=np.float64),
+            weights=np.array(data["weights"], dtype=np.float64),
+            anchors=np.array(data["anchors"], dtype=np.float64),
+            counts=np.array(data["counts"], dtype=np.int64),
+            anchor_mean=data["anchor_mean"],
+            anticipated=np.array(data["anticipated"], dtype=np.float64),
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Assignment:
+    """The tasks one candidate is to be evaluated on.
+
+    Every task is to be run for each of the `trials`, which are trial numbers. `attempt` is 1
+    when the round was drawn again because under half of its outcomes had a score.
+    """
+
+    candidate: str
+    round: int
+    attempt: int
+    tasks: tuple[str, ...]
+    trials: tuple[int, ...]
+    designs: tuple[Design, ...]
+
+    @property
+    def probabilities(self) -> dict[str, float]:
+        """Inclusion probability π_t of each task."""
+        values = np.concatenate([design.probabilities for design in self.designs]).tolist()
+        return dict(zip(self.tasks, values, strict=True))
+
+    def __len__(self) -> int:
+        return len(self.tasks) * len(self.trials)

@@ -1,0 +1,89 @@
+"""Who wins."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Literal, NamedTuple, Protocol, runtime_checkable
+
+from coevolve.core.estimate import Estimate
+from coevolve.errors import InputError, NoOutcomeError
+
+_TIE = 1e-12
+"""Estimates closer than this differ by rounding only."""
+
+
+class Standing(NamedTuple):
+    """A candidate with its estimate, in the order of proposal."""
+
+    candidate: str
+    round: int
+    estimate: Estimate
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """The winner, whom it tied with, and why it won.
+
+    `better_start` names a starting harness whose full-set score is above the winner's estimate.
+    """
+
+    candidate: str
+    estimate: Estimate
+    tied_with: tuple[str, ...]
+    why: str
+    better_start: str | None = None
+
+
+@runtime_checkable
+class ChoiceRule(Protocol):
+    """Names the winner."""
+
+    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+        """Choose among the candidates, given in the order of proposal."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class HighestEstimate:
+    """Ŝ-max: the highest estimate wins, exact ties go to the earliest proposal.
+
+    Args:
+        tie_break: "earliest", or "latest" for the paper's appendix.
+        include_start: Whether a starting harness may win.
+
+    >>> def standing(name, round, value):
+    ...     return Standing(name, round, Estimate(value=value, se=None, low=None, high=None,
+    ...         tasks=2, drawn=2, pool_size=9, method="raw mean"))
+    >>> rule = HighestEstimate()
+    >>> rule.choose([standing("a", 1, 0.5), standing("b", 1, 0.5)], []).why
+    'highest estimate 0.500; 2 tied (a, b), the earliest proposal wins'
+    """
+
+    tie_break: Literal["earliest", "latest"] = "earliest"
+    include_start: bool = False
+
+    def __post_init__(self) -> None:
+        if self.tie_break not in ("earliest", "latest"):
+            raise InputError(f"tie_break must be 'earliest' or 'latest', got {self.tie_break!r}.")
+
+    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+        field = [*start, *generated] if self.include_start else list(generated)
+        if not field:
+            raise NoOutcomeError("no candidate has an estimate yet; ask, evaluate and tell first.")
+        top = max(standing.estimate.value for standing in field)
+        tied = [s for s in field if s.estimate.value >= top - _TIE]
+        winner = tied[0] if self.tie_break == "earliest" else tied[-1]
+        above = [s for s in start if s.estimate.value > winner.estimate.value + _TIE]
+        better = max(above, key=lambda s: s.estimate.value, default=None)
+        why = f"highest estimate {winner.estimate.value:.3f}"
+        if len(tied) > 1:
+            names = ", ".join(s.candidate for s in tied)
+            why += f"; {len(tied)} tied ({names}), the {self.tie_break} proposal wins"
+        if better is not None:
+            why += f"; the starting harness {better.candidate} scores {better.estimate.value:.3f}"
+        return Choice(
+            candidate=winner.candidate,
+            estimate=winner.estimate,
+            tied_with=tuple(s.candidate for s in tied if s is not winner),
+            why=why,
+            better_start=better.candidate if better else None,
+        )

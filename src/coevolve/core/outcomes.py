@@ -1,0 +1,95 @@
+"""What a trial gave: a score, or the reason why there is none."""
+
+import math
+from dataclasses import dataclass
+
+from coevolve.errors import ScoreError
+
+
+@dataclass(frozen=True, slots=True)
+class Missing:
+    """A trial without a score, and why; it leaves the sample and never counts as 0.
+
+    >>> Missing("sandbox did not start")
+    Missing(reason='sandbox did not start')
+    """
+
+    reason: str
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.reason, str) or not self.reason:
+            raise ScoreError(f"a missing outcome needs a reason, got {self.reason!r}.")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a trial consumed; usages add up.
+
+    >>> Usage(tokens_in=900, dollars=0.01) + Usage(tokens_in=100, seconds=2.5)
+    Usage(tokens_in=1000, tokens_out=0, dollars=0.01, seconds=2.5)
+    """
+
+    tokens_in: int = 0
+    tokens_out: int = 0
+    dollars: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        for name in ("tokens_in", "tokens_out", "dollars", "seconds"):
+            value = getattr(self, name)
+            if isinstance(value, bool) or not isinstance(value, int | float):
+                raise ScoreError(f"usage {name} must be a number, got {value!r}.")
+            if not (math.isfinite(value) and value >= 0):
+                raise ScoreError(f"usage {name} must be at least 0, got {value}.")
+
+    def __add__(self, other: "Usage") -> "Usage":
+        return Usage(
+            tokens_in=self.tokens_in + other.tokens_in,
+            tokens_out=self.tokens_out + other.tokens_out,
+            dollars=self.dollars + other.dollars,
+            seconds=self.seconds + other.seconds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """The result of one trial of one candidate on one task; never rewritten.
+
+    `trace` refers to a record of the trial kept elsewhere (a path or a content address).
+
+    >>> Outcome(candidate="c1", task="sort-list", score=1.0).score
+    1.0
+    """
+
+    candidate: str
+    task: str
+    trial: int = 0
+    score: float | Missing
+    usage: Usage | None = None
+    trace: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.trial, bool) or not isinstance(self.trial, int) or self.trial < 0:
+            raise ScoreError(
+                f"trial must be 0, 1, 2, ..., got {self.trial!r} for task {self.task!r}."
+            )
+        if not isinstance(self.score, Missing):
+            object.__setattr__(self, "score", checked_score(self.score, self.task))
+
+
+def checked_score(score: object, task: str) -> float:
+    """The score as a float, if it is a number in [0, 1].
+
+    >>> checked_score(True, "sort-list")
+    1.0
+    """
+    try:
+        value = float(score)  # type: ignore[arg-type]
+    except (TypeError, ValueError):
+        value = math.nan
+    if isinstance(score, str | bytes) or not 0.0 <= value <= 1.0:
+        raise ScoreError(
+            f"the score of task {task!r} must be a number in [0, 1], got {score!r}; "
+            "use Missing(reason) for a trial without a score."
+        )
+    return value + 0.0

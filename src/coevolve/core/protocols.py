@@ -1,0 +1,165 @@
+"""Protocols: a weighting, a design, an estimator, an allocation and a choice under one name."""
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
+from typing import Any
+
+from coevolve.core.allocation import Allocation, Share, WholePool
+from coevolve.core.choice import ChoiceRule, HighestEstimate
+from coevolve.core.designs import DesignMethod, PivotalDesign, SuccessiveDesign, UniformDesign
+from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
+from coevolve.core.rule import EstimatorRule, PhaseZeroRule
+from coevolve.core.weights import UniformWeights, VarianceWeights, Weighting
+from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProtocol:
+    """How tasks are chosen for candidates and candidates are judged by them.
+
+    Replace any of the five parts with `dataclasses.replace`:
+
+    >>> from dataclasses import replace
+    >>> paper = protocol("task-coevolve")
+    >>> faithful = replace(paper, design=SuccessiveDesign(inclusion="monte-carlo"))
+    """
+
+    name: str
+    summary: str = ""
+    weighting: Weighting = field(default_factory=UniformWeights)
+    design: DesignMethod = field(default_factory=UniformDesign)
+    estimator: Estimator | EstimatorRule = field(default_factory=RawMean)
+    allocation: Allocation = field(default_factory=Share)
+    choice: ChoiceRule = field(default_factory=HighestEstimate)
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether Phase 0 must come before the first draw."""
+        if isinstance(self.estimator, EstimatorRule):
+            return True
+        return self.weighting.needs_history or self.estimator.needs_history
+
+    def to_json(self) -> dict[str, Any]:
+        """The name and the five parts as plain JSON."""
+        parts = ("weighting", "design", "estimator", "allocation", "choice")
+        return {"name": self.name} | {part: part_to_json(getattr(self, part)) for part in parts}
+
+
+_BUILT_IN = (
+    SearchProtocol(
+        name="full",
+        summary="Meta-Harness: every candidate on every task",
+        estimator=Hajek(),
+        allocation=WholePool(),
+    ),
+    SearchProtocol(
+        name="naive",
+        summary="one random subset, drawn once; raw mean",
+        design=UniformDesign(redraws=False),
+    ),
+    SearchProtocol(
+        name="random-resample",
+        summary="a new random subset every round; raw mean",
+    ),
+    SearchProtocol(
+        name="random-estimate",
+        summary="a new random subset every round; full-set estimate per pool",
+        estimator=PhaseZeroRule(),
+    ),
+    SearchProtocol(
+        name="task-coevolve",
+        summary="the paper: variance-weighted subset every round; full-set estimate per pool",
+        weighting=VarianceWeights(),
+        design=SuccessiveDesign(),
+        estimator=PhaseZeroRule(),
+    ),
+)
+
+_registered: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in _BUILT_IN}
+
+
+def protocol(name: str) -> SearchProtocol:
+    """The protocol registered under a name.
+
+    >>> protocol("task-coevolve").weighting
+    VarianceWeights(floor=0.125, bonus=0.025, window=None)
+    """
+    try:
+        return _registered[name]
+    except (KeyError, TypeError):
+        raise UnknownProtocolError(
+            f"no protocol is named {name!r}; there are {', '.join(_registered)}."
+            + nearest(name, _registered)
+        ) from None
+
+
+def protocols() -> tuple[SearchProtocol, ...]:
+    """Every registered protocol, the built-in ones first."""
+    return tuple(_registered.values())
+
+
+def register(new: SearchProtocol) -> None:
+    """Make a protocol known by its name.
+
+    >>> from dataclasses import replace
+    >>> register(replace(protocol("task-coevolve"), name="my-pivotal", design=PivotalDesign()))
+    >>> protocol("my-pivotal").design
+    PivotalDesign()
+    """
+    known = _registered.get(new.name)
+    if known is not None and known != new:
+        raise InputError(f"another protocol is already registered as {new.name!r}.")
+    _registered[new.name] = new
+
+
+_PARTS: dict[str, Callable[..., Any]] = {
+    part.__name__: part
+    for part in (
+        UniformWeights,
+        VarianceWeights,
+        UniformDesign,
+        SuccessiveDesign,
+        PivotalDesign,
+        RawMean,
+        HorvitzThompson,
+        Hajek,
+        Difference,
+        PhaseZeroRule,
+        Share,
+        WholePool,
+        HighestEstimate,
+    )
+}
+
+
+def part_to_json(part: Any) -> dict[str, Any]:
+    """A part of a protocol by the name of its class and its fields."""
+    values = {f.name: getattr(part, f.name) for f in fields(part)} if is_dataclass(part) else {}
+    return {"part": type(part).__name__} | values
+
+
+def part_from_json(data: dict[str, Any]) -> Any:
+    """The built-in part that `part_to_json` described."""
+    name = data["part"]
+    if name not in _PARTS:
+        raise EventError(
+            f"the events use {name!r}, which is not a built-in part; pass the protocol they were "
+            "made with: Selector.from_events(events, protocol=...)."
+        )
+    return _PARTS[name](**{key: value for key, value in data.items() if key != "part"})
+
+
+def protocol_from_json(data: dict[str, Any]) -> SearchProtocol:
+    """The protocol `SearchProtocol.to_json` described.
+
+    Parts equal to those registered under its name are taken from there, so that a registered
+    protocol may have parts of the user's own; the others must be built in.
+    """
+    known = _registered.get(data["name"])
+    own = known.to_json() if known else {}
+    parts = {
+        key: getattr(known, key) if own.get(key) == value else part_from_json(value)
+        for key, value in data.items()
+        if key != "name"
+    }
+    return SearchProtocol(name=data["name"], summary=known.summary if known else "", **parts)

@@ -1,0 +1,364 @@
+"""The front door: ask which tasks to evaluate, tell what came out, estimate, choose."""
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Literal, Self
+
+import numpy as np
+
+from coevolve.core.assignment import Assignment
+from coevolve.core.choice import Choice, Standing
+from coevolve.core.drawing import draw_round
+from coevolve.core.estimate import Estimate
+from coevolve.core.estimators import Hajek
+from coevolve.core.events import SCHEMA, Event, sealed, verified
+from coevolve.core.history import History
+from coevolve.core.outcomes import Usage
+from coevolve.core.pool import Pool
+from coevolve.core.protocols import SearchProtocol, part_to_json, protocol
+from coevolve.core.results import Results, Told, read_results
+from coevolve.core.rule import EstimatorRule
+from coevolve.core.sampling import drawn_samples, whole_samples
+from coevolve.core.state import Progress, State
+from coevolve.errors import (
+    ChangedOutcomeError,
+    CoevolveError,
+    EventError,
+    InputError,
+    NoOutcomeError,
+    NotAskedError,
+    PhaseError,
+    UnknownCandidateError,
+    nearest,
+)
+
+
+class Selector:
+    """Chooses tasks for candidates and estimates their full-set scores from the outcomes.
+
+    Args:
+        pool: The tasks.
+        fraction: ρ, the share of each pool a round draws; `full` draws everything at any ρ.
+            The protocol's own (20%) when left out.
+        protocol: The name of a registered protocol, or a `SearchProtocol`.
+        seed: Seed of every draw, together with round and pool.
+        trials: r, how often each drawn task is run; a task's score is the mean of its trials.
+        draw_per: "round" lets the candidates of a round share a draw, as in the paper;
+            "candidate" draws for each.
+        confidence: Level of the intervals.
+
+    >>> selector = Selector(Pool([f"task-{i}" for i in range(10)]), fraction=0.3, seed=7)
+    >>> selector.tell_full("start-a", {f"task-{i}": float(i < 6) for i in range(10)})
+    >>> selector.tell_full("start-b", {f"task-{i}": float(i < 4) for i in range(10)})
+    >>> for assignment in selector.ask(["candidate-1"]):
+    ...     selector.tell(assignment, {task: 1.0 for task in assignment.tasks})
+    >>> print(selector.estimate("candidate-1"))
+    0.920 ± 0.383 (3 of 10 tasks, difference)
+    >>> selector.best().candidate
+    'candidate-1'
+    """
+
+    def __init__(
+        self,
+        pool: Pool,
+        *,
+        fraction: float | None = None,
+        protocol: str | SearchProtocol = "task-coevolve",
+        seed: int = 0,
+        trials: int = 1,
+        draw_per: Literal["round", "candidate"] = "round",
+        confidence: float = 0.95,
+    ) -> None:
+        chosen = _with_fraction(protocol, fraction)
+        if not isinstance(pool, Pool):
+            raise InputError(f"pool must be a Pool, got {type(pool).__name__}; try Pool(tasks).")
+        _check_settings(seed, trials, draw_per, confidence)
+        opened = {
+            "schema": SCHEMA,
+            "pool": pool.to_json(),
+            "protocol": chosen.to_json(),
+            "seed": seed,
+            "trials": trials,
+            "draw_per": draw_per,
+            "confidence": confidence,
+        }
+        event = sealed(0, "opened", opened, "")
+        self._state = State.opened(event, chosen, pool)
+        self._events = [event]
+
+    @classmethod
+    def from_events(
+        cls, events: Iterable[Mapping[str, Any]], *, protocol: SearchProtocol | None = None
+    ) -> Self:
+        """The selector that made these events, ready to go on as if it had never stopped.
+
+        Args:
+            events: What `events` gave, or any part of it from the beginning.
+            protocol: Needed only if the protocol has parts that are neither built in nor
+                registered.
+        """
+        selector = cls.__new__(cls)
+        selector._events = []
+        for event in verified(events):
+            try:
+                if not selector._events:
+                    selector._state = State.opened(event, protocol)
+                else:
+                    selector._state.apply(event)
+            except EventError:
+                raise
+            except (CoevolveError, ArithmeticError, LookupError, TypeError, ValueError) as error:
+                raise EventError(
+                    f"event {event['seq']} ({event['type']!r}) does not fit: {error!r}."
+                ) from error
+            selector._events.append(event)
+        if not selector._events:
+            raise EventError("no events: a selector cannot be restored from nothing.")
+        return selector
+
+    @property
+    def events(self) -> tuple[Event, ...]:
+        """Everything that happened, as plain JSON; not to be changed."""
+        return tuple(self._events)
+
+    @property
+    def pool(self) -> Pool:
+        """The tasks."""
+        return self._state.pool
+
+    @property
+    def protocol(self) -> SearchProtocol:
+        """The protocol in force."""
+        return self._state.protocol
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The starting harnesses, in the order told."""
+        return tuple(self._state.starts)
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The generated candidates, in the order of proposal."""
+        return tuple(name for round in self._state.rounds for name in round.candidates)
+
+    @property
+    def evaluations(self) -> int:
+        """Number of trials told for assignments; Phase 0 and re-scoring are not counted."""
+        return self._state.evaluations
+
+    @property
+    def usage(self) -> Usage:
+        """What all told trials consumed together."""
+        return self._state.usage
+
+    def history(self, first: int = 0, last: int | None = None) -> History:
+        """Success rates of the tasks over rounds `first` to `last`, both included.
+
+        Round 0 are the starting harnesses.
+        """
+        return self._state.table.history(first, last)
+
+    def outstanding(self) -> list[Assignment]:
+        """Assignments with trials that have not been told yet."""
+        return [p.assignment for p in self._state.progress.values() if not p.complete]
+
+    def tell_full(self, candidate: str, scores: Results) -> None:
+        """Record a candidate's scores on every task.
+
+        Before the first `ask` this makes it a starting harness (Phase 0). Later it completes a
+        candidate that was asked about, whose score is then exact.
+        """
+        state = self._state
+        _check_names([candidate])
+        if candidate not in state.table and state.rounds:
+            raise PhaseError(
+                f"candidate {candidate!r} is new, and starting harnesses must be told before the "
+                "first ask; use ask(['" + candidate + "']) for it."
+            )
+        told = read_results(candidate, scores, range(state.trials))
+        positions = state.pool.positions(told.tasks)
+        if len(told.tasks) < len(state.pool) * state.trials:
+            short = np.flatnonzero(
+                np.bincount(positions, minlength=len(state.pool)) < state.trials
+            )
+            raise InputError(
+                f"tell_full needs every task of the pool ({state.trials} trials each), but "
+                f"{len(short)} of {len(state.pool)} are short, {state.pool.tasks[short[0]]!r} "
+                "first; use Missing(reason) for a trial without a score."
+            )
+        fresh = self._new(candidate, told)
+        if fresh.tasks or candidate not in state.whole:
+            self._happen("told_full", {"candidate": candidate, **fresh.to_json()})
+
+    def ask(self, new: Sequence[str] = ()) -> list[Assignment]:
+        """Open a round for new candidates, or, without any, get what is still wanted.
+
+        Without candidates it returns assignments for a round in which under half of the
+        outcomes have a score (the round is drawn once more), or nothing.
+        """
+        state = self._state
+        if not new:
+            return [a for number in self._failed_rounds() for a in self._draw(number, attempt=1)]
+        _check_names(new)
+        if known := next((name for name in new if name in state.table), None):
+            raise InputError(
+                f"candidate {known!r} was already proposed, in round "
+                f"{state.table.round_of(known)}; names must be new."
+            )
+        if state.protocol.needs_history and not state.starts:
+            raise PhaseError(
+                f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
+                "harnesses; call tell_full for one or more of them before the first ask."
+            )
+        rule = state.protocol.estimator
+        if state.estimator is None and isinstance(rule, EstimatorRule):
+            means = self._phase_zero_means()
+            decided = part_to_json(rule.decide(means))
+            self._happen("decided", {"means": means, "estimator": decided})
+        return self._draw(len(state.rounds) + 1, attempt=0, candidates=list(new))
+
+    def tell(self, assignment: Assignment, results: Results) -> None:
+        """Record outcomes of an assignment: all or some of them, in any order.
+
+        Equal repeats change nothing; another score for a recorded outcome is refused, and then
+        nothing of the call is recorded.
+
+        Args:
+            assignment: What `ask` returned.
+            results: Score, `Missing(reason)` or, with several trials, a list of these for each
+                task; or `Outcome` records.
+        """
+        progress = self._progress(assignment)
+        told = read_results(assignment.candidate, results, assignment.trials)
+        asked = set(assignment.tasks) if len(told.tasks) > 1 else assignment.tasks
+        for task in told.tasks:
+            if task not in asked:
+                self._state.pool.position(task)
+                raise NotAskedError(
+                    f"task {task!r} was not asked of candidate {assignment.candidate!r} in round "
+                    f"{assignment.round}."
+                )
+        fresh = self._new(assignment.candidate, told)
+        if fresh.tasks:
+            key = {"candidate": assignment.candidate, "attempt": progress.assignment.attempt}
+            self._happen("told", {**key, **fresh.to_json()})
+
+    def estimate(self, candidate: str) -> Estimate:
+        """The full-set score of a candidate, from the outcomes told so far."""
+        state = self._state
+        if candidate not in state.table:
+            raise UnknownCandidateError(
+                f"candidate {candidate!r} is not known."
+                + nearest(candidate, state.table.candidates)
+            )
+        tasks, means = state.table.means(candidate)
+        if candidate in state.whole:
+            samples = whole_samples(state.pool, tasks, means)
+            return Hajek().estimate(samples, state.pool.weights, state.confidence)
+        samples = drawn_samples(state.latest(candidate).assignment.designs, tasks, means)
+        if empty := next((s for s in samples if not len(s.scores)), None):
+            raise NoOutcomeError(
+                f"candidate {candidate!r} has no scored outcome in pool {empty.pool!r} yet "
+                f"({empty.drawn} tasks were asked)."
+            )
+        assert state.estimator is not None
+        return state.estimator.estimate(samples, state.pool.weights, state.confidence)
+
+    def best(self) -> Choice:
+        """The winner among the candidates that can be estimated."""
+        generated = [s for name in self.candidates if (s := self._standing(name))]
+        start = [s for name in self.starts if (s := self._standing(name))]
+        return self.protocol.choice.choose(generated, start)
+
+    def _standing(self, candidate: str) -> Standing | None:
+        try:
+            estimate = self.estimate(candidate)
+        except NoOutcomeError:
+            return None
+        return Standing(candidate, self._state.table.round_of(candidate), estimate)
+
+    def _phase_zero_means(self) -> dict[str, float]:
+        mean = self._state.table.history().anchors
+        return {n: float(mean[self.pool.members(n)].mean()) for n in self.pool.names}
+
+    def _failed_rounds(self) -> list[int]:
+        """Finished rounds, drawn once, with a score for under half of their trials."""
+        failed = []
+        for round in self._state.rounds:
+            parts = [self._state.progress[name, 0] for name in round.candidates]
+            asked, scored = sum(len(p.assignment) for p in parts), sum(p.scored for p in parts)
+            if round.attempts == 0 and all(p.complete for p in parts) and 2 * scored < asked:
+                failed.append(round.number)
+        return failed
+
+    def _draw(
+        self, number: int, *, attempt: int, candidates: list[str] | None = None
+    ) -> list[Assignment]:
+        state = self._state
+        names = candidates or list(state.rounds[number - 1].candidates)
+        draws = draw_round(state, number, attempt, len(names))
+        self._happen(
+            "drawn", {"round": number, "attempt": attempt, "candidates": names, "draws": draws}
+        )
+        return [state.progress[name, attempt].assignment for name in names]
+
+    def _progress(self, assignment: Assignment) -> Progress:
+        known = self._state.progress.get((assignment.candidate, assignment.attempt))
+        if known is None or known.assignment.tasks != assignment.tasks:
+            raise NotAskedError(
+                f"the assignment of candidate {assignment.candidate!r} (round {assignment.round}, "
+                f"attempt {assignment.attempt}) is not from this selector."
+            )
+        return known
+
+    def _new(self, candidate: str, told: Told) -> Told:
+        """What is new in `told`; refuses what contradicts the record."""
+        state = self._state
+        if candidate not in state.table:
+            return told
+        positions, trials = state.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
+        known, scores = state.table.find(candidate, positions, trials)
+        for at in np.flatnonzero(known).tolist():
+            key = candidate, int(positions[at]), told.trials[at]
+            before: object = state.reasons.get(key, float(scores[at]))
+            now = told.missing.get(str(at), told.scores[at])
+            if before != now:
+                raise ChangedOutcomeError(
+                    f"task {told.tasks[at]!r}, trial {told.trials[at]}, of candidate "
+                    f"{candidate!r} is recorded as {before!r} and was told as {now!r}; outcomes "
+                    "are never rewritten."
+                )
+        return told.without(known)
+
+    def _happen(self, kind: str, body: Mapping[str, Any]) -> None:
+        event = sealed(len(self._events), kind, body, self._events[-1]["seal"])
+        self._state.apply(event)
+        self._events.append(event)
+
+
+def _with_fraction(given: str | SearchProtocol, fraction: float | None) -> SearchProtocol:
+    chosen = given if isinstance(given, SearchProtocol) else protocol(given)
+    if fraction is None:
+        return chosen
+    return replace(chosen, allocation=chosen.allocation.at(fraction))
+
+
+def _check_settings(seed: int, trials: int, draw_per: str, confidence: float) -> None:
+    for name, value, least in (("seed", seed, 0), ("trials", trials, 1)):
+        if isinstance(value, bool) or not isinstance(value, int) or value < least:
+            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if draw_per not in ("round", "candidate"):
+        raise InputError(f"draw_per must be 'round' or 'candidate', got {draw_per!r}.")
+    if not isinstance(confidence, float) or not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence!r}.")
+
+
+def _check_names(names: Sequence[str]) -> None:
+    if isinstance(names, str):
+        raise InputError(f"ask takes a list of candidates, got the string {names!r}.")
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"candidates are named by non-empty strings, got {name!r}.")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if list(names).count(name) > 1)
+        raise InputError(f"candidate {twice!r} is asked for twice in one round.")

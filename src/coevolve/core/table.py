@@ -1,0 +1,192 @@
+"""Outcomes of every candidate on every task and trial, held sparsely."""
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from coevolve.core.arrays import Bools, Floats, Indices
+from coevolve.core.history import UNIT, History
+from coevolve.errors import ChangedOutcomeError, InputError
+
+_TRIALS = 1 << 20
+"""A key is task · 2^20 + trial."""
+
+
+class OutcomeTable:
+    """Candidate × task × trial → score, 16 bytes per outcome; NaN stands for a missing one.
+
+    Candidates are known by name and tasks by position. An outcome is written once: adding it
+    again is allowed if equal and refused if not. The history over all candidates is kept as
+    running integer sums, so that it does not depend on the order in which outcomes arrive.
+
+    Args:
+        tasks: Number of tasks, N.
+
+    >>> table = OutcomeTable(3)
+    >>> table.open("start", round=0)
+    >>> table.add("start", np.array([0, 1]), np.array([0, 0]), np.array([1.0, 0.0]))
+    >>> table.history().mean.tolist(), len(table)
+    ([1.0, 0.0, nan], 2)
+    """
+
+    def __init__(self, tasks: int) -> None:
+        self.tasks = tasks
+        self._columns: dict[str, _Column] = {}
+        self._sums = np.zeros(tasks, dtype=np.int64)
+        self._counts = np.zeros(tasks, dtype=np.int64)
+
+    def __len__(self) -> int:
+        return sum(len(column) for column in self._columns.values())
+
+    def __contains__(self, candidate: str) -> bool:
+        return candidate in self._columns
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """Names in the order in which they were opened."""
+        return tuple(self._columns)
+
+    def open(self, candidate: str, *, round: int) -> None:
+        """Make room for a new candidate of a round (0: the starting harnesses)."""
+        if candidate in self._columns:
+            raise InputError(f"candidate {candidate!r} is already in the table.")
+        self._columns[candidate] = _Column(round)
+
+    def round_of(self, candidate: str) -> int:
+        """The round a candidate was proposed in."""
+        return self._columns[candidate].round
+
+    def add(self, candidate: str, tasks: Indices, trials: Indices, scores: Floats) -> None:
+        """Record outcomes, all or none; those already recorded must be equal.
+
+        Args:
+            candidate: An opened candidate.
+            tasks: Positions of the tasks.
+            trials: Trial numbers, in the order of `tasks`.
+            scores: Scores in [0, 1], or NaN for missing, in the order of `tasks`.
+        """
+        column = self._columns[candidate]
+        keys, scores = _sorted(tasks, trials, scores)
+        known, before = column.find(keys)
+        changed = known & ~_same(before, scores)
+        if changed.any():
+            at = int(np.argmax(changed))
+            raise ChangedOutcomeError(
+                f"candidate {candidate!r} has {before[at]} on task {keys[at] // _TRIALS}, trial "
+                f"{keys[at] % _TRIALS}, and was given {scores[at]}; outcomes are never rewritten."
+            )
+        keys, scores = keys[~known], scores[~known]
+        touched = np.unique(keys[~np.isnan(scores)] // _TRIALS)
+        self._count(column, touched, -1)
+        column.add(keys, scores)
+        self._count(column, touched, +1)
+
+    def find(self, candidate: str, tasks: Indices, trials: Indices) -> tuple[Bools, Floats]:
+        """Which of the outcomes are recorded, and their scores."""
+        return self._columns[candidate].find(tasks * _TRIALS + trials)
+
+    def means(self, candidate: str) -> tuple[Indices, Floats]:
+        """Tasks a candidate has a score on, ascending, and its mean over trials on each."""
+        return self._columns[candidate].means()
+
+    def history(self, first: int = 0, last: int | None = None) -> History:
+        """History of the tasks over the candidates of rounds `first` to `last`, both included."""
+        if first <= 0 and last is None:
+            return History.from_sums(self._sums, self._counts)
+        sums, counts = np.zeros_like(self._sums), np.zeros_like(self._counts)
+        for column in self._columns.values():
+            if first <= column.round and (last is None or column.round <= last):
+                tasks, means = column.means()
+                sums[tasks] += _units(means)
+                counts[tasks] += 1
+        return History.from_sums(sums, counts)
+
+    def _count(self, column: "_Column", tasks: Indices, sign: int) -> None:
+        """Add (or take back) what a candidate contributes to the history of some tasks."""
+        total, trials = np.zeros(len(tasks)), np.zeros(len(tasks), dtype=np.int64)
+        for trial in range(column.trials):
+            known, scores = column.find(tasks * _TRIALS + trial)
+            scored = known & ~np.isnan(scores)
+            total[scored] += scores[scored]
+            trials += scored
+        seen = trials > 0
+        self._sums[tasks[seen]] += sign * _units(total[seen] / trials[seen])
+        self._counts[tasks[seen]] += sign
+
+
+@dataclass(slots=True)
+class _Column:
+    """Outcomes of one candidate, as sorted parts of which each is over twice the next.
+
+    Appending merges small parts into larger ones, so that many small batches cost no more than
+    a logarithm over one large batch.
+    """
+
+    round: int
+    trials: int = 0
+    parts: list[tuple[Indices, Floats]] = field(default_factory=list)
+
+    def __len__(self) -> int:
+        return sum(len(keys) for keys, _ in self.parts)
+
+    def add(self, keys: Indices, scores: Floats) -> None:
+        if not len(keys):
+            return
+        self.trials = max(self.trials, int((keys % _TRIALS).max()) + 1)
+        while self.parts and len(self.parts[-1][0]) <= 2 * len(keys):
+            other_keys, other_scores = self.parts.pop()
+            keys, scores = (
+                np.concatenate([other_keys, keys]),
+                np.concatenate([other_scores, scores]),
+            )
+            order = np.argsort(keys, kind="stable")
+            keys, scores = keys[order], scores[order]
+        self.parts.append((keys, scores))
+
+    def find(self, keys: Indices) -> tuple[Bools, Floats]:
+        known, found = np.zeros(len(keys), dtype=np.bool_), np.full(len(keys), np.nan)
+        for part, scores in self.parts:
+            at = np.minimum(np.searchsorted(part, keys), len(part) - 1)
+            here = part[at] == keys
+            found[here] = scores[at[here]]
+            known |= here
+        return known, found
+
+    def means(self) -> tuple[Indices, Floats]:
+        if not self.parts:
+            return np.empty(0, dtype=np.int64), np.empty(0)
+        keys = np.concatenate([part for part, _ in self.parts])
+        scores = np.concatenate([scores for _, scores in self.parts])
+        order = np.argsort(keys, kind="stable")
+        keys, scores = keys[order], scores[order]
+        scored = ~np.isnan(scores)
+        tasks, start, trials = np.unique(
+            keys[scored] // _TRIALS, return_index=True, return_counts=True
+        )
+        return tasks, np.add.reduceat(scores[scored], start) / trials if len(tasks) else np.empty(
+            0
+        )
+
+
+def _sorted(tasks: Indices, trials: Indices, scores: Floats) -> tuple[Indices, Floats]:
+    keys = np.asarray(tasks) * _TRIALS + np.asarray(trials)
+    scores = np.asarray(scores, dtype=np.float64)
+    order = np.argsort(keys, kind="stable")
+    keys, scores = keys[order], scores[order]
+    again = keys[1:] == keys[:-1]
+    if again.any():
+        if not _same(scores[1:][again], scores[:-1][again]).all():
+            raise ChangedOutcomeError("one batch holds two different scores for the same trial.")
+        first = np.concatenate([[True], ~again])
+        keys, scores = keys[first], scores[first]
+    return keys, scores
+
+
+def _same(a: Floats, b: Floats) -> Bools:
+    return np.asarray((a == b) | (np.isnan(a) & np.isnan(b)))
+
+
+def _units(means: Floats) -> Indices:
+    """Scores in integer units, rounded; a positive score is at least one unit."""
+    units = np.rint(means * UNIT).astype(np.int64)
+    return np.where(means > 0, np.maximum(units, 1), units)

@@ -1,0 +1,84 @@
+"""Everything that can go wrong, as one tree.
+
+    CoevolveError
+    ├── InputError (also a ValueError)      a value that is never allowed
+    │   ├── PoolError                       tasks, pools, weights or costs that make no pool
+    │   ├── ScoreError                      a score that is not a number in [0, 1]
+    │   ├── UnknownTaskError                a task that is not in the pool
+    │   ├── UnknownCandidateError           a candidate the selector has not met
+    │   └── UnknownProtocolError            a protocol nobody registered
+    ├── StateError                          an allowed value at the wrong time
+    │   ├── PhaseError                      asking before Phase 0, or Phase 0 after asking
+    │   ├── NotAskedError                   telling an outcome that was not asked for
+    │   ├── ChangedOutcomeError             telling another score for a recorded outcome
+    │   └── NoOutcomeError                  estimating from nothing
+    └── EventError                          an event stream that is damaged or out of order
+
+Messages say what was wrong, the value, and what to do. An error leaves the object it came from
+as it was.
+"""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class CoevolveError(Exception):
+    """Base of every error raised on purpose."""
+
+
+class InputError(CoevolveError, ValueError):
+    """A value that is never allowed."""
+
+
+class PoolError(InputError):
+    """Tasks, pools, weights or costs that make no pool."""
+
+
+class ScoreError(InputError):
+    """A score that is not a number in [0, 1]."""
+
+
+class UnknownTaskError(InputError):
+    """A task that is not in the pool."""
+
+
+class UnknownCandidateError(InputError):
+    """A candidate the selector has not met."""
+
+
+class UnknownProtocolError(InputError):
+    """A protocol nobody registered."""
+
+
+class StateError(CoevolveError):
+    """An allowed value at the wrong time."""
+
+
+class PhaseError(StateError):
+    """Asking before Phase 0, or Phase 0 after asking."""
+
+
+class NotAskedError(StateError):
+    """Telling an outcome that was not asked for."""
+
+
+class ChangedOutcomeError(StateError):
+    """Telling another score for an outcome that is already recorded."""
+
+
+class NoOutcomeError(StateError):
+    """Estimating from nothing."""
+
+
+class EventError(CoevolveError):
+    """An event stream that is damaged or out of order."""
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """A suggestion to end an error message with, or nothing when no known name is near.
+
+    >>> nearest("task-coevolv", ["naive", "task-coevolve"])
+    " Did you mean 'task-coevolve'?"
+    """
+    close = get_close_matches(str(name), list(known), n=1)
+    return f" Did you mean '{close[0]}'?" if close else ""

@@ -1,0 +1,71 @@
+"""Make .venv ready with whatever python3 there is: fetch uv, install what is locked.
+
+Run by the Makefile; needs nothing but the standard library of Python 3.11 or newer.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+TOOLS = ROOT / ".tools"
+VENV = ROOT / ".venv"
+
+
+def main() -> int:
+    """Bootstrap, and say what is missing if it cannot be done."""
+    uv = find_uv()
+    if uv is None:
+        return fail("could not install uv: python3 has neither pip nor a working venv module.")
+    wanted = (ROOT / ".python-version").read_text().strip()
+    if not any(
+        run(uv, "venv", "--quiet", "--clear", "--python", v, VENV) for v in (wanted, "3.12")
+    ):
+        return fail(f"no Python {wanted} or 3.12 was found, and uv could not download one.")
+    os.environ["VIRTUAL_ENV"] = str(VENV)
+    locked = ("--require-hashes", "--compile-bytecode", "--no-build")
+    if not run(uv, "pip", "sync", "--quiet", *locked, ROOT / "requirements.lock"):
+        return fail("could not install requirements.lock.")
+    editable = ("--no-deps", "--no-build-isolation", "--editable")
+    if not run(uv, "pip", "install", "--quiet", *editable, ROOT):
+        return fail("could not install the project itself.")
+    return 0
+
+
+def find_uv() -> str | None:
+    """The uv on PATH, the one fetched before, or one fetched now with pip."""
+    ours = TOOLS / "bin" / "uv"
+    if found := shutil.which("uv"):
+        return found
+    if not ours.exists():
+        print("bootstrap: fetching uv with pip", flush=True)
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv")
+        if not run(sys.executable, *pip, "--target", TOOLS, quiet=True):
+            run(sys.executable, "-m", "venv", TOOLS)
+            run(ours.with_name("python"), *pip)
+    return str(ours) if ours.exists() else None
+
+
+def run(*command: str | Path, quiet: bool = False) -> bool:
+    """Whether a command succeeded."""
+    try:
+        errors = subprocess.DEVNULL if quiet else None
+        return (
+            subprocess.run([str(c) for c in command], stderr=errors, check=False).returncode == 0
+        )
+    except OSError:
+        return False
+
+
+def fail(message: str) -> int:
+    """Print what is wrong and give the exit code of an operator's fault."""
+    print(f"bootstrap: {message}", file=sys.stderr)
+    return 2
+
+
+if __name__ == "__main__":
+    sys.exit(main())
