@@ -33,6 +33,7 @@ check: $(READY)
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/core.py
+	@$(BIN)/python benchmarks/coverage.py
 
 figures: $(READY)
 	@$(BIN)/python docs/figures.py

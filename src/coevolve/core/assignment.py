@@ -10,7 +10,7 @@ from coevolve.core.arrays import Floats, Indices
 from coevolve.core.designs import Draw
 from coevolve.core.history import History
 from coevolve.core.pool import Pool
-from coevolve.core.variance import anticipate
+from coevolve.core.variance import Anticipation, expected_squares
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -18,8 +18,15 @@ class Design:
     """A draw from one pool, with all that later estimates need.
 
     The arrays belong to the drawn tasks: their positions in the pool, inclusion probabilities
-    π_t, weights w_t, anchors p̄_t and numbers of past outcomes n_t. `anchor_mean` and
-    `anticipated` sum up the whole pool; `seed` is the seed of the generator that drew.
+    π_t, weights w_t, anchors p̄_t and the squared deviations u_t expected from them.
+    `anchor_mean` and `anticipation` sum up the whole pool; `seed` is that of the generator that
+    drew.
+
+    >>> from coevolve import Selector
+    >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="naive").ask(["new"])
+    >>> (design,) = assignment.designs
+    >>> design.method, design.pool_size, design.probabilities.tolist()
+    ('UniformDesign', 4, [0.25])
     """
 
     round: int
@@ -31,9 +38,9 @@ class Design:
     probabilities: Floats
     weights: Floats
     anchors: Floats
-    counts: Indices
+    expected: Floats
     anchor_mean: float
-    anticipated: Floats
+    anticipation: Anticipation
 
     @classmethod
     def from_draw(
@@ -60,9 +67,9 @@ class Design:
             probabilities=draw.probabilities[chosen],
             weights=weights[chosen],
             anchors=anchors[chosen],
-            counts=history.count[chosen],
+            expected=expected_squares(history)[chosen],
             anchor_mean=float(anchors.mean()),
-            anticipated=anticipate(anchors, history.count, draw.probabilities),
+            anticipation=Anticipation.of(history, draw.probabilities),
         )
 
     def to_json(self, pool: Pool) -> dict[str, Any]:
@@ -76,9 +83,9 @@ class Design:
             "probabilities": self.probabilities.tolist(),
             "weights": self.weights.tolist(),
             "anchors": self.anchors.tolist(),
-            "counts": self.counts.tolist(),
+            "expected": self.expected.tolist(),
             "anchor_mean": self.anchor_mean,
-            "anticipated": self.anticipated.tolist(),
+            "anticipation": self.anticipation.to_json(),
         }
 
     @classmethod
@@ -94,9 +101,9 @@ class Design:
             probabilities=np.array(data["probabilities"], dtype=np.float64),
             weights=np.array(data["weights"], dtype=np.float64),
             anchors=np.array(data["anchors"], dtype=np.float64),
-            counts=np.array(data["counts"], dtype=np.int64),
+            expected=np.array(data["expected"], dtype=np.float64),
             anchor_mean=data["anchor_mean"],
-            anticipated=np.array(data["anticipated"], dtype=np.float64),
+            anticipation=Anticipation.from_json(data["anticipation"]),
         )
 
 
@@ -106,6 +113,11 @@ class Assignment:
 
     Every task is to be run for each of the `trials`, which are trial numbers. `attempt` is 1
     when the round was drawn again because under half of its outcomes had a score.
+
+    >>> from coevolve import Selector
+    >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="full").ask(["new"])
+    >>> assignment.candidate, assignment.round, assignment.tasks, len(assignment)
+    ('new', 1, ('a', 'b', 'c', 'd'), 4)
     """
 
     candidate: str

@@ -24,6 +24,14 @@ class Choice:
     """The winner, whom it tied with, and why it won.
 
     `better_start` names a starting harness whose full-set score is above the winner's estimate.
+
+    >>> from coevolve import Pool, Selector
+    >>> selector = Selector(Pool(["a", "b"]), protocol="full")
+    >>> (assignment,) = selector.ask(["new"])
+    >>> selector.tell(assignment, {"a": 1, "b": 0})
+    >>> choice = selector.best()
+    >>> choice.candidate, choice.tied_with, choice.why
+    ('new', (), 'highest estimate 0.500')
     """
 
     candidate: str

@@ -6,7 +6,7 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
 import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
-from coevolve.core.inclusion import monte_carlo_inclusion, successive_inclusion
+from coevolve.core.inclusion import checked_weights, monte_carlo_inclusion, successive_inclusion
 from coevolve.errors import InputError
 
 
@@ -46,6 +46,7 @@ class UniformDesign:
     redraws: bool = True
 
     def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
+        weights = checked_weights(weights, size)
         chosen = np.sort(rng.permutation(len(weights))[:size])
         return Draw(chosen, np.full(len(weights), size / len(weights)))
 
@@ -80,6 +81,7 @@ class SuccessiveDesign:
     redraws: ClassVar[bool] = True
 
     def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
+        weights = checked_weights(weights, size)
         arrivals = rng.exponential(size=len(weights)) / weights
         chosen = np.sort(np.argpartition(arrivals, size - 1)[:size])
         if self.inclusion == "exact" or size == len(weights):
@@ -103,7 +105,7 @@ class PivotalDesign:
     redraws: ClassVar[bool] = True
 
     def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
-        probabilities = proportional(weights, size)
+        probabilities = proportional(checked_weights(weights, size), size)
         order = rng.permutation(len(weights))
         won = tournament(probabilities[order], rng)
         return Draw(np.sort(order[won]), probabilities)

@@ -40,8 +40,8 @@ def verified(events: Iterable[Mapping[str, Any]]) -> Iterator[Event]:
         body = {key: value for key, value in event.items() if key != "seal"}
         if event["seal"] != _seal(body, before):
             raise EventError(
-                f"event {seq} ({event['type']!r}) or the one before it is damaged: its seal does "
-                f"not match. Events 0 to {seq - 1} are intact and can be restored."
+                f"event {seq} ({event['type']!r}) is damaged: its seal does not match. The "
+                f"{seq} events before it are intact and can be restored."
             )
         before = event["seal"]
         yield dict(event)

@@ -1,5 +1,6 @@
 """Protocols: a weighting, a design, an estimator, an allocation and a choice under one name."""
 
+import json
 from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
@@ -94,7 +95,11 @@ def protocol(name: str) -> SearchProtocol:
 
 
 def protocols() -> tuple[SearchProtocol, ...]:
-    """Every registered protocol, the built-in ones first."""
+    """Every registered protocol, the built-in ones first.
+
+    >>> [known.name for known in protocols()][:3]
+    ['full', 'naive', 'random-resample']
+    """
     return tuple(_registered.values())
 
 
@@ -135,7 +140,11 @@ _PARTS: dict[str, Callable[..., Any]] = {
 def part_to_json(part: Any) -> dict[str, Any]:
     """A part of a protocol by the name of its class and its fields."""
     values = {f.name: getattr(part, f.name) for f in fields(part)} if is_dataclass(part) else {}
-    return {"part": type(part).__name__} | values
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the fields of {part!r} must be plain JSON: {error}.") from error
+    return {"part": type(part).__name__} | plain
 
 
 def part_from_json(data: dict[str, Any]) -> Any:
@@ -149,13 +158,15 @@ def part_from_json(data: dict[str, Any]) -> Any:
     return _PARTS[name](**{key: value for key, value in data.items() if key != "part"})
 
 
-def protocol_from_json(data: dict[str, Any]) -> SearchProtocol:
+def protocol_from_json(
+    data: dict[str, Any], known: SearchProtocol | None = None
+) -> SearchProtocol:
     """The protocol `SearchProtocol.to_json` described.
 
-    Parts equal to those registered under its name are taken from there, so that a registered
-    protocol may have parts of the user's own; the others must be built in.
+    Parts that `known`, or else the protocol registered under the name, describes alike are taken
+    from there and may be the user's own; the others must be built in.
     """
-    known = _registered.get(data["name"])
+    known = known or _registered.get(data["name"])
     own = known.to_json() if known else {}
     parts = {
         key: getattr(known, key) if own.get(key) == value else part_from_json(value)

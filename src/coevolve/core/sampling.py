@@ -7,8 +7,8 @@ import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.assignment import Design
-from coevolve.core.estimators import Sample
 from coevolve.core.pool import Pool
+from coevolve.core.sample import Sample
 
 
 def drawn_samples(designs: Sequence[Design], tasks: Indices, means: Floats) -> list[Sample]:
@@ -46,7 +46,7 @@ def _sample(design: Design, tasks: Indices, means: Floats) -> Sample:
         scores=means[at[answered]],
         probabilities=design.probabilities[answered],
         anchors=design.anchors[answered],
-        counts=design.counts[answered],
+        expected=design.expected[answered],
         anchor_mean=design.anchor_mean,
-        anticipated=design.anticipated,
+        anticipation=design.anticipation,
     )

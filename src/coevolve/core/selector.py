@@ -7,6 +7,7 @@ from typing import Any, Literal, Self
 import numpy as np
 
 from coevolve.core.assignment import Assignment
+from coevolve.core.checks import check_names, check_settings
 from coevolve.core.choice import Choice, Standing
 from coevolve.core.drawing import draw_round
 from coevolve.core.estimate import Estimate
@@ -15,7 +16,8 @@ from coevolve.core.events import SCHEMA, Event, sealed, verified
 from coevolve.core.history import History
 from coevolve.core.outcomes import Usage
 from coevolve.core.pool import Pool
-from coevolve.core.protocols import SearchProtocol, part_to_json, protocol
+from coevolve.core.protocols import SearchProtocol, part_to_json
+from coevolve.core.protocols import protocol as find_protocol
 from coevolve.core.results import Results, Told, read_results
 from coevolve.core.rule import EstimatorRule
 from coevolve.core.sampling import drawn_samples, whole_samples
@@ -53,7 +55,7 @@ class Selector:
     >>> for assignment in selector.ask(["candidate-1"]):
     ...     selector.tell(assignment, {task: 1.0 for task in assignment.tasks})
     >>> print(selector.estimate("candidate-1"))
-    0.920 ± 0.383 (3 of 10 tasks, difference)
+    0.920 ± 0.363 (3 of 10 tasks, difference)
     >>> selector.best().candidate
     'candidate-1'
     """
@@ -69,10 +71,10 @@ class Selector:
         draw_per: Literal["round", "candidate"] = "round",
         confidence: float = 0.95,
     ) -> None:
-        chosen = _with_fraction(protocol, fraction)
-        if not isinstance(pool, Pool):
-            raise InputError(f"pool must be a Pool, got {type(pool).__name__}; try Pool(tasks).")
-        _check_settings(seed, trials, draw_per, confidence)
+        chosen = protocol if isinstance(protocol, SearchProtocol) else find_protocol(protocol)
+        if fraction is not None:
+            chosen = replace(chosen, allocation=chosen.allocation.at(fraction))
+        check_settings(pool, seed, trials, draw_per, confidence)
         opened = {
             "schema": SCHEMA,
             "pool": pool.to_json(),
@@ -166,10 +168,11 @@ class Selector:
         """Record a candidate's scores on every task.
 
         Before the first `ask` this makes it a starting harness (Phase 0). Later it completes a
-        candidate that was asked about, whose score is then exact.
+        candidate that was asked about, whose score is then exact; outcomes recorded before must
+        be repeated as they are, for they are never rewritten.
         """
         state = self._state
-        _check_names([candidate])
+        check_names([candidate])
         if candidate not in state.table and state.rounds:
             raise PhaseError(
                 f"candidate {candidate!r} is new, and starting harnesses must be told before the "
@@ -199,7 +202,7 @@ class Selector:
         state = self._state
         if not new:
             return [a for number in self._failed_rounds() for a in self._draw(number, attempt=1)]
-        _check_names(new)
+        check_names(new)
         if known := next((name for name in new if name in state.table), None):
             raise InputError(
                 f"candidate {known!r} was already proposed, in round "
@@ -210,11 +213,6 @@ class Selector:
                 f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
                 "harnesses; call tell_full for one or more of them before the first ask."
             )
-        rule = state.protocol.estimator
-        if state.estimator is None and isinstance(rule, EstimatorRule):
-            means = self._phase_zero_means()
-            decided = part_to_json(rule.decide(means))
-            self._happen("decided", {"means": means, "estimator": decided})
         return self._draw(len(state.rounds) + 1, attempt=0, candidates=list(new))
 
     def tell(self, assignment: Assignment, results: Results) -> None:
@@ -230,14 +228,13 @@ class Selector:
         """
         progress = self._progress(assignment)
         told = read_results(assignment.candidate, results, assignment.trials)
-        asked = set(assignment.tasks) if len(told.tasks) > 1 else assignment.tasks
-        for task in told.tasks:
-            if task not in asked:
-                self._state.pool.position(task)
-                raise NotAskedError(
-                    f"task {task!r} was not asked of candidate {assignment.candidate!r} in round "
-                    f"{assignment.round}."
-                )
+        if not progress.asked.issuperset(told.tasks):
+            task = next(task for task in told.tasks if task not in progress.asked)
+            self._state.pool.position(task)
+            raise NotAskedError(
+                f"task {task!r} was not asked of candidate {assignment.candidate!r} in round "
+                f"{assignment.round}."
+            )
         fresh = self._new(assignment.candidate, told)
         if fresh.tasks:
             key = {"candidate": assignment.candidate, "attempt": progress.assignment.attempt}
@@ -277,9 +274,15 @@ class Selector:
             return None
         return Standing(candidate, self._state.table.round_of(candidate), estimate)
 
-    def _phase_zero_means(self) -> dict[str, float]:
-        mean = self._state.table.history().anchors
-        return {n: float(mean[self.pool.members(n)].mean()) for n in self.pool.names}
+    def _decision(self) -> dict[str, Any] | None:
+        """What Phase 0 says about the estimator, when it is to be decided."""
+        rule = self.protocol.estimator
+        if self._state.estimator is not None or not isinstance(rule, EstimatorRule):
+            return None
+        past = self._state.table.history()
+        pools = {name: past.select(self.pool.members(name)) for name in self.pool.names}
+        means = {name: float(history.anchors.mean()) for name, history in pools.items()}
+        return {"means": means, "estimator": part_to_json(rule.decide(means))}
 
     def _failed_rounds(self) -> list[int]:
         """Finished rounds, drawn once, with a score for under half of their trials."""
@@ -296,10 +299,14 @@ class Selector:
     ) -> list[Assignment]:
         state = self._state
         names = candidates or list(state.rounds[number - 1].candidates)
-        draws = draw_round(state, number, attempt, len(names))
-        self._happen(
-            "drawn", {"round": number, "attempt": attempt, "candidates": names, "draws": draws}
-        )
+        drawn = {
+            "round": number,
+            "attempt": attempt,
+            "candidates": names,
+            "decision": self._decision(),
+            "draws": draw_round(state, number, attempt, len(names)),
+        }
+        self._happen("drawn", drawn)
         return [state.progress[name, attempt].assignment for name in names]
 
     def _progress(self, assignment: Assignment) -> Progress:
@@ -334,31 +341,3 @@ class Selector:
         event = sealed(len(self._events), kind, body, self._events[-1]["seal"])
         self._state.apply(event)
         self._events.append(event)
-
-
-def _with_fraction(given: str | SearchProtocol, fraction: float | None) -> SearchProtocol:
-    chosen = given if isinstance(given, SearchProtocol) else protocol(given)
-    if fraction is None:
-        return chosen
-    return replace(chosen, allocation=chosen.allocation.at(fraction))
-
-
-def _check_settings(seed: int, trials: int, draw_per: str, confidence: float) -> None:
-    for name, value, least in (("seed", seed, 0), ("trials", trials, 1)):
-        if isinstance(value, bool) or not isinstance(value, int) or value < least:
-            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
-    if draw_per not in ("round", "candidate"):
-        raise InputError(f"draw_per must be 'round' or 'candidate', got {draw_per!r}.")
-    if not isinstance(confidence, float) or not 0 < confidence < 1:
-        raise InputError(f"confidence must be between 0 and 1, got {confidence!r}.")
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if isinstance(names, str):
-        raise InputError(f"ask takes a list of candidates, got the string {names!r}.")
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise InputError(f"candidates are named by non-empty strings, got {name!r}.")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if list(names).count(name) > 1)
-        raise InputError(f"candidate {twice!r} is asked for twice in one round.")

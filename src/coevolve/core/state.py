@@ -37,6 +37,7 @@ class Progress:
     """How many trials of an assignment have been told, and how many of these have a score."""
 
     assignment: Assignment
+    asked: frozenset[str]
     told: int = 0
     scored: int = 0
 
@@ -86,14 +87,9 @@ class State:
         if event["schema"] != SCHEMA:
             raise EventError(f"events of schema {event['schema']!r}; this is schema {SCHEMA}.")
         pool = pool or Pool.from_json(event["pool"])
-        if protocol is not None and protocol.to_json() != event["protocol"]:
-            raise EventError(
-                f"the events were made with {event['protocol']}, but the protocol passed is "
-                f"{protocol.to_json()}."
-            )
         return cls(
             pool=pool,
-            protocol=protocol or protocol_from_json(event["protocol"]),
+            protocol=protocol_from_json(event["protocol"], protocol),
             seed=event["seed"],
             trials=event["trials"],
             draw_per=event["draw_per"],
@@ -111,7 +107,6 @@ class State:
         """Take in the next event."""
         handlers: dict[str, Callable[[Event], None]] = {
             "told_full": self._told_full,
-            "decided": self._decided,
             "drawn": self._drawn,
             "told": self._told,
         }
@@ -137,11 +132,11 @@ class State:
         for progress in self._attempts(candidate):
             progress.recount(self.table, self.pool)
 
-    def _decided(self, event: Event) -> None:
+    def _decide(self, decision: dict[str, Any]) -> None:
         rule = self.protocol.estimator
-        decided = rule.decide(event["means"]) if isinstance(rule, EstimatorRule) else rule
-        same = part_to_json(decided) == event["estimator"]
-        self.estimator = decided if same else part_from_json(event["estimator"])
+        decided = rule.decide(decision["means"]) if isinstance(rule, EstimatorRule) else rule
+        same = part_to_json(decided) == decision["estimator"]
+        self.estimator = decided if same else part_from_json(decision["estimator"])
 
     def _drawn(self, event: Event) -> None:
         number, attempt = event["round"], event["attempt"]
@@ -153,8 +148,11 @@ class State:
             for candidate in candidates:
                 self.table.open(candidate, round=number)
         self.rounds[number - 1].attempts = attempt
+        if event["decision"] is not None:
+            self._decide(event["decision"])
         draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
         tasks = [tuple(task for d in draw for task in d["tasks"]) for draw in event["draws"]]
+        asked = [frozenset(drawn) for drawn in tasks]
         for index, candidate in enumerate(candidates):
             which = index if self.draw_per == "candidate" else 0
             self.progress[candidate, attempt] = Progress(
@@ -165,12 +163,15 @@ class State:
                     tasks=tasks[which],
                     trials=tuple(range(attempt * self.trials, (attempt + 1) * self.trials)),
                     designs=draws[which],
-                )
+                ),
+                asked[which],
             )
 
     def _told(self, event: Event) -> None:
         told = _told(event)
         progress = self.progress[event["candidate"], event["attempt"]]
+        if not progress.asked.issuperset(told.tasks):
+            raise EventError("it tells tasks that were not asked.")
         self._record(event["candidate"], told)
         progress.told += len(told.tasks)
         progress.scored += len(told.tasks) - len(told.missing)

@@ -7,25 +7,35 @@ second-order inclusion probabilities. For e_t, the values an estimator weights,
 
 It is exact for uniform draws [Hajek1964, BrewerDonadio2003]. After a weighted draw it is right on
 average, but small whenever the rare tasks that would show the spread were not drawn, and then
-the estimate is off as well: 95% intervals from it cover about 85%.
+the estimate is off as well: 95% intervals of Horvitz–Thompson cover 89% to 91% at 100 of 500
+tasks, and less at fewer.
 
-Anticipated: the difference estimator knows more. Its deviations e_t = x_t - p̄_t have, by the
-history of each task (k of n outcomes, Jeffreys' prior: θ_t = (k + ½)/(n + 1)), the expected
-square u_t = θ_t(1 - 2p̄_t) + p̄_t², drawn or not, which gives
+Anticipated: the history says more. A task solved k times out of n is solved again with probability
+θ_t = (k + α)/(n + α + β), drawn or not. The beta distribution of the tasks' success rates is
+fitted by moments: α + β = q/(1 - q), where q compares the disagreement within tasks with that of
+the pool as a whole. Hence the square of a deviation from the anchor is expected to be
+u_t = θ_t(1 - 2p̄_t) + p̄_t², and that from a mean score S to be θ_t(1 - 2S) + S², which gives
 
-    V ≈ (1/N²) Σ_{t∈T} (1 - π_t)/π_t · u_t · g,
+    V(Hájek) ≈ (1/N²) Σ_{t∈T} (1 - π_t)/π_t · (θ_t(1 - 2Ŝ) + Ŝ²)
+    V(difference) ≈ (1/N²) Σ_{t∈T} (1 - π_t)/π_t · u_t · g,
 
-summed separately over tasks mostly failed, mixed and mostly solved. In each of the three g scales
-the history to the candidate at hand: Σ e_t² / Σ u_t over its sampled tasks, counting two more
-tasks that are just as expected.
+the latter summed separately over tasks mostly failed, mixed and mostly solved. In each of the
+three, g scales the history to the candidate at hand: Σ e_t² / Σ u_t over its sampled tasks,
+counting two more tasks that are just as expected.
 """
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
+from coevolve.core.history import History
 
 _GROUPS = 3
 _PRIOR_TASKS = 2.0
+_MOST_MIXED = 0.9
 
 
 def sample_variance(residual: Floats, probabilities: Floats) -> float:
@@ -41,42 +51,94 @@ def sample_variance(residual: Floats, probabilities: Floats) -> float:
     return float(free @ (expanded - center) ** 2) * n / (n - 1)
 
 
-def anticipate(anchors: Floats, counts: Indices, probabilities: Floats) -> Floats:
-    """Σ (1 - π_t)/π_t · u_t over all tasks of a pool, by group of anchors."""
-    terms = (1 / probabilities - 1) * _expected_squares(anchors, counts)
-    return np.bincount(_group(anchors), weights=terms, minlength=_GROUPS)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Anticipation:
+    """What the history of a pool says about the variances of estimates from a draw.
 
-
-def anticipated_variance(
-    anticipated: Floats,
-    residual: Floats,
-    anchors: Floats,
-    counts: Indices,
-    response: float,
-    size: int,
-) -> float:
-    """Variance of the difference estimator of a pool of `size` tasks.
-
-    Args:
-        anticipated: What `anticipate` gave for the pool when the tasks were drawn.
-        residual: e_t of the tasks that answered.
-        anchors: p̄_t of the same tasks.
-        counts: n_t of the same tasks.
-        response: Share of the drawn tasks that answered; the variance grows by its inverse.
-        size: N.
+    `deviations` holds Σ (1-π_t)/π_t · u_t for each group of anchors, `chance` Σ (1-π_t)/π_t and
+    `success` Σ (1-π_t)/π_t · θ_t, each over all tasks of the pool.
     """
-    groups, expected = _group(anchors), _expected_squares(anchors, counts)
-    tasks = np.bincount(groups, minlength=_GROUPS)
-    seen = np.bincount(groups, weights=residual**2, minlength=_GROUPS)
-    due = np.bincount(groups, weights=expected, minlength=_GROUPS)
-    prior = _PRIOR_TASKS * due / np.maximum(tasks, 1)
-    scale = np.where(tasks > 0, (seen + prior) / np.where(tasks > 0, due + prior, 1.0), 1.0)
-    return float(anticipated @ scale) / response / size**2
+
+    deviations: Floats
+    chance: float
+    success: float
+
+    @classmethod
+    def of(cls, history: History, probabilities: Floats) -> Self:
+        """The anticipation for a pool of this history, drawn with these probabilities."""
+        odds = 1 / probabilities - 1
+        groups, terms = _group(history.anchors), odds * expected_squares(history)
+        return cls(
+            deviations=np.bincount(groups, weights=terms, minlength=_GROUPS),
+            chance=float(odds.sum()),
+            success=float(odds @ expected_success(history)),
+        )
+
+    def of_hajek(self, value: float) -> float:
+        """Variance of Hájek's estimate of the total score, given the mean score."""
+        return self.success * (1 - 2 * value) + self.chance * value**2
+
+    def of_difference(self, residual: Floats, expected: Floats, anchors: Floats) -> float:
+        """Variance of the difference estimate of the total score.
+
+        Args:
+            residual: e_t of the tasks that answered.
+            expected: u_t of the same tasks.
+            anchors: p̄_t of the same tasks.
+        """
+        groups = _group(anchors)
+        tasks = np.bincount(groups, minlength=_GROUPS)
+        seen = np.bincount(groups, weights=residual**2, minlength=_GROUPS)
+        due = np.bincount(groups, weights=expected, minlength=_GROUPS)
+        prior = _PRIOR_TASKS * due / np.maximum(tasks, 1)
+        scale = np.where(tasks > 0, (seen + prior) / np.where(tasks > 0, due + prior, 1.0), 1.0)
+        return float(self.deviations @ scale)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "deviations": self.deviations.tolist(),
+            "chance": self.chance,
+            "success": self.success,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The anticipation `to_json` described."""
+        return cls(
+            deviations=np.array(data["deviations"], dtype=np.float64),
+            chance=data["chance"],
+            success=data["success"],
+        )
 
 
-def _expected_squares(anchors: Floats, counts: Indices) -> Floats:
-    theta = (anchors * counts + 0.5) / (counts + 1)
-    return np.asarray(theta * (1 - 2 * anchors) + anchors**2)
+def expected_success(history: History) -> Floats:
+    """θ_t of every task of a pool: how likely the next candidate solves it.
+
+    >>> history = History(mean=np.repeat([0.0, 0.5, 1.0], [40, 20, 40]), count=np.full(100, 2))
+    >>> expected_success(history)[[0, 50, 99]].round(2).tolist()
+    [0.13, 0.5, 0.87]
+    """
+    alpha, beta = _prior(history)
+    solved = history.anchors * history.count
+    return np.asarray((solved + alpha) / (history.count + alpha + beta))
+
+
+def expected_squares(history: History) -> Floats:
+    """u_t of every task of a pool: what (x_t - p̄_t)² is expected to be for the next candidate."""
+    anchors = history.anchors
+    return np.asarray(expected_success(history) * (1 - 2 * anchors) + anchors**2)
+
+
+def _prior(history: History) -> tuple[float, float]:
+    """α and β by moments, counting one more task on which candidates disagree entirely."""
+    several = history.count > 1
+    p, n = history.mean[several], history.count[several]
+    within = (float((p * (1 - p) * n / (n - 1)).sum()) + 0.25) / (len(p) + 1)
+    mean = (float(p.sum()) + 0.5) / (len(p) + 1)
+    q = min(within / (mean * (1 - mean)), _MOST_MIXED)
+    strength = q / (1 - q)
+    return mean * strength, (1 - mean) * strength
 
 
 def _group(anchors: Floats) -> Indices:

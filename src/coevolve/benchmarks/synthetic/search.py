@@ -13,8 +13,8 @@ from coevolve.core.selector import Selector
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Progress:
-    """How far a search is."""
+class RoundDone:
+    """A finished round of a search."""
 
     round: int
     evaluations: int
@@ -50,7 +50,7 @@ def search(
     fraction: float = 0.2,
     rounds: int = 20,
     per_round: int = 3,
-    report: Callable[[Progress], None] = lambda progress: None,
+    report: Callable[[RoundDone], None] = lambda done: None,
 ) -> SearchResult:
     """Search with a proposer that builds on the best candidate and mends what it sees fail.
 
@@ -77,7 +77,7 @@ def search(
         choice = selector.best()
         parent = choice.better_start or choice.candidate
         report(
-            Progress(
+            RoundDone(
                 round=round,
                 evaluations=selector.evaluations,
                 best=choice.candidate,

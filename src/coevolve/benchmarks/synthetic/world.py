@@ -45,7 +45,7 @@ class SyntheticWorld:
     >>> world = SyntheticWorld(pools={"all": 89}, seed=1)
     >>> start = world.start(2)
     >>> [round(world.truth(harness), 3) for harness in start]
-    [0.458, 0.527]
+    [0.419, 0.521]
     """
 
     pools: Mapping[str, int]
@@ -84,7 +84,7 @@ class SyntheticWorld:
     def _difficulty(self) -> Floats:
         ease = self.ease or {}
         shift = np.concatenate([np.full(n, ease.get(p, 0.0)) for p, n in self.pools.items()])
-        return self._rng(2).normal(0.0, self.spread, size=len(shift)) - shift
+        return np.asarray(self._rng(2).normal(0.0, self.spread, size=len(shift)) - shift)
 
     @cached_property
     def _asks(self) -> Floats:
@@ -99,7 +99,7 @@ class SyntheticWorld:
     def child(self, parent: Harness, failed: Iterable[int], *, round: int, index: int) -> Harness:
         """A candidate written on top of another, from the failures it was shown.
 
-        Its skills drift by chance, for better or worse, and `mends` of the failed tasks are mended.
+        Its skills drift by chance, for better or worse, and some of the failed tasks are mended.
         """
         rng = self._rng(5, round, index)
         change = rng.normal(self.drift, self.step, size=self.skills)
@@ -107,7 +107,7 @@ class SyntheticWorld:
         shown = set(failed)
         mended = [int(task) for task in order if task in shown][: self.mends]
         skills = tuple((np.array(parent.skills) + change).tolist())
-        name = f"round-{round}-{index}"
+        name = f"r{round}-{index}"
         return Harness(name=name, skills=skills, mended=parent.mended.union(mended))
 
     def probabilities(self, harness: Harness) -> Floats:
@@ -140,4 +140,4 @@ class SyntheticWorld:
     def failures(self, harness: Harness, tasks: Iterable[str]) -> Indices:
         """Which of the tasks a harness fails in its first trial."""
         positions = self.pool.positions(tasks)
-        return positions[self.outcomes(harness)[positions] == 0]
+        return np.asarray(positions[self.outcomes(harness)[positions] == 0])

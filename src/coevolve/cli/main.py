@@ -1,0 +1,49 @@
+"""The `coevolve` command."""
+
+from typing import Annotated
+
+import typer
+
+from coevolve import __version__
+from coevolve.cli.demo import demo
+from coevolve.errors import CoevolveError
+
+USAGE_ERROR = 2
+
+
+class _Group(typer.core.TyperGroup):
+    """Turns the errors of the library into one line and exit code 2."""
+
+    def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
+        try:
+            return super().invoke(ctx)
+        except CoevolveError as error:
+            typer.secho(f"coevolve: {error}", fg="red", err=True)
+            raise typer.Exit(USAGE_ERROR) from error
+
+
+app = typer.Typer(
+    cls=_Group,
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    help="Score LLM harnesses on a few well-chosen tasks and estimate their full-set score.",
+)
+
+
+def _version(wanted: bool) -> None:
+    if wanted:
+        typer.echo(f"coevolve {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _main(
+    version: Annotated[
+        bool,
+        typer.Option("--version", callback=_version, is_eager=True, help="Print the version."),
+    ] = False,
+) -> None: ...
+
+
+app.command()(demo)

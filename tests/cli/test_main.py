@@ -1,0 +1,65 @@
+"""The command line, run as users run it."""
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import coevolve
+
+COMMAND = Path(sys.executable).parent / "coevolve"
+SMALL = ("--tasks", "20", "--rounds", "2", "--per-round", "2", "--searches", "2")
+
+
+def run(*arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
+
+
+def test_version() -> None:
+    assert run("--version").stdout == f"coevolve {coevolve.__version__}\n"
+
+
+def test_the_demo_ends_with_a_table() -> None:
+    done = run("demo", *SMALL)
+    assert done.returncode == 0, done.stderr
+    for heading in ("protocol", "evaluations", "winner", "true score", "regret", "Spearman"):
+        assert heading in done.stdout
+    for name in ("full", "naive", "random-resample", "task-coevolve"):
+        assert f"{name}: 2 searches done" in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_the_demo_as_json() -> None:
+    done = run("demo", "--json", *SMALL)
+    rows = json.loads(done.stdout)
+    assert [row["protocol"] for row in rows][0::3] == ["full", "task-coevolve"]
+    assert [row["evaluations"] for row in rows] == [80, 16, 16, 16]
+    assert all(row["searches"] == 2 for row in rows)
+
+
+def test_the_demo_repeats_itself() -> None:
+    first, second = (run("demo", "--json", *SMALL).stdout for _ in range(2))
+    assert first == second
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("demo", "--fraction", "1.5"), "--fraction must be in (0, 1], got 1.5"),
+        (("demo", "--fraction", "nan"), "--fraction must be in (0, 1], got nan"),
+        (("demo", "--tasks", "0"), "--tasks must be at least 1, got 0"),
+        (("demo", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (("demo", "--rounds", "many"), "Invalid value for '--rounds'"),
+        (("dmo",), "No such command 'dmo'"),
+        (("demo", "--colour"), "No such option: --colour"),
+    ],
+)
+def test_bad_input_exits_with_2_and_says_what_was_wrong(
+    arguments: tuple[str, ...], message: str
+) -> None:
+    done = run(*arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

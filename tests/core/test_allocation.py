@@ -1,0 +1,56 @@
+"""How many tasks a round draws: the numbers of the paper's tables."""
+
+import pytest
+
+from coevolve import Pool
+from coevolve.core.allocation import Share, WholePool
+from coevolve.errors import InputError
+
+TEXT = Pool.grouped(
+    {"uspto": [f"u{i}" for i in range(30)]}
+    | {name: [f"{name}{i}" for i in range(50)] for name in ("s2d", "law")}
+)
+TERMINAL = Pool([f"t{i}" for i in range(89)])
+
+
+@pytest.mark.parametrize(
+    ("allocation", "sizes", "evaluations"),
+    [
+        (WholePool(), (30, 50, 50), 7_800),
+        (Share(fraction=0.07, rounding="floor"), (2, 3, 3), 480),
+        (Share(fraction=0.2), (6, 10, 10), 1_560),
+        (Share(fraction=0.07), (3, 4, 4), 660),
+    ],
+)
+def test_text_classification(
+    allocation: Share | WholePool, sizes: tuple[int, ...], evaluations: int
+) -> None:
+    """Table `tc`: 20 rounds of 3 candidates; the 7% row rounds down."""
+    assert allocation.sizes(TEXT) == sizes
+    assert 20 * 3 * sum(sizes) == evaluations
+
+
+def test_terminal_bench() -> None:
+    """Table `tb_cost`: 10 rounds of one candidate, 890 and 180 trials."""
+    assert 10 * sum(WholePool().sizes(TERMINAL)) == 890
+    assert 10 * sum(Share(fraction=0.2).sizes(TERMINAL)) == 180
+
+
+def test_every_pool_gets_a_task() -> None:
+    assert Share(fraction=0.001, rounding="floor").sizes(TEXT) == (1, 1, 1)
+
+
+def test_floating_point_does_not_add_a_task() -> None:
+    assert Share(fraction=0.07).sizes(Pool([str(i) for i in range(100)])) == (7,)
+
+
+@pytest.mark.parametrize("fraction", [0, -0.1, 1.0001, float("nan"), True, "0.2", None])
+def test_fractions_outside_the_range_are_refused(fraction: float) -> None:
+    for allocation in (Share(), WholePool()):
+        with pytest.raises(InputError, match="fraction must be in"):
+            allocation.at(fraction)
+
+
+def test_unknown_rounding_is_refused() -> None:
+    with pytest.raises(InputError, match="'ceil' or 'floor', got 'up'"):
+        Share(rounding="up")  # type: ignore[arg-type]

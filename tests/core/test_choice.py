@@ -1,0 +1,63 @@
+"""Who wins, who tied, and whether a starting harness is better."""
+
+import pytest
+
+from coevolve import Estimate
+from coevolve.core.choice import HighestEstimate, Standing
+from coevolve.errors import InputError, NoOutcomeError
+
+
+def standing(name: str, value: float, round: int = 1) -> Standing:
+    estimate = Estimate(
+        value=value,
+        se=None,
+        low=None,
+        high=None,
+        tasks=1,
+        drawn=1,
+        pool_size=9,
+        method="raw mean",
+    )
+    return Standing(name, round, estimate)
+
+
+FIELD = [standing("a", 0.5), standing("b", 0.7), standing("c", 0.7, 2), standing("d", 0.6, 2)]
+
+
+def test_the_earliest_of_equals_wins() -> None:
+    choice = HighestEstimate().choose(FIELD, [])
+    assert (choice.candidate, choice.tied_with) == ("b", ("c",))
+    assert choice.why == "highest estimate 0.700; 2 tied (b, c), the earliest proposal wins"
+
+
+def test_the_latest_wins_when_asked_for() -> None:
+    choice = HighestEstimate(tie_break="latest").choose(FIELD, [])
+    assert (choice.candidate, choice.tied_with) == ("c", ("b",))
+
+
+def test_rounding_does_not_break_a_tie() -> None:
+    third = standing("x", 0.1 + 0.2), standing("y", 0.3)
+    assert HighestEstimate(tie_break="latest").choose(third, []).candidate == "y"
+
+
+def test_a_better_start_is_named_but_does_not_win() -> None:
+    start = [standing("s", 0.75, 0), standing("t", 0.9, 0)]
+    choice = HighestEstimate().choose(FIELD, start)
+    assert (choice.candidate, choice.better_start) == ("b", "t")
+    assert "starting harness t scores 0.900" in choice.why
+    assert HighestEstimate().choose(FIELD, [standing("s", 0.7, 0)]).better_start is None
+
+
+def test_a_start_may_win_when_included() -> None:
+    choice = HighestEstimate(include_start=True).choose(FIELD, [standing("s", 0.7, 0)])
+    assert (choice.candidate, choice.tied_with) == ("s", ("b", "c"))
+
+
+def test_nobody_to_choose_from() -> None:
+    with pytest.raises(NoOutcomeError, match="no candidate has an estimate yet"):
+        HighestEstimate().choose([], [standing("s", 0.7, 0)])
+
+
+def test_unknown_tie_break() -> None:
+    with pytest.raises(InputError, match="'earliest' or 'latest', got 'random'"):
+        HighestEstimate(tie_break="random")  # type: ignore[arg-type]

@@ -1,0 +1,105 @@
+"""Protocols by name, registered ones, and their parts as JSON."""
+
+from dataclasses import dataclass, replace
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from coevolve import History, SearchProtocol, protocol, protocols, register
+from coevolve.core import protocols as module
+from coevolve.core.allocation import Share, WholePool
+from coevolve.core.arrays import Floats
+from coevolve.core.designs import SuccessiveDesign, UniformDesign
+from coevolve.core.estimators import Hajek, RawMean
+from coevolve.core.protocols import protocol_from_json
+from coevolve.core.rule import PhaseZeroRule
+from coevolve.core.weights import UniformWeights, VarianceWeights
+from coevolve.errors import EventError, InputError, UnknownProtocolError
+
+
+@dataclass(frozen=True)
+class HardFirst:
+    """A weighting of a user's own."""
+
+    power: tuple[int, ...] = (2,)
+    needs_history: ClassVar[bool] = True
+    window: ClassVar[int | None] = None
+
+    def __call__(self, history: History) -> Floats:
+        return np.asarray((1.1 - history.anchors) ** self.power[0])
+
+
+@pytest.fixture(autouse=True)
+def _forget_registered(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "_registered", dict(module._registered))
+
+
+def test_the_built_in_protocols_are_the_rows_of_the_paper() -> None:
+    parts = {p.name: (p.weighting, p.design, p.estimator, p.allocation) for p in protocols()}
+    assert parts["full"] == (UniformWeights(), UniformDesign(), Hajek(), WholePool())
+    assert parts["naive"] == (UniformWeights(), UniformDesign(redraws=False), RawMean(), Share())
+    assert parts["random-resample"] == (UniformWeights(), UniformDesign(), RawMean(), Share())
+    estimate = (UniformWeights(), UniformDesign(), PhaseZeroRule(), Share())
+    assert parts["random-estimate"] == estimate
+    paper = (
+        VarianceWeights(floor=0.125, bonus=0.025),
+        SuccessiveDesign(),
+        PhaseZeroRule(),
+        Share(),
+    )
+    assert parts["task-coevolve"] == paper
+
+
+@pytest.mark.parametrize(
+    ("name", "hint"),
+    [("task-coevolv", "Did you mean 'task-coevolve'"), ("xyz", "there are full, naive")],
+)
+def test_unknown_names_are_answered_with_the_nearest(name: str, hint: str) -> None:
+    with pytest.raises(UnknownProtocolError, match=hint):
+        protocol(name)
+
+
+def test_registering_makes_a_protocol_known_once() -> None:
+    mine = SearchProtocol(name="mine", weighting=HardFirst())
+    register(mine)
+    register(mine)
+    assert protocol("mine") is mine
+    with pytest.raises(InputError, match="already registered as 'mine'"):
+        register(replace(mine, weighting=UniformWeights()))
+
+
+@pytest.mark.parametrize("name", [p.name for p in protocols()])
+def test_protocols_survive_json(name: str) -> None:
+    assert protocol_from_json(protocol(name).to_json()) == protocol(name)
+
+
+def test_changed_parts_survive_json() -> None:
+    changed = replace(protocol("task-coevolve"), allocation=Share(fraction=0.07, rounding="floor"))
+    assert protocol_from_json(changed.to_json()) == changed
+
+
+def test_parts_of_ones_own_are_found_by_registration_or_passed() -> None:
+    mine = SearchProtocol(name="mine", weighting=HardFirst())
+    with pytest.raises(EventError, match="'HardFirst', which is not a built-in part"):
+        protocol_from_json(mine.to_json())
+    assert protocol_from_json(mine.to_json(), mine) == mine
+    register(mine)
+    assert protocol_from_json(mine.to_json()) == mine
+
+
+def test_parts_must_be_plain_json() -> None:
+    mine = SearchProtocol(name="mine", weighting=HardFirst(power=(object(),)))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="must be plain JSON"):
+        mine.to_json()
+
+
+def test_what_needs_phase_zero() -> None:
+    needs = {p.name: p.needs_history for p in protocols() if p.name != "my-pivotal"}
+    assert needs == {
+        "full": False,
+        "naive": False,
+        "random-resample": False,
+        "random-estimate": True,
+        "task-coevolve": True,
+    }

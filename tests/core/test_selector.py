@@ -1,0 +1,269 @@
+"""What users rely on when they ask, tell and estimate."""
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from coevolve import Missing, Outcome, Pool, Selector, Usage, protocol, protocols
+from coevolve.core.choice import HighestEstimate
+from coevolve.core.designs import SuccessiveDesign
+from coevolve.core.weights import VarianceWeights
+
+from .strategies import TASKS, answer, scores, started
+
+
+def test_the_front_door_of_the_design() -> None:
+    selector = started(fraction=0.2, seed=7)
+    (assignment,) = selector.ask(["candidate-1"])
+    assert assignment.candidate == "candidate-1"
+    assert len(assignment.tasks) == 4
+    assert assignment.probabilities.keys() == set(assignment.tasks)
+    answer(selector, assignment)
+    assert selector.ask() == []
+    estimate = selector.estimate("candidate-1")
+    assert (estimate.tasks, estimate.pool_size) == (4, 20)
+    assert selector.best().candidate == "candidate-1"
+
+
+def test_candidates_of_a_round_share_a_draw_and_rounds_do_not() -> None:
+    selector = started()
+    first, second = selector.ask(["a", "b"])
+    third, *_ = selector.ask(["c"])
+    assert first.tasks == second.tasks
+    assert first.round == second.round == 1
+    assert third.round == 2
+    assert third.tasks != first.tasks
+
+
+def test_a_draw_per_candidate() -> None:
+    first, second = started(draw_per="candidate").ask(["a", "b"])
+    assert first.tasks != second.tasks
+
+
+def test_the_fixed_subset_stays() -> None:
+    selector = started("naive")
+    draws = {selector.ask([f"c{i}"])[0].tasks for i in range(5)}
+    assert len(draws) == 1
+
+
+def test_full_evaluates_everything_at_any_fraction() -> None:
+    selector = started("full", fraction=0.2)
+    (assignment,) = selector.ask(["c"])
+    assert assignment.tasks == TASKS
+    answer(selector, assignment, seed=5)
+    estimate = selector.estimate("c")
+    assert estimate.value == pytest.approx(np.mean(list(scores(5).values())))
+    assert (estimate.se, estimate.method) == (0, "full set")
+
+
+@pytest.mark.parametrize("name", [p.name for p in protocols() if p.name != "my-pivotal"])
+def test_every_protocol_runs_a_search(name: str) -> None:
+    pool = Pool.grouped({"x": TASKS[:8], "y": TASKS[8:]})
+    selector = Selector(pool, protocol=name, fraction=0.3, seed=1)
+    for seed, start in enumerate(["start-a", "start-b"]):
+        selector.tell_full(start, scores(seed))
+    for round in range(3):
+        for assignment in selector.ask([f"c{round}{i}" for i in range(2)]):
+            answer(selector, assignment, seed=round)
+    drawn = 20 if name == "full" else 3 + 4
+    assert selector.evaluations == 3 * 2 * drawn
+    assert selector.best().candidate in selector.candidates
+
+
+def test_the_weights_follow_the_history_told_so_far() -> None:
+    selector = started()
+    (assignment,) = selector.ask(["c"])
+    (design,) = assignment.designs
+    history = selector.history()
+    expected = VarianceWeights()(history)[design.positions]
+    assert design.weights.tolist() == expected.tolist()
+    assert design.anchors.tolist() == history.mean[design.positions].tolist()
+    assert design.anchor_mean == history.mean.mean()
+
+
+def test_a_window_looks_at_the_last_rounds_only() -> None:
+    recent = replace(protocol("task-coevolve"), weighting=VarianceWeights(window=1))
+    selector = started(protocol=recent)  # type: ignore[arg-type]
+    for round in range(1, 4):
+        (assignment,) = selector.ask([f"c{round}"])
+        (design,) = assignment.designs
+        expected = VarianceWeights()(selector.history(round - 1))
+        assert design.weights.tolist() == expected[design.positions].tolist()
+        answer(selector, assignment)
+
+
+def test_outcomes_may_be_told_in_parts_and_any_order() -> None:
+    whole, parts = started(), started()
+    (one,) = whole.ask(["c"])
+    (other,) = parts.ask(["c"])
+    answer(whole, one)
+    for task in reversed(other.tasks):
+        assert parts.outstanding() == [other]
+        parts.tell(other, scores(9, (task,)))
+    assert parts.outstanding() == []
+    assert parts.estimate("c") == whole.estimate("c")
+    draws = [selector.ask(["d"])[0] for selector in (whole, parts)]
+    assert draws[0].tasks == draws[1].tasks
+    assert draws[0].probabilities == draws[1].probabilities
+
+
+def test_equal_repeats_change_nothing() -> None:
+    selector = started()
+    (assignment,) = selector.ask(["c"])
+    selector.tell(assignment, {assignment.tasks[0]: Missing("crash")})
+    events = selector.events
+    selector.tell(assignment, {assignment.tasks[0]: Missing("crash")})
+    selector.tell_full("start-a", scores(1))
+    assert selector.events == events
+    assert selector.evaluations == 1
+
+
+def test_several_candidates_may_be_outstanding() -> None:
+    selector = started()
+    (first,) = selector.ask(["a"])
+    (second,) = selector.ask(["b"])
+    assert selector.outstanding() == [first, second]
+    answer(selector, second)
+    assert selector.best().candidate == "b"
+    answer(selector, first)
+    assert selector.outstanding() == []
+
+
+def test_missing_is_not_zero() -> None:
+    selector = started("random-resample", fraction=0.5)
+    (assignment,) = selector.ask(["c"])
+    results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
+    results[assignment.tasks[0]] = Missing("sandbox died")
+    selector.tell(assignment, results)
+    estimate = selector.estimate("c")
+    assert estimate.value == 1.0
+    assert (estimate.tasks, estimate.drawn) == (9, 10)
+    assert selector.history().count.sum() == 2 * 20 + 9
+
+
+def test_a_round_with_under_half_its_scores_is_drawn_again_once() -> None:
+    selector = started(fraction=0.5)
+    (first,) = selector.ask(["c"])
+    for task in first.tasks[:4]:
+        selector.tell(first, {task: 1.0})
+    assert selector.ask() == []
+    selector.tell(first, dict.fromkeys(first.tasks[4:], Missing("no network")))
+    assert selector.estimate("c").coverage == 0.4
+    (second,) = selector.ask()
+    assert (second.candidate, second.round, second.attempt, second.trials) == ("c", 1, 1, (1,))
+    assert selector.ask() == []
+    selector.tell(second, dict.fromkeys(second.tasks, Missing("no network still")))
+    assert selector.ask() == []
+
+
+def test_half_the_scores_are_enough() -> None:
+    selector = started(fraction=0.5)
+    (assignment,) = selector.ask(["c"])
+    selector.tell(assignment, dict.fromkeys(assignment.tasks[:5], 1.0))
+    selector.tell(assignment, dict.fromkeys(assignment.tasks[5:], Missing("x")))
+    assert selector.ask() == []
+
+
+def test_the_second_draw_counts_for_the_estimate() -> None:
+    selector = started("random-resample", fraction=0.5)
+    (first,) = selector.ask(["c"])
+    selector.tell(first, dict.fromkeys(first.tasks, Missing("x")))
+    (second,) = selector.ask()
+    selector.tell(second, dict.fromkeys(second.tasks, 1.0))
+    assert selector.estimate("c").value == 1.0
+    assert selector.estimate("c").coverage == 1.0
+
+
+def test_repeated_trials_count_as_their_mean() -> None:
+    selector = Selector(Pool(TASKS), protocol="random-resample", fraction=0.1, trials=3)
+    (assignment,) = selector.ask(["c"])
+    assert assignment.trials == (0, 1, 2)
+    one, other = assignment.tasks
+    parts: dict[str, list[float | Missing]] = {one: [1.0, 0.0], other: [1, 1, Missing("x")]}
+    selector.tell(assignment, parts)
+    assert selector.estimate("c").value == pytest.approx((0.5 + 1.0) / 2)
+    selector.tell(assignment, [Outcome(candidate="c", task=one, trial=2, score=1.0)])
+    assert selector.estimate("c").value == pytest.approx((2 / 3 + 1.0) / 2)
+    assert selector.history().count.sum() == 2
+    assert selector.evaluations == 6
+
+
+def test_usage_adds_up() -> None:
+    selector = started()
+    (assignment,) = selector.ask(["c"])
+    usage = Usage(tokens_in=10, dollars=0.5)
+    selector.tell(
+        assignment,
+        [Outcome(candidate="c", task=t, score=1.0, usage=usage) for t in assignment.tasks],
+    )
+    assert selector.usage == Usage(tokens_in=40, dollars=2.0)
+
+
+def test_re_scoring_a_candidate_in_full_makes_it_exact() -> None:
+    selector = started()
+    (assignment,) = selector.ask(["c"])
+    selector.tell(assignment, scores(9, assignment.tasks[:1]))
+    selector.tell_full("c", scores(9))
+    estimate = selector.estimate("c")
+    assert estimate.exact
+    assert estimate.value == pytest.approx(np.mean(list(scores(9).values())))
+    assert selector.outstanding() == []
+    assert selector.starts == ("start-a", "start-b")
+
+
+def test_a_starting_harness_with_gaps_is_estimated_from_the_rest() -> None:
+    selector = Selector(Pool(TASKS))
+    selector.tell_full(
+        "s", dict.fromkeys(TASKS[:15], 1.0) | dict.fromkeys(TASKS[15:], Missing("x"))
+    )
+    estimate = selector.estimate("s")
+    assert (estimate.value, estimate.coverage) == (1.0, 0.75)
+    assert selector.history().groups()["unseen"] == 5
+    (assignment,) = selector.ask(["c"])
+    assert len(assignment.tasks) == 4
+
+
+def test_the_estimator_rule_is_settled_once_by_phase_zero() -> None:
+    pool = Pool.grouped({"x": TASKS[:10], "y": TASKS[10:]})
+    selector = Selector(pool, fraction=0.3)
+    selector.tell_full("s", {t: float(t < "t12") for t in TASKS})
+    answer(selector, selector.ask(["c"])[0])
+    (drawn,) = [e for e in selector.events if e["type"] == "drawn"]
+    assert drawn["decision"]["means"] == {"x": 1.0, "y": 0.2}
+    assert selector.estimate("c").method == "Hájek"
+    answer(selector, selector.ask(["d"])[0])
+    assert [e["decision"] for e in selector.events if e["type"] == "drawn"][1] is None
+
+
+def test_ties_and_better_starts_are_told() -> None:
+    selector = Selector(Pool(TASKS), protocol="naive", fraction=0.2)
+    selector.tell_full("s", dict.fromkeys(TASKS, 1.0))
+    for assignment in selector.ask(["a", "b"]):
+        selector.tell(assignment, dict.fromkeys(assignment.tasks, 0.0))
+    choice = selector.best()
+    assert (choice.candidate, choice.tied_with, choice.better_start) == ("a", ("b",), "s")
+
+
+def test_a_start_may_win_if_the_choice_includes_it() -> None:
+    rule = replace(protocol("naive"), choice=HighestEstimate(include_start=True))
+    selector = Selector(Pool(TASKS), protocol=rule)
+    selector.tell_full("s", dict.fromkeys(TASKS, 1.0))
+    (assignment,) = selector.ask(["a"])
+    selector.tell(assignment, dict.fromkeys(assignment.tasks, 0.0))
+    assert selector.best().candidate == "s"
+
+
+def test_seeds_make_draws() -> None:
+    draws = [started(seed=seed).ask(["c"])[0].tasks for seed in (1, 1, 2)]
+    assert draws[0] == draws[1] != draws[2]
+
+
+def test_the_papers_monte_carlo_mode() -> None:
+    rule = replace(protocol("task-coevolve"), design=SuccessiveDesign(inclusion="monte-carlo"))
+    exact, simulated = started(), started(protocol=rule)  # type: ignore[arg-type]
+    one, other = exact.ask(["c"])[0], simulated.ask(["c"])[0]
+    assert one.tasks == other.tasks
+    for task in one.tasks:
+        difference = abs(one.probabilities[task] - other.probabilities[task])
+        assert 0 < difference < 0.05

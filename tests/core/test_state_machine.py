@@ -1,0 +1,121 @@
+"""Any sequence of asking, telling and restoring keeps its promises."""
+
+import json
+from typing import Any
+
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import (
+    Bundle,
+    RuleBasedStateMachine,
+    consumes,
+    initialize,
+    invariant,
+    multiple,
+    precondition,
+    rule,
+)
+
+from coevolve import Assignment, Missing, Pool, Selector
+from coevolve.errors import ChangedOutcomeError, NoOutcomeError
+
+TASKS = tuple(f"t{i}" for i in range(9))
+PROTOCOLS = ("full", "naive", "random-resample", "random-estimate", "task-coevolve")
+score = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1), st.builds(Missing, st.just("x")))
+
+
+class AskTell(RuleBasedStateMachine):
+    """Drives a selector beside a plain dictionary of what was told."""
+
+    assignments = Bundle("assignments")
+
+    @initialize(
+        protocol=st.sampled_from(PROTOCOLS),
+        fraction=st.sampled_from([0.1, 0.4, 1.0]),
+        trials=st.sampled_from([1, 2]),
+        pools=st.booleans(),
+        start=st.lists(st.lists(score, min_size=9, max_size=9), min_size=1, max_size=2),
+    )
+    def open(
+        self, protocol: str, fraction: float, trials: int, pools: bool, start: list[list[Any]]
+    ) -> None:
+        pool = Pool(TASKS, pools=["x"] * 4 + ["y"] * 5 if pools else None)
+        self.selector = Selector(pool, protocol=protocol, fraction=fraction, trials=trials, seed=5)
+        self.model: dict[tuple[str, str, int], Any] = {}
+        self.asked = 0
+        for number, values in enumerate(start):
+            results = {task: [value] * trials for task, value in zip(TASKS, values, strict=True)}
+            self.selector.tell_full(f"start-{number}", results)
+
+    @rule(target=assignments, number=st.integers(1, 3))
+    def ask(self, number: int) -> Any:
+        names = [f"c{self.asked + i}" for i in range(number)]
+        self.asked += number
+        return multiple(*self.selector.ask(names))
+
+    @rule(target=assignments)
+    def ask_for_more(self) -> Any:
+        return multiple(*self.selector.ask())
+
+    @rule(assignment=assignments, data=st.data())
+    def tell(self, assignment: Assignment, data: st.DataObject) -> None:
+        task = data.draw(st.sampled_from(assignment.tasks))
+        values = data.draw(st.lists(score, min_size=1, max_size=len(assignment.trials)))
+        told = {
+            (assignment.candidate, task, trial): value
+            for trial, value in zip(assignment.trials, values, strict=False)
+        }
+        clash = any(key in self.model and self.model[key] != told[key] for key in told)
+        try:
+            self.selector.tell(assignment, {task: values})
+        except ChangedOutcomeError:
+            assert clash
+        else:
+            assert not clash
+            self.model |= told
+
+    @rule(assignment=consumes(assignments))
+    def finish(self, assignment: Assignment) -> None:
+        """Tell what is left of an assignment."""
+        for task in assignment.tasks:
+            keys = [(assignment.candidate, task, trial) for trial in assignment.trials]
+            values = [self.model.get(key, 1.0) for key in keys]
+            self.selector.tell(assignment, {task: values})
+            self.model |= dict(zip(keys, values, strict=True))
+        assert assignment.tasks not in [
+            other.tasks
+            for other in self.selector.outstanding()
+            if (other.candidate, other.attempt) == (assignment.candidate, assignment.attempt)
+        ]
+
+    @rule()
+    def restore(self) -> None:
+        self.selector = Selector.from_events(json.loads(json.dumps(self.selector.events)))
+
+    @precondition(lambda self: hasattr(self, "selector"))
+    @invariant()
+    def counts_match(self) -> None:
+        assert self.selector.evaluations == len(self.model)
+
+    @precondition(lambda self: hasattr(self, "selector"))
+    @invariant()
+    def estimates_come_with_honest_counts(self) -> None:
+        for name in self.selector.candidates:
+            try:
+                estimate = self.selector.estimate(name)
+            except NoOutcomeError:
+                continue
+            assert 0 < estimate.tasks <= estimate.drawn <= estimate.pool_size == 9
+            if estimate.low is not None and estimate.high is not None:
+                assert estimate.low <= estimate.value <= estimate.high
+
+    @precondition(lambda self: hasattr(self, "selector"))
+    @invariant()
+    def a_restored_selector_is_the_same(self) -> None:
+        restored = Selector.from_events(self.selector.events)
+        assert restored.events == self.selector.events
+        assert restored.history().mean.tobytes() == self.selector.history().mean.tobytes()
+
+
+TestAskTell = AskTell.TestCase
+TestAskTell.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)

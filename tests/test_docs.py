@@ -1,0 +1,45 @@
+"""Every Python block of the README and the documentation runs and prints what the page shows."""
+
+import contextlib
+import io
+import re
+import runpy
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+README = ROOT / "README.md"
+COMMAND = Path(sys.executable).parent / "coevolve"
+PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
+BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```)?", re.M | re.S)
+
+
+def test_the_numbers_of_the_figure_are_those_of_the_page() -> None:
+    figures = runpy.run_path(str(ROOT / "docs" / "figures.py"))
+    report = figures["report"]([figures["repeated"](row) for row in figures["ROWS"]])
+    assert f"```text\n{report}\n```" in (ROOT / "docs" / "concepts.md").read_text()
+
+
+def test_the_readme_shows_what_the_demo_prints() -> None:
+    done = subprocess.run([COMMAND, "demo"], capture_output=True, text=True, check=True)
+    shown = re.search(r"```text\n\$ make demo\n(.*?)```", README.read_text(), re.S)
+    assert shown is not None
+    printed = [line.strip() for line in done.stdout.splitlines() if line.strip()]
+    assert [line.strip() for line in shown[1].splitlines() if line.strip()] == printed
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.name)
+def test_code_blocks_run_in_order(page: Path) -> None:
+    text = page.read_text()
+    names: dict[str, Any] = {"__name__": page.stem}
+    for found in BLOCK.finditer(text):
+        line = text[: found.start()].count("\n") + 2
+        printed = io.StringIO()
+        with contextlib.redirect_stdout(printed):
+            exec(compile("\n" * (line - 1) + found[1], str(page), "exec"), names)
+        if found[2] is not None:
+            assert printed.getvalue() == found[2], f"{page.name}, block at line {line}"
