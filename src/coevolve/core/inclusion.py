@@ -51,7 +51,7 @@ def successive_inclusion(weights: Floats, size: int) -> Floats:
             answer = _interpolated(classes, size, points)
             if answer is not None:
                 return np.asarray(answer[where])
-    return np.asarray(race_inclusion(classes, classes.weights, size)[where])
+    return np.asarray(race_inclusion(classes, size)[where])
 
 
 def monte_carlo_inclusion(
@@ -95,7 +95,7 @@ def _interpolated(classes: Classes, size: int, points: int) -> Floats | None:
     basis[:, 0] /= 2
     grid = np.exp((nodes * (high - low) + low + high) / 2)
     proxy = Classes(grid, basis @ _moments(x, classes.counts, points))
-    coefficients = race_inclusion(proxy, grid, size) @ basis
+    coefficients = race_inclusion(proxy, size) @ basis
     if np.abs(coefficients[-points // 8 :]).max() > 1e-13 * np.abs(coefficients).max():
         return None
     answer = np.clip(np.polynomial.chebyshev.chebval(x, coefficients), 0.0, 1.0)
