@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
-from coevolve import Design, History
+from coevolve import Design, History, Pool
 from coevolve.core.arrays import Floats
 from coevolve.core.designs import DesignMethod, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, RawMean
@@ -28,6 +28,7 @@ TASKS = sum(SIZES)
 DRAWN = 18
 DRAWS = 2_000
 
+POOL = Pool([f"task-{i}" for i in range(TASKS)])
 HISTORY = History(mean=np.repeat([0.0, 0.5, 1.0], SIZES), count=np.full(TASKS, 2))
 WEIGHTS = VarianceWeights()(HISTORY)
 SOLVED = (4, 14, 33)
@@ -86,10 +87,10 @@ def repeated(row: Row) -> Repeated:
         design = Design.from_draw(
             row.method.draw(WEIGHTS, DRAWN, np.random.default_rng(number)),
             round=1,
+            tasks=POOL,
             pool="all",
             method=row.draw,
             seed=(number,),
-            members=everything,
             weights=WEIGHTS,
             history=HISTORY,
         )

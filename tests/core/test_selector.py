@@ -82,6 +82,28 @@ def test_the_weights_follow_the_history_told_so_far() -> None:
     assert design.anchor_mean == history.mean.mean()
 
 
+@pytest.mark.parametrize(
+    ("name", "method"),
+    [
+        ("full", "full"),
+        ("naive", "fixed"),
+        ("random-resample", "uniform"),
+        ("random-estimate", "uniform"),
+        ("task-coevolve", "successive"),
+    ],
+)
+def test_every_draw_is_recorded(name: str, method: str) -> None:
+    selector = started(name, seed=11)
+    (assignment,) = selector.ask(["c"])
+    (design,) = assignment.designs
+    assert (design.method, design.round, design.pool, design.seed[0]) == (method, 1, "all", 11)
+    assert design.tasks == assignment.tasks
+    assert [TASKS[i] for i in design.positions] == list(design.tasks)
+    recorded = selector.events[-1]["draws"][0][0]
+    assert recorded["tasks"] == list(design.tasks)
+    assert recorded["probabilities"] == design.probabilities.tolist()
+
+
 def test_a_window_looks_at_the_last_rounds_only() -> None:
     recent = replace(protocol("task-coevolve"), weighting=VarianceWeights(window=1))
     selector = started(protocol=recent)  # type: ignore[arg-type]

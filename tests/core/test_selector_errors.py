@@ -1,8 +1,8 @@
 """Bad input is named, with its value, and leaves the selector as it was."""
 
 from collections.abc import Callable
-from dataclasses import replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar
 
 import numpy as np
 import pytest
@@ -179,6 +179,7 @@ def test_unknown_protocols() -> None:
 
 def test_a_design_that_fails_leaves_no_trace() -> None:
     class Broken:
+        name = "broken"
         redraws = True
 
         def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
@@ -190,6 +191,31 @@ def test_a_design_that_fails_leaves_no_trace() -> None:
         selector.ask(["c"])
     assert selector.events == events
     selector.tell_full("start-c", scores(3))
+
+
+@pytest.mark.parametrize(
+    ("chosen", "probabilities", "message"),
+    [
+        ([0, 0, 1, 2], [0.2] * 20, "not 4 different tasks"),
+        ([0, 1], [0.2] * 20, "not 4 different tasks"),
+        ([0, 1, 2, 3], [0.0] * 20, r"a π in \(0, 1\]"),
+        ([0, 1, 2, 3], [0.2] * 4, "each of the 20 tasks"),
+    ],
+)
+def test_a_design_that_draws_nonsense_is_named(
+    chosen: list[int], probabilities: list[float], message: str
+) -> None:
+    @dataclass
+    class Odd:
+        name: ClassVar[str] = "odd"
+        redraws: ClassVar[bool] = True
+
+        def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
+            return Draw(np.array(chosen), np.array(probabilities))
+
+    selector = started(protocol=replace(protocol("task-coevolve"), design=Odd()))  # type: ignore[arg-type]
+    with pytest.raises(InputError, match=message):
+        selector.ask(["c"])
 
 
 def test_usage_of_the_wrong_kind() -> None:

@@ -17,7 +17,7 @@ from coevolve.core.variance import Anticipation, expected_squares
 class Design:
     """A draw from one pool, with all that later estimates need.
 
-    The arrays belong to the drawn tasks: their positions in the pool, inclusion probabilities
+    The arrays belong to the drawn `tasks`: their positions in the pool, inclusion probabilities
     π_t, weights w_t, anchors p̄_t and the squared deviations u_t expected from them.
     `anchor_mean` and `anticipation` sum up the whole pool; `seed` is that of the generator that
     drew.
@@ -26,7 +26,7 @@ class Design:
     >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="naive").ask(["new"])
     >>> (design,) = assignment.designs
     >>> design.method, design.pool_size, design.probabilities.tolist()
-    ('UniformDesign', 4, [0.25])
+    ('fixed', 4, [0.25])
     """
 
     round: int
@@ -34,6 +34,7 @@ class Design:
     pool_size: int
     method: str
     seed: tuple[int, ...]
+    tasks: tuple[str, ...]
     positions: Indices
     probabilities: Floats
     weights: Floats
@@ -47,23 +48,26 @@ class Design:
         cls,
         draw: Draw,
         *,
-        round: int,
+        tasks: Pool,
         pool: str,
+        round: int,
         method: str,
         seed: tuple[int, ...],
-        members: Indices,
         weights: Floats,
         history: History,
     ) -> Self:
-        """Record of a draw from the tasks at `members`, whose past is `history`."""
+        """Record of a draw from one of the pools, whose past is `history`."""
         anchors, chosen = history.anchors, draw.chosen
+        members = tasks.members(pool)
+        positions = members[chosen]
         return cls(
             round=round,
             pool=pool,
             pool_size=len(members),
             method=method,
             seed=seed,
-            positions=members[chosen],
+            tasks=tuple(tasks.tasks[position] for position in positions.tolist()),
+            positions=positions,
             probabilities=draw.probabilities[chosen],
             weights=weights[chosen],
             anchors=anchors[chosen],
@@ -72,14 +76,14 @@ class Design:
             anticipation=Anticipation.of(history, draw.probabilities),
         )
 
-    def to_json(self, pool: Pool) -> dict[str, Any]:
-        """Plain JSON with the ids of the tasks."""
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; positions are left out, for they follow from the ids."""
         return {
             "round": self.round,
             "pool": self.pool,
             "method": self.method,
             "seed": list(self.seed),
-            "tasks": [pool.tasks[position] for position in self.positions.tolist()],
+            "tasks": list(self.tasks),
             "probabilities": self.probabilities.tolist(),
             "weights": self.weights.tolist(),
             "anchors": self.anchors.tolist(),
@@ -97,6 +101,7 @@ class Design:
             pool_size=len(pool.members(data["pool"])),
             method=data["method"],
             seed=tuple(data["seed"]),
+            tasks=tuple(data["tasks"]),
             positions=pool.positions(data["tasks"]),
             probabilities=np.array(data["probabilities"], dtype=np.float64),
             weights=np.array(data["weights"], dtype=np.float64),

@@ -21,8 +21,11 @@ class Draw(NamedTuple):
 class DesignMethod(Protocol):
     """Draws a fixed number of tasks and knows the inclusion probability of each.
 
-    `redraws` says whether every round gets a new draw.
+    `name` is recorded with every draw; `redraws` says whether every round gets a new one.
     """
+
+    @property
+    def name(self) -> str: ...
 
     @property
     def redraws(self) -> bool: ...
@@ -44,6 +47,10 @@ class UniformDesign:
     """
 
     redraws: bool = True
+
+    @property
+    def name(self) -> str:
+        return "uniform" if self.redraws else "fixed"
 
     def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
         weights = checked_weights(weights, size)
@@ -69,6 +76,7 @@ class SuccessiveDesign:
 
     inclusion: Literal["exact", "monte-carlo"] = "exact"
     repetitions: int = 4_000
+    name: ClassVar[str] = "successive"
 
     def __post_init__(self) -> None:
         if self.inclusion not in ("exact", "monte-carlo"):
@@ -102,6 +110,7 @@ class PivotalDesign:
     ([0.5, 0.5, 1.0], 2)
     """
 
+    name: ClassVar[str] = "pivotal"
     redraws: ClassVar[bool] = True
 
     def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:

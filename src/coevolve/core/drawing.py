@@ -5,8 +5,10 @@ from typing import Any
 import numpy as np
 
 from coevolve.core.assignment import Design
+from coevolve.core.designs import DesignMethod, Draw
 from coevolve.core.history import History
 from coevolve.core.state import State
+from coevolve.errors import InputError
 
 
 def draw_round(state: State, round: int, attempt: int, candidates: int) -> list[Any]:
@@ -46,13 +48,25 @@ def _draw_pool(
     attempt, draw = which if design.redraws else (0, 0)
     seed = (state.seed, round if design.redraws else 0, number, attempt, draw)
     made = design.draw(weights, size, np.random.default_rng(seed))
+    _check(design, made, size, len(members))
     return Design.from_draw(
         made,
-        round=round,
+        tasks=state.pool,
         pool=name,
-        method=type(design).__name__,
+        round=round,
+        method="full" if size == len(members) else design.name,
         seed=seed,
-        members=members,
         weights=weights,
         history=past.select(members),
-    ).to_json(state.pool)
+    ).to_json()
+
+
+def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
+    """Refuse a draw that no estimate could be made from."""
+    chosen, pi = np.asarray(draw.chosen), np.asarray(draw.probabilities)
+    if len(chosen) != size or len(np.unique(chosen)) != size:
+        raise InputError(f"{design!r} drew {chosen.tolist()}, not {size} different tasks.")
+    if pi.shape != (tasks,) or not ((pi > 0) & (pi <= 1 + 1e-9)).all():
+        raise InputError(
+            f"{design!r} must give each of the {tasks} tasks a probability in (0, 1]."
+        )

@@ -118,6 +118,10 @@ class Selector:
             raise EventError("no events: a selector cannot be restored from nothing.")
         return selector
 
+    def __repr__(self) -> str:
+        done = f"{len(self.candidates)} candidates, {self.evaluations} evaluations"
+        return f"Selector({self.protocol.name}, {self.pool!r}, {done})"
+
     @property
     def events(self) -> tuple[Event, ...]:
         """Everything that happened, as plain JSON; not to be changed."""

@@ -151,7 +151,7 @@ class State:
         if event["decision"] is not None:
             self._decide(event["decision"])
         draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
-        tasks = [tuple(task for d in draw for task in d["tasks"]) for draw in event["draws"]]
+        tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
         asked = [frozenset(drawn) for drawn in tasks]
         for index, candidate in enumerate(candidates):
             which = index if self.draw_per == "candidate" else 0
