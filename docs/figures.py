@@ -19,7 +19,7 @@ from coevolve import Design, History, Pool
 from coevolve.core.arrays import Floats
 from coevolve.core.designs import DesignMethod, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, RawMean
-from coevolve.core.sampling import drawn_samples
+from coevolve.core.sample import drawn_samples
 from coevolve.core.weights import VarianceWeights
 
 GROUPS = {"never solved": 32, "mixed": 23, "always solved": 34}

@@ -11,7 +11,8 @@ from coevolve.core.designs import (
     UniformDesign,
     proportional,
 )
-from coevolve.core.sample import Sample, difference, horvitz_thompson
+from coevolve.core.formulas import difference, horvitz_thompson
+from coevolve.core.sample import Sample
 from coevolve.errors import InputError
 
 from .draws import every_draw

@@ -9,7 +9,8 @@ import pytest
 from coevolve import History
 from coevolve.core.designs import SuccessiveDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
-from coevolve.core.sample import Sample, hajek, horvitz_thompson
+from coevolve.core.formulas import hajek, horvitz_thompson
+from coevolve.core.sample import Sample
 from coevolve.core.variance import Anticipation, expected_squares, sample_variance
 
 from .draws import successive_draws

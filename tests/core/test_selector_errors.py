@@ -198,7 +198,7 @@ def test_a_design_that_fails_leaves_no_trace() -> None:
     [
         ([0, 0, 1, 2], [0.2] * 20, "not 4 different tasks"),
         ([0, 1], [0.2] * 20, "not 4 different tasks"),
-        ([0, 1, 2, 3], [0.0] * 20, r"a π in \(0, 1\]"),
+        ([0, 1, 2, 3], [0.0] * 20, r"a probability in \(0, 1\]"),
         ([0, 1, 2, 3], [0.2] * 4, "each of the 20 tasks"),
     ],
 )

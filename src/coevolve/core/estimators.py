@@ -1,6 +1,6 @@
 """Full-set scores from the sampled tasks, each with a standard error and an interval.
 
-Scores are computed here and in `coevolve.core.sample`, which holds the formulas for one pool, and
+Scores are computed here and in `coevolve.core.formulas`, which holds those for one pool, and
 nowhere else.
 """
 
@@ -12,7 +12,8 @@ import numpy as np
 
 from coevolve.core.arrays import Floats
 from coevolve.core.estimate import Estimate
-from coevolve.core.sample import Part, Sample, difference, hajek, horvitz_thompson, sampled
+from coevolve.core.formulas import Part, difference, hajek, horvitz_thompson, sampled
+from coevolve.core.sample import Sample
 
 
 @runtime_checkable

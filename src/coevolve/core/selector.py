@@ -20,7 +20,7 @@ from coevolve.core.protocols import SearchProtocol, part_to_json
 from coevolve.core.protocols import protocol as find_protocol
 from coevolve.core.results import Results, Told, read_results
 from coevolve.core.rule import EstimatorRule
-from coevolve.core.sampling import drawn_samples, whole_samples
+from coevolve.core.sample import drawn_samples, whole_samples
 from coevolve.core.state import Progress, State
 from coevolve.errors import (
     ChangedOutcomeError,
