@@ -39,7 +39,7 @@ figures: $(READY)
 	@$(BIN)/python docs/figures.py
 
 lock: $(READY)
-	@uv=$$(command -v uv || echo .tools/bin/uv); $$uv pip compile pyproject.toml --group dev \
+	@uv=.tools/bin/uv; [ -x $$uv ] || uv=uv; $$uv pip compile pyproject.toml --group dev \
 	  --universal --python-version 3.12 --generate-hashes --no-emit-index-url --upgrade \
 	  --quiet --custom-compile-command "make lock" --output-file requirements.lock
 

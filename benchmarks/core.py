@@ -81,10 +81,10 @@ def weights_of(kind: str, tasks: int, rng: np.random.Generator) -> Floats:
     return rng.uniform(0.003, 0.28, size=tasks)
 
 
-def inclusion(kind: str, tasks: int) -> dict[str, Any]:
-    """Exact inclusion probabilities beside 4,000 Monte Carlo repetitions, m = 20%."""
+def inclusion(kind: str, tasks: int, share: float = 0.2) -> dict[str, Any]:
+    """Exact inclusion probabilities beside 4,000 Monte Carlo repetitions."""
     rng = np.random.default_rng(tasks)
-    weights, size = weights_of(kind, tasks, rng), tasks // 5
+    weights, size = weights_of(kind, tasks, rng), round(share * tasks)
     exact = [timed(lambda: successive_inclusion(weights, size)) for _ in range(9)]
     simulated = [
         timed(lambda: monte_carlo_inclusion(weights, size, REPETITIONS, rng)) for _ in range(3)
@@ -94,6 +94,7 @@ def inclusion(kind: str, tasks: int) -> dict[str, Any]:
     return {
         "weights": kind,
         "tasks": tasks,
+        "drawn": size,
         "distinct": len(np.unique(weights)),
         "exact ms": round(1e3 * fast, 2),
         "Monte Carlo ms": round(1e3 * slow, 1),
@@ -160,6 +161,7 @@ def main() -> None:
     record.show("One ask + tell + estimate, task-coevolve at 20%", rounds)
     kinds = ("phase 0", "20 rounds", "all different")
     probabilities = [inclusion(k, n) for k in kinds for n in (89, 130, 1_000, 10_000)]
+    probabilities += [inclusion(k, 130, share) for k in kinds for share in (0.02, 0.98)]
     record.show(
         f"Inclusion probabilities: exact, and {REPETITIONS:,} Monte Carlo repetitions",
         probabilities,

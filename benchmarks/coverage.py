@@ -2,8 +2,8 @@
 
 Run as `make bench` or `python benchmarks/coverage.py`. Every row: 30 worlds, 4 rounds of 12
 candidates with a draw each, so 1,440 intervals and a standard error of about 0.6 points. The
-candidates are children of the starting harnesses; the last rows are of a candidate unlike any
-before, which fails whatever was always solved.
+candidates are children of the starting harnesses; further rows are of a candidate unlike any
+before, which fails whatever was always solved, and of trials that break down by chance.
 """
 
 from dataclasses import replace
@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 import record
 
-from coevolve import Pool, Selector, protocol
+from coevolve import Missing, Pool, Selector, protocol
 from coevolve.benchmarks.synthetic import Harness, SyntheticWorld
 from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson
 
@@ -21,10 +21,18 @@ NOISY, SHARP = 0.7, 3.0
 
 
 def row(
-    estimator: Estimator, tasks: int, fraction: float, sharpness: float, *, broken: bool = False
+    estimator: Estimator,
+    tasks: int,
+    fraction: float,
+    sharpness: float,
+    *,
+    broken: bool = False,
+    missing: float = 0.0,
 ) -> dict[str, Any]:
     """Coverage, and the standard error beside the true error."""
-    held, errors, claimed = [], [], []
+    held: list[bool] = []
+    errors: list[float] = []
+    claimed: list[float] = []
     drawn = 0
     for seed in range(WORLDS):
         world = SyntheticWorld(pools={"all": tasks}, sharpness=sharpness, seed=seed)
@@ -38,7 +46,12 @@ def row(
             for assignment in selector.ask(list(new)):
                 harness, drawn = new[assignment.candidate], len(assignment.tasks)
                 scores = dict(zip(world.pool.tasks, world.outcomes(harness), strict=True))
-                selector.tell(assignment, {task: scores[task] for task in assignment.tasks})
+                lost = np.random.default_rng([seed, len(errors)]).random(tasks) < missing
+                gone = {task for task, out in zip(world.pool.tasks, lost, strict=True) if out}
+                selector.tell(
+                    assignment,
+                    {t: Missing("lost") if t in gone else scores[t] for t in assignment.tasks},
+                )
                 estimate, truth = selector.estimate(harness.name), world.score(harness)
                 errors.append(estimate.value - truth)
                 if estimate.se is not None and estimate.low is not None:
@@ -50,6 +63,7 @@ def row(
         "drawn": drawn,
         "outcomes": "noisy" if sharpness == NOISY else "sharp",
         "candidate": "breaks all" if broken else "child",
+        "missing %": round(100 * missing),
         "intervals": len(held),
         "coverage %": round(100 * float(np.mean(held)), 1),
         "error": round(float(np.sqrt(np.mean(np.square(errors)))), 3),
@@ -90,6 +104,11 @@ def main() -> None:
         row(Difference(), tasks, 0.2, sharpness, broken=True)
         for tasks in (500, 89)
         for sharpness in (NOISY, SHARP)
+    ]
+    rows += [
+        row(estimator, 130, fraction, NOISY, missing=0.3)
+        for estimator in (Difference(), Hajek())
+        for fraction in (0.2, 0.8, 1.0)
     ]
     record.show("Coverage of 95% intervals under the paper's weighted draw", rows)
     record.save("coverage", {"coverage": rows})

@@ -30,6 +30,9 @@ def imports(path: Path) -> Iterator[str]:
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             yield str(node.module)
+            if node.module == "coevolve":
+                names = {alias.name for alias in node.names} & {p.stem for p in SOURCE.iterdir()}
+                yield from (f"coevolve.{name}" for name in names)
 
 
 def folder(path: Path) -> str:

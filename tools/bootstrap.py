@@ -14,13 +14,17 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parent.parent
 TOOLS = ROOT / ".tools"
 VENV = ROOT / ".venv"
+UV = "uv==0.13.7"
 
 
 def main() -> int:
     """Bootstrap, and say what is missing if it cannot be done."""
     uv = find_uv()
     if uv is None:
-        return fail("could not install uv: python3 has neither pip nor a working venv module.")
+        return fail(
+            "could not install uv: python3 has neither pip nor a working venv module, or no "
+            "package index is in reach. Install one of them (on Debian: python3-venv) or uv."
+        )
     wanted = (ROOT / ".python-version").read_text().strip()
     if not any(
         run(uv, "venv", "--quiet", "--clear", "--python", v, VENV) for v in (wanted, "3.12")
@@ -37,17 +41,15 @@ def main() -> int:
 
 
 def find_uv() -> str | None:
-    """The uv on PATH, the one fetched before, or one fetched now with pip."""
+    """Our own uv, fetched with pip the first time; else the one on PATH."""
     ours = TOOLS / "bin" / "uv"
-    if found := shutil.which("uv"):
-        return found
-    if not ours.exists():
+    if not run(ours, "--version", quiet=True):
         print("bootstrap: fetching uv with pip", flush=True)
-        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", "uv")
-        if not run(sys.executable, *pip, "--target", TOOLS, quiet=True):
-            run(sys.executable, "-m", "venv", TOOLS)
-            run(ours.with_name("python"), *pip)
-    return str(ours) if ours.exists() else None
+        pip = ("-m", "pip", "install", "--quiet", "--disable-pip-version-check", UV)
+        if not run(sys.executable, *pip, "--upgrade", "--target", TOOLS, quiet=True):
+            run(sys.executable, "-m", "venv", TOOLS, quiet=True)
+            run(ours.with_name("python"), *pip, quiet=True)
+    return str(ours) if run(ours, "--version", quiet=True) else shutil.which("uv")
 
 
 def run(*command: str | Path, quiet: bool = False) -> bool:

@@ -4,6 +4,7 @@ import numpy as np
 
 from coevolve import Assignment, Pool, Selector
 
+BUILT_IN = ("full", "naive", "random-resample", "random-estimate", "task-coevolve")
 TASKS = tuple(f"t{i:02d}" for i in range(20))
 
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevolve import Pool
+from coevolve import Pool, Selector
 from coevolve.core.allocation import Share, WholePool
 from coevolve.errors import InputError
 
@@ -34,6 +34,15 @@ def test_terminal_bench() -> None:
     """Table `tb_cost`: 10 rounds of one candidate, 890 and 180 trials."""
     assert 10 * sum(WholePool().sizes(TERMINAL)) == 890
     assert 10 * sum(Share(fraction=0.2).sizes(TERMINAL)) == 180
+
+
+@pytest.mark.parametrize(("name", "evaluations"), [("full", 7_800), ("naive", 1_560)])
+def test_evaluations_of_a_whole_search(name: str, evaluations: int) -> None:
+    selector = Selector(TEXT, protocol=name, fraction=0.2)
+    for round in range(20):
+        for assignment in selector.ask([f"{round}-{i}" for i in range(3)]):
+            selector.tell(assignment, dict.fromkeys(assignment.tasks, 1.0))
+    assert selector.evaluations == evaluations
 
 
 def test_every_pool_gets_a_task() -> None:

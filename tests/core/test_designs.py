@@ -17,9 +17,14 @@ from coevolve.errors import InputError
 
 from .draws import every_draw
 
-DESIGNS: list[DesignMethod] = [UniformDesign(), SuccessiveDesign(), PivotalDesign()]
+DESIGNS: list[DesignMethod] = [
+    UniformDesign(),
+    UniformDesign(redraws=False),
+    SuccessiveDesign(),
+    PivotalDesign(),
+]
 SMALL = [(n, m) for n in range(1, 9) for m in range(1, n + 1)]
-by_design = pytest.mark.parametrize("design", DESIGNS, ids=lambda d: type(d).__name__)
+by_design = pytest.mark.parametrize("design", DESIGNS, ids=lambda d: d.name)
 
 
 def some_weights(n: int, m: int) -> list[Floats]:

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coevolve import History
+from coevolve import History, OutcomeTable
 
 
 def history(means: list[float], counts: list[int]) -> History:
@@ -27,3 +27,11 @@ def test_unseen_tasks_are_neither_solved_nor_failed() -> None:
     assert seen.never_solved.tolist() == [False, True, False]
     assert seen.anchors.tolist() == [pytest.approx(0.4), 0.0, 0.8]
     assert history([np.nan], [0]).anchors.tolist() == [0.5]
+
+
+def test_a_tiny_score_is_still_a_solve() -> None:
+    table = OutcomeTable(1)
+    table.open("c", round=0)
+    table.add("c", np.array([0]), np.array([0]), np.array([1e-18]))
+    assert not table.history().never_solved[0]
+    assert not history([1e-4], [9]).never_solved[0]

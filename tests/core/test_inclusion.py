@@ -2,7 +2,7 @@
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from coevolve.core.inclusion import monte_carlo_inclusion, successive_inclusion
@@ -25,6 +25,8 @@ def test_equal_weights_are_simple_random_sampling() -> None:
     np.testing.assert_allclose(successive_inclusion(np.full(97, 0.3), 13), 13 / 97, rtol=1e-12)
 
 
+@example([-8.0, -8.0, 8.0, 8.0, 8.0], 4)
+@example([8.0, 8.0, -8.0, -8.0, -8.0, 0.0], 4)
 @given(
     st.lists(st.floats(min_value=-8, max_value=8), min_size=2, max_size=6),
     st.integers(min_value=1, max_value=5),
@@ -64,6 +66,36 @@ def test_a_million_tasks_sum_to_the_number_drawn() -> None:
     assert pi.sum() == pytest.approx(200_000, rel=1e-10)
     order = np.argsort(weights)
     assert (np.diff(pi[order]) >= 0).all()
+
+
+def test_a_hundred_thousand_tasks_one_by_one() -> None:
+    """Every π_t through Chebyshev points is that of the direct sums, to 1e-11."""
+    weights = np.sort(np.random.default_rng(5).uniform(0.003, 0.28, 100_000))
+    direct = race_inclusion(Classes(weights / weights.mean(), np.ones(100_000)), 20_000)
+    np.testing.assert_allclose(successive_inclusion(weights, 20_000), direct, rtol=1e-11)
+
+
+@pytest.mark.parametrize(
+    ("heavy", "light", "ratio", "size"),
+    [
+        (95, 5, 15, 98),
+        (123, 7, 30, 125),
+        (950, 50, 300, 952),
+        (997, 3, 5e4, 998),
+        (5, 1, 1e11, 5),
+    ],
+)
+def test_nearly_everything_is_drawn_and_a_few_tasks_hardly_count(
+    heavy: int, light: int, ratio: float, size: int
+) -> None:
+    rng = np.random.default_rng(0)
+    weights = np.concatenate([ratio * rng.uniform(0.9, 1.1, heavy), np.ones(light)])
+    assert successive_inclusion(weights, size).sum() == pytest.approx(size, rel=1e-10)
+
+
+def test_weights_beyond_reason_are_refused() -> None:
+    with pytest.raises(InputError, match=r"within a factor 1e\+12 of each other, got 1e-13 and 1"):
+        successive_inclusion(np.array([1e-13, 1.0]), 1)
 
 
 def test_drawing_everything_is_certain() -> None:

@@ -42,7 +42,10 @@ def test_json_keeps_a_pool_bit_for_bit(pool: Pool) -> None:
     ("arguments", "message"),
     [
         ({"tasks": []}, "at least one task"),
-        ({"tasks": "abc"}, "single string 'abc'"),
+        ({"tasks": None}, "collection of ids, got None"),
+        ({"tasks": ["a"], "weights": {"all": "3"}}, "must be positive, got 3"),
+        ({"tasks": ["a"], "costs": ["x"]}, "costs must be numbers"),
+        ({"tasks": "abc"}, "got 'abc'"),
         ({"tasks": ["a", "b", "a"]}, "'a' appears more than once"),
         ({"tasks": ["a", ""]}, "non-empty strings, got ''"),
         ({"tasks": ["a", 3]}, "non-empty strings, got 3"),
@@ -66,6 +69,19 @@ def test_groups_must_have_tasks_and_costs() -> None:
         Pool.grouped({"x": ["a"], "y": []})
     with pytest.raises(PoolError, match="no entry for task 'a'"):
         Pool.grouped({"x": ["a"]}, costs={})
+    with pytest.raises(PoolError, match="pool 'x' must be a collection of ids, got 'abc'"):
+        Pool.grouped({"x": "abc"})
+    with pytest.raises(PoolError, match="grouped takes"):
+        Pool.grouped(["a"])  # type: ignore[arg-type]
+    with pytest.raises(PoolError, match="no pool 'y'"):
+        Pool(["a"]).members("y")
+
+
+def test_pools_and_costs_may_be_given_by_task() -> None:
+    by_task = Pool(["a", "b"], pools={"b": "y", "a": "x"}, costs={"b": 2.0, "a": 1.0})
+    assert by_task.to_json() == Pool(["a", "b"], pools=["x", "y"], costs=[1, 2]).to_json()
+    with pytest.raises(PoolError, match="pools has no entry for task 'b'"):
+        Pool(["a", "b"], pools={"a": "x"})
 
 
 def test_unknown_tasks_are_named_with_the_nearest() -> None:

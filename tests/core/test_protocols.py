@@ -17,6 +17,8 @@ from coevolve.core.rule import PhaseZeroRule
 from coevolve.core.weights import UniformWeights, VarianceWeights
 from coevolve.errors import EventError, InputError, UnknownProtocolError
 
+from .strategies import BUILT_IN
+
 
 @dataclass(frozen=True)
 class HardFirst:
@@ -69,7 +71,7 @@ def test_registering_makes_a_protocol_known_once() -> None:
         register(replace(mine, weighting=UniformWeights()))
 
 
-@pytest.mark.parametrize("name", [p.name for p in protocols()])
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_protocols_survive_json(name: str) -> None:
     assert protocol_from_json(protocol(name).to_json()) == protocol(name)
 
@@ -81,11 +83,44 @@ def test_changed_parts_survive_json() -> None:
 
 def test_parts_of_ones_own_are_found_by_registration_or_passed() -> None:
     mine = SearchProtocol(name="mine", weighting=HardFirst())
-    with pytest.raises(EventError, match="'HardFirst', which is not a built-in part"):
+    with pytest.raises(EventError, match="HardFirst', which is not a built-in part"):
         protocol_from_json(mine.to_json())
     assert protocol_from_json(mine.to_json(), mine) == mine
     register(mine)
     assert protocol_from_json(mine.to_json()) == mine
+
+
+def test_a_part_with_a_built_in_name_is_not_taken_for_it() -> None:
+    namesake = type("UniformDesign", (UniformDesign,), {})
+    mine = SearchProtocol(name="mine", design=namesake())
+    with pytest.raises(EventError, match="not a built-in part"):
+        protocol_from_json(mine.to_json())
+
+
+def test_another_protocol_than_the_recorded_one_is_refused() -> None:
+    recorded = protocol("task-coevolve").to_json()
+    with pytest.raises(EventError, match=r"weighting was .* in the events, but is"):
+        protocol_from_json(recorded, replace(protocol("naive"), name="task-coevolve"))
+    other = replace(protocol("task-coevolve"), allocation=Share(fraction=0.5))
+    assert protocol_from_json(recorded, other) == protocol("task-coevolve")
+
+
+def test_parts_are_checked_for_what_they_are() -> None:
+    with pytest.raises(InputError, match="'uniform' cannot be the weighting"):
+        SearchProtocol(name="mine", weighting="uniform")  # type: ignore[arg-type]
+    with pytest.raises(InputError, match="register takes a SearchProtocol, got 'x'"):
+        register("x")  # type: ignore[arg-type]
+
+
+def test_parts_must_be_dataclasses() -> None:
+    class Plain:
+        needs_history, window = False, None
+
+        def __call__(self, history: History) -> Floats:
+            return np.ones(len(history.count))
+
+    with pytest.raises(InputError, match="must be a dataclass"):
+        SearchProtocol(name="mine", weighting=Plain()).to_json()
 
 
 def test_parts_must_be_plain_json() -> None:
@@ -95,7 +130,7 @@ def test_parts_must_be_plain_json() -> None:
 
 
 def test_what_needs_phase_zero() -> None:
-    needs = {p.name: p.needs_history for p in protocols() if p.name != "my-pivotal"}
+    needs = {p.name: p.needs_history for p in map(protocol, BUILT_IN)}
     assert needs == {
         "full": False,
         "naive": False,

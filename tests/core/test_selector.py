@@ -5,12 +5,12 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coevolve import Missing, Outcome, Pool, Selector, Usage, protocol, protocols
+from coevolve import Missing, Outcome, Pool, Selector, Usage, protocol
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.designs import SuccessiveDesign
 from coevolve.core.weights import VarianceWeights
 
-from .strategies import TASKS, answer, scores, started
+from .strategies import BUILT_IN, TASKS, answer, scores, started
 
 
 def test_the_front_door_of_the_design() -> None:
@@ -57,7 +57,7 @@ def test_full_evaluates_everything_at_any_fraction() -> None:
     assert (estimate.se, estimate.method) == (0, "full set")
 
 
-@pytest.mark.parametrize("name", [p.name for p in protocols() if p.name != "my-pivotal"])
+@pytest.mark.parametrize("name", BUILT_IN)
 def test_every_protocol_runs_a_search(name: str) -> None:
     pool = Pool.grouped({"x": TASKS[:8], "y": TASKS[8:]})
     selector = Selector(pool, protocol=name, fraction=0.3, seed=1)
@@ -289,3 +289,146 @@ def test_the_papers_monte_carlo_mode() -> None:
     for task in one.tasks:
         difference = abs(one.probabilities[task] - other.probabilities[task])
         assert 0 < difference < 0.05
+
+
+def test_the_same_outcome_twice_counts_once() -> None:
+    selector = started()
+    (assignment,) = selector.ask(["c"])
+    outcome = Outcome(candidate="c", task=assignment.tasks[0], score=1.0)
+    selector.tell(assignment, [outcome, outcome])
+    assert selector.evaluations == 1
+    selector.tell(assignment, scores(9, assignment.tasks[1:]))
+    assert selector.outstanding() == []
+
+
+def test_gaps_in_a_full_evaluation_leave_an_error() -> None:
+    """Of 20 tasks 8 have no score: neither exact nor certain."""
+    selector = started("full")
+    (assignment,) = selector.ask(["c"])
+    results: dict[str, float | Missing] = dict(scores(9))
+    selector.tell(assignment, results | dict.fromkeys(TASKS[:8], Missing("x")))
+    estimate = selector.estimate("c")
+    assert estimate.se is not None
+    assert estimate.se > 0.05
+    assert not estimate.exact
+
+
+def test_a_starting_harness_without_any_score_stands_aside() -> None:
+    selector = started()
+    selector.tell_full("broken", dict.fromkeys(TASKS, Missing("x")))
+    (assignment,) = selector.ask(["c"])
+    answer(selector, assignment)
+    assert selector.best().candidate == "c"
+
+
+def test_a_failed_second_draw_falls_back_on_the_first() -> None:
+    selector = started("random-resample", fraction=0.5)
+    (first,) = selector.ask(["c"])
+    selector.tell(first, dict.fromkeys(first.tasks[:4], 1.0))
+    selector.tell(first, dict.fromkeys(first.tasks[4:], Missing("x")))
+    before = selector.estimate("c")
+    (second,) = selector.ask()
+    assert second.tasks != first.tasks
+    assert selector.estimate("c") == before
+    selector.tell(second, dict.fromkeys(second.tasks, Missing("x")))
+    assert selector.estimate("c") == before
+    assert "under half" in before.note
+
+
+def test_a_round_waits_for_all_its_candidates_before_it_is_drawn_again() -> None:
+    selector = started(fraction=0.5)
+    first, second = selector.ask(["a", "b"])
+    selector.tell(first, dict.fromkeys(first.tasks, Missing("x")))
+    assert selector.ask() == []
+    selector.tell(second, dict.fromkeys(second.tasks, Missing("x")))
+    assert [again.candidate for again in selector.ask()] == ["a", "b"]
+
+
+def test_a_pool_without_any_score_is_drawn_again() -> None:
+    pool = Pool.grouped({"x": TASKS[:4], "y": TASKS[4:]})
+    selector = Selector(pool, protocol="random-estimate", fraction=0.25)
+    selector.tell_full("s", scores(1))
+    (assignment,) = selector.ask(["c"])
+    results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
+    selector.tell(assignment, results | {assignment.tasks[0]: Missing("x")})
+    (again,) = selector.ask()
+    assert again.attempt == 1
+
+
+def test_the_raw_mean_does_without_a_pool() -> None:
+    pool = Pool.grouped({"x": TASKS[:4], "y": TASKS[4:]})
+    selector = Selector(pool, protocol="random-resample", fraction=0.25)
+    (assignment,) = selector.ask(["c"])
+    results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
+    selector.tell(assignment, results | {assignment.tasks[0]: Missing("x")})
+    assert selector.estimate("c").value == 1.0
+
+
+def test_a_missing_trial_can_be_made_good_by_re_scoring() -> None:
+    selector = started()
+    (assignment,) = selector.ask(["c"])
+    results: dict[str, float | Missing] = dict(scores(9, assignment.tasks))
+    selector.tell(assignment, results | {assignment.tasks[0]: Missing("no network")})
+    selector.tell_full("c", scores(9))
+    assert selector.estimate("c").exact
+    assert selector.history().count.min() == 3
+
+
+def test_the_unfinished_do_not_win_over_the_finished() -> None:
+    selector = Selector(Pool(TASKS), protocol="random-resample", fraction=0.5)
+    (done,) = selector.ask(["done"])
+    selector.tell(done, dict.fromkeys(done.tasks, 0.0))
+    (fresh,) = selector.ask(["fresh"])
+    selector.tell(fresh, {fresh.tasks[0]: 1.0})
+    choice = selector.best()
+    assert (choice.candidate, choice.left_out) == ("done", ("fresh",))
+    assert "9 of 10 trials are not told yet" in selector.estimate("fresh").note
+
+
+def test_full_is_exact_only_when_all_trials_are_told() -> None:
+    selector = Selector(Pool(TASKS), protocol="full", trials=2)
+    (assignment,) = selector.ask(["c"])
+    selector.tell(assignment, {task: [1.0] for task in TASKS})
+    assert not selector.estimate("c").exact
+    selector.tell(assignment, {task: [1.0, 0.0] for task in TASKS})
+    assert selector.estimate("c").exact
+
+
+def test_pools_are_drawn_independently() -> None:
+    pool = Pool.grouped({"x": [f"x{i}" for i in range(30)], "y": [f"y{i}" for i in range(30)]})
+    selector = Selector(pool, protocol="random-resample", fraction=0.3)
+    (assignment,) = selector.ask(["c"])
+    x, y = ([task[1:] for task in assignment.tasks if task[0] == name] for name in "xy")
+    assert x != y
+
+
+def test_traces_and_usage_of_phase_zero_are_recorded() -> None:
+    selector = Selector(Pool(TASKS))
+    outcomes = [
+        Outcome(candidate="s", task=t, score=1.0, usage=Usage(seconds=1.0), trace=f"log/{t}")
+        for t in TASKS
+    ]
+    selector.tell_full("s", outcomes)
+    assert selector.usage.seconds == 20
+    (assignment,) = selector.ask(["c"])
+    told = [Outcome(candidate="c", task=t, score=1.0, trace=t) for t in assignment.tasks]
+    selector.tell(assignment, told[:1])
+    selector.tell(assignment, told)
+    assert selector.events[-1]["traces"] == {str(i): o.trace for i, o in enumerate(told[1:])}
+
+
+def test_records_cannot_be_changed() -> None:
+    selector = started()
+    (assignment,) = selector.ask(["c"])
+    with pytest.raises(ValueError, match="read-only"):
+        assignment.designs[0].probabilities[0] = 1.0
+    with pytest.raises(ValueError, match="read-only"):
+        selector.pool.weights[0] = 2.0
+
+
+def test_numpy_numbers_and_generators_are_welcome() -> None:
+    selector = Selector(Pool(TASKS), fraction=np.float32(0.5), seed=np.int64(3), protocol="naive")  # type: ignore[arg-type]
+    (assignment,) = selector.ask(name for name in ["c"])
+    ones: list[float] = list(np.ones(10, dtype=np.float32))
+    selector.tell(assignment, dict(zip(assignment.tasks, ones, strict=True)))
+    assert selector.estimate("c").value == 1.0

@@ -87,7 +87,18 @@ CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
     "candidate again": (lambda s: s.ask(["new", "done"]), InputError, "'done' .* in round 1"),
     "start as candidate": (lambda s: s.ask(["start-a"]), InputError, "'start-a' .* in round 0"),
     "candidate twice": (lambda s: s.ask(["new", "new"]), InputError, "'new' is asked for twice"),
-    "a string": (lambda s: s.ask("new"), InputError, "list of candidates, got the string 'new'"),
+    "a string": (lambda s: s.ask("new"), InputError, "list of candidates, in order, got 'new'"),
+    "a set": (lambda s: s.ask({"new"}), InputError, "in order, got {'new'}"),
+    "no list": (lambda s: s.ask(5), InputError, "in order, got 5"),  # type: ignore[arg-type]
+    "no assignment": (lambda s: s.tell(None, {}), InputError, "from ask, got None"),  # type: ignore[arg-type]
+    "no results": (tell(lambda t: None), InputError, "got None"),
+    "no candidate": (lambda s: s.estimate(["open"]), UnknownCandidateError, "not known"),  # type: ignore[arg-type]
+    "a huge score": (tell(lambda t: {t[1]: 10**400}), ScoreError, "must be a number"),
+    "a doubled outcome that changes": (
+        tell(lambda t: [Outcome(candidate="open", task=t[1], score=s) for s in (1.0, 1.0, 0.5)]),
+        ChangedOutcomeError,
+        "given twice",
+    ),
     "empty name": (lambda s: s.ask([""]), InputError, "non-empty strings, got ''"),
     "a number": (lambda s: s.ask([3]), InputError, "non-empty strings, got 3"),  # type: ignore[list-item]
     "late start": (lambda s: s.tell_full("late", scores(1)), PhaseError, "'late' is new"),
@@ -178,9 +189,10 @@ def test_unknown_protocols() -> None:
 
 
 def test_a_design_that_fails_leaves_no_trace() -> None:
+    @dataclass
     class Broken:
-        name = "broken"
-        redraws = True
+        name: ClassVar[str] = "broken"
+        redraws: ClassVar[bool] = True
 
         def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
             raise RuntimeError("no luck today")

@@ -1,5 +1,6 @@
 """Any sequence of asking, telling and restoring keeps its promises."""
 
+import copy
 import json
 from typing import Any
 
@@ -16,7 +17,7 @@ from hypothesis.stateful import (
     rule,
 )
 
-from coevolve import Assignment, Missing, Pool, Selector
+from coevolve import Assignment, Estimate, Missing, Pool, Selector
 from coevolve.errors import ChangedOutcomeError, NoOutcomeError
 
 TASKS = tuple(f"t{i}" for i in range(9))
@@ -34,14 +35,29 @@ class AskTell(RuleBasedStateMachine):
         fraction=st.sampled_from([0.1, 0.4, 1.0]),
         trials=st.sampled_from([1, 2]),
         pools=st.booleans(),
+        draw_per=st.sampled_from(["round", "candidate"]),
         start=st.lists(st.lists(score, min_size=9, max_size=9), min_size=1, max_size=2),
     )
     def open(
-        self, protocol: str, fraction: float, trials: int, pools: bool, start: list[list[Any]]
+        self,
+        protocol: str,
+        fraction: float,
+        trials: int,
+        pools: bool,
+        draw_per: Any,
+        start: list[list[Any]],
     ) -> None:
         pool = Pool(TASKS, pools=["x"] * 4 + ["y"] * 5 if pools else None)
-        self.selector = Selector(pool, protocol=protocol, fraction=fraction, trials=trials, seed=5)
+        self.selector = Selector(
+            pool,
+            protocol=protocol,
+            fraction=fraction,
+            trials=trials,
+            draw_per=draw_per,
+            seed=5,
+        )
         self.model: dict[tuple[str, str, int], Any] = {}
+        self.trials, self.told = trials, 0
         self.asked = 0
         for number, values in enumerate(start):
             results = {task: [value] * trials for task, value in zip(TASKS, values, strict=True)}
@@ -72,6 +88,7 @@ class AskTell(RuleBasedStateMachine):
             assert clash
         else:
             assert not clash
+            self.told += len(told.keys() - self.model.keys())
             self.model |= told
 
     @rule(assignment=consumes(assignments))
@@ -81,6 +98,7 @@ class AskTell(RuleBasedStateMachine):
             keys = [(assignment.candidate, task, trial) for trial in assignment.trials]
             values = [self.model.get(key, 1.0) for key in keys]
             self.selector.tell(assignment, {task: values})
+            self.told += len(set(keys) - self.model.keys())
             self.model |= dict(zip(keys, values, strict=True))
         assert assignment.tasks not in [
             other.tasks
@@ -95,7 +113,7 @@ class AskTell(RuleBasedStateMachine):
     @precondition(lambda self: hasattr(self, "selector"))
     @invariant()
     def counts_match(self) -> None:
-        assert self.selector.evaluations == len(self.model)
+        assert self.selector.evaluations == self.told
 
     @precondition(lambda self: hasattr(self, "selector"))
     @invariant()
@@ -113,8 +131,39 @@ class AskTell(RuleBasedStateMachine):
     @invariant()
     def a_restored_selector_is_the_same(self) -> None:
         restored = Selector.from_events(self.selector.events)
-        assert restored.events == self.selector.events
         assert restored.history().mean.tobytes() == self.selector.history().mean.tobytes()
+        assert self.estimates(restored) == self.estimates(self.selector)
+        original = copy.deepcopy(self.selector)
+        later = [selector.ask(["probe"])[0] for selector in (original, restored)]
+        assert later[0].tasks == later[1].tasks
+        assert later[0].probabilities == later[1].probabilities
+        assert original.events == restored.events
+
+    @staticmethod
+    def estimates(selector: Selector) -> list[Estimate | None]:
+        found: list[Estimate | None] = []
+        for name in (*selector.starts, *selector.candidates):
+            try:
+                found.append(selector.estimate(name))
+            except NoOutcomeError:
+                found.append(None)
+        return found
+
+    @rule(data=st.data())
+    def tell_in_full(self, data: st.DataObject) -> None:
+        """Complete a candidate, repeating its scores and making good what was missing."""
+        if not self.selector.candidates:
+            return
+        name = data.draw(st.sampled_from(self.selector.candidates))
+        results: dict[str, Any] = {}
+        for task in TASKS:
+            keys = [(name, task, trial) for trial in range(self.trials)]
+            cells = [self.model.get(key, 1.0) for key in keys]
+            results[task] = [1.0 if isinstance(cell, Missing) else cell for cell in cells]
+            for key, cell in zip(keys, cells, strict=True):
+                self.model.setdefault(key, cell)
+        self.selector.tell_full(name, results)
+        assert self.selector.estimate(name).tasks == 9
 
 
 TestAskTell = AskTell.TestCase

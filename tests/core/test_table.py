@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coevolve import OutcomeTable
 from coevolve.core.arrays import Floats, Indices
-from coevolve.errors import ChangedOutcomeError, InputError
+from coevolve.errors import ChangedOutcomeError, InputError, ScoreError, UnknownCandidateError
 
 TASKS = 7
 outcomes = st.dictionaries(
@@ -126,3 +126,24 @@ def test_memory_is_sixteen_bytes_per_outcome() -> None:
     table.add("c", tasks, np.zeros_like(tasks), np.ones(10_000))
     held = sum(keys.nbytes + scores.nbytes for keys, scores in table._columns["c"].parts)
     assert held == 16 * 10_000
+
+
+@pytest.mark.parametrize(
+    ("cell", "error", "message"),
+    [
+        (((5, 0), 1.0), InputError, "task must be from 0 to 2, got 5"),
+        (((-1, 0), 1.0), InputError, "got -1"),
+        (((0, 1_024), 1.0), InputError, "trial must be from 0 to 1023, got 1024"),
+        (((0, 0), 7.0), ScoreError, "got 7.0"),
+    ],
+)
+def test_what_makes_no_outcome_is_refused(
+    cell: tuple[tuple[int, int], float], error: type[Exception], message: str
+) -> None:
+    table = OutcomeTable(3)
+    table.open("c", round=1)
+    with pytest.raises(error, match=message):
+        table.add("c", *columns([((1, 0), 1.0), cell]))
+    assert len(table) == 0
+    with pytest.raises(UnknownCandidateError, match="'d' is not in the table"):
+        table.add("d", *columns([((0, 0), 1.0)]))

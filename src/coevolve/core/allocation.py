@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from numbers import Real
 from typing import Literal, Protocol, Self, runtime_checkable
 
 from coevolve.core.pool import Pool
@@ -38,7 +39,7 @@ class Share:
     rounding: Literal["ceil", "floor"] = "ceil"
 
     def __post_init__(self) -> None:
-        _check(self.fraction)
+        object.__setattr__(self, "fraction", _checked(self.fraction))
         if self.rounding not in ("ceil", "floor"):
             raise InputError(f"rounding must be 'ceil' or 'floor', got {self.rounding!r}.")
 
@@ -63,14 +64,15 @@ class WholePool:
     """
 
     def at(self, fraction: float) -> Self:
-        _check(fraction)
+        _checked(fraction)
         return self
 
     def sizes(self, pool: Pool) -> tuple[int, ...]:
         return tuple(len(pool.members(name)) for name in pool.names)
 
 
-def _check(fraction: float) -> None:
-    number = isinstance(fraction, int | float) and not isinstance(fraction, bool)
-    if not number or not 0 < fraction <= 1:
+def _checked(fraction: object) -> float:
+    number = float(fraction) if isinstance(fraction, Real) else math.nan
+    if isinstance(fraction, bool) or not 0 < number <= 1:
         raise InputError(f"fraction must be in (0, 1], got {fraction!r}.")
+    return number

@@ -11,6 +11,7 @@ from coevolve.core.designs import Draw
 from coevolve.core.history import History
 from coevolve.core.pool import Pool
 from coevolve.core.variance import Anticipation, expected_squares
+from coevolve.errors import InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -76,6 +77,10 @@ class Design:
             anticipation=Anticipation.of(history, draw.probabilities),
         )
 
+    def __post_init__(self) -> None:
+        for array in (self.positions, self.probabilities, self.weights, self.anchors):
+            array.setflags(write=False)
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; positions are left out, for they follow from the ids."""
         return {
@@ -95,6 +100,9 @@ class Design:
     @classmethod
     def from_json(cls, data: Mapping[str, Any], pool: Pool) -> Self:
         """The design `to_json` described."""
+        pi = np.array(data["probabilities"], dtype=np.float64)
+        if not ((pi > 0) & (pi <= 1 + 1e-9)).all():
+            raise InputError("a drawn task has no inclusion probability in (0, 1].")
         return cls(
             round=data["round"],
             pool=data["pool"],
@@ -103,7 +111,7 @@ class Design:
             seed=tuple(data["seed"]),
             tasks=tuple(data["tasks"]),
             positions=pool.positions(data["tasks"]),
-            probabilities=np.array(data["probabilities"], dtype=np.float64),
+            probabilities=pi,
             weights=np.array(data["weights"], dtype=np.float64),
             anchors=np.array(data["anchors"], dtype=np.float64),
             expected=np.array(data["expected"], dtype=np.float64),

@@ -23,7 +23,8 @@ class Standing(NamedTuple):
 class Choice:
     """The winner, whom it tied with, and why it won.
 
-    `better_start` names a starting harness whose full-set score is above the winner's estimate.
+    `better_start` names a starting harness whose full-set score is above the winner's estimate,
+    `left_out` the candidates that have no estimate, or are not told in full while others are.
 
     >>> from coevolve import Pool, Selector
     >>> selector = Selector(Pool(["a", "b"]), protocol="full")
@@ -39,6 +40,7 @@ class Choice:
     tied_with: tuple[str, ...]
     why: str
     better_start: str | None = None
+    left_out: tuple[str, ...] = ()
 
 
 @runtime_checkable

@@ -7,6 +7,7 @@ import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.inclusion import checked_weights, monte_carlo_inclusion, successive_inclusion
+from coevolve.core.outcomes import is_whole
 from coevolve.errors import InputError
 
 
@@ -83,7 +84,7 @@ class SuccessiveDesign:
             raise InputError(
                 f"inclusion must be 'exact' or 'monte-carlo', got {self.inclusion!r}."
             )
-        if self.repetitions < 1:
+        if not is_whole(self.repetitions, least=1):
             raise InputError(f"repetitions must be at least 1, got {self.repetitions}.")
 
     redraws: ClassVar[bool] = True

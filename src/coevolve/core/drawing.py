@@ -64,7 +64,8 @@ def _draw_pool(
 def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
     """Refuse a draw that no estimate could be made from."""
     chosen, pi = np.asarray(draw.chosen), np.asarray(draw.probabilities)
-    if len(chosen) != size or len(np.unique(chosen)) != size:
+    inside = ((chosen >= 0) & (chosen < tasks)).all()
+    if not inside or len(chosen) != size or len(np.unique(chosen)) != size:
         raise InputError(f"{design!r} drew {chosen.tolist()}, not {size} different tasks.")
     if pi.shape != (tasks,) or not ((pi > 0) & (pi <= 1 + 1e-9)).all():
         raise InputError(

@@ -34,13 +34,15 @@ class Estimate:
 
     @property
     def exact(self) -> bool:
-        """Whether every task has a score, so that nothing is estimated."""
-        return self.tasks == self.pool_size
+        """Whether every trial of every task has a score, so that nothing is estimated."""
+        return self.tasks == self.pool_size and not self.note
 
     def __str__(self) -> str:
         shown = min(max(self.value, 0.0), 1.0)
         spread = "" if self.exact else " ± ?" if self.se is None else f" ± {self.se:.3f}"
-        clipped = "" if shown == self.value else f"clipped from {self.value:.3f}; "
-        return (
-            f"{shown:.3f}{spread} ({clipped}{self.tasks} of {self.pool_size} tasks, {self.method})"
-        )
+        off = abs(shown - self.value) >= 5e-4
+        clipped = f"clipped from {self.value:.3f}; " if off else ""
+        tasks = f"{self.tasks} of {self.pool_size} tasks"
+        if self.tasks < self.drawn:
+            tasks = f"{self.tasks} of {self.drawn} drawn, {self.pool_size} tasks"
+        return f"{shown:.3f}{spread} ({clipped}{tasks}, {self.method})"

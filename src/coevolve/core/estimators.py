@@ -14,6 +14,7 @@ from coevolve.core.arrays import Floats
 from coevolve.core.estimate import Estimate
 from coevolve.core.formulas import Part, difference, hajek, horvitz_thompson, sampled
 from coevolve.core.sample import Sample
+from coevolve.errors import NoOutcomeError
 
 
 @runtime_checkable
@@ -24,7 +25,11 @@ class Estimator(Protocol):
     def needs_history(self) -> bool: ...
 
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
-        """Estimate from a sample per pool, none of them empty, and the weights of the pools."""
+        """Estimate from a sample per pool and the weights of the pools.
+
+        Raises:
+            NoOutcomeError: A pool has no scored outcome, and the estimate cannot do without.
+        """
         ...
 
 
@@ -44,6 +49,7 @@ class RawMean:
     needs_history: ClassVar[bool] = False
 
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
+        _require([replace(samples[0], scores=np.concatenate([s.scores for s in samples]))])
         size, drawn = sum(s.pool_size for s in samples), sum(s.drawn for s in samples)
         scores = np.concatenate([s.scores for s in samples])
         merged = replace(
@@ -57,7 +63,7 @@ class RawMean:
         )
         part = hajek(merged)
         shares = np.array([s.pool_size / size for s in samples])
-        if any(np.ptp(s.probabilities) > 1e-12 for s in samples):
+        if any(len(s.scores) and np.ptp(s.probabilities) > 1e-12 for s in samples):
             part = Part(part.value, None, "the raw mean of a weighted draw has no standard error")
         elif np.abs(shares - weights).max() > 1e-9:
             part = Part(part.value, None, "the raw mean weighs pools by size, the score does not")
@@ -70,11 +76,16 @@ class HorvitzThompson:
 
     Ŝ = (1/N) Σ_{t∈S} x_t / π_t. Its standard error comes from the sample alone; after a weighted
     draw of 100 of 500 tasks its 95% intervals cover 89% to 91% (`benchmarks/coverage.py`).
+
+    >>> sample = Sample.without_history(np.array([1.0, 0.0]), np.array([0.5, 0.4]), pool_size=5)
+    >>> print(HorvitzThompson().estimate([sample], np.ones(1), 0.95))
+    0.400 ± 0.295 (2 of 5 tasks, Horvitz-Thompson)
     """
 
     needs_history: ClassVar[bool] = False
 
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
+        _require(samples)
         samples = [replace(sample, anticipation=None) for sample in samples]
         parts = [horvitz_thompson(sample) for sample in samples]
         return _combined("Horvitz-Thompson", parts, samples, weights, confidence)
@@ -88,11 +99,16 @@ class Hajek:
 
     With a history, its 95% intervals cover 95% to 97% at 100 of 500 tasks in the synthetic
     world, and are too wide below about 10 tasks (100% at 3 of 50); `benchmarks/coverage.py`.
+
+    >>> sample = Sample.without_history(np.array([1.0, 0.0]), np.array([0.5, 0.4]), pool_size=5)
+    >>> print(Hajek().estimate([sample], np.ones(1), 0.95))
+    0.444 ± 0.365 (2 of 5 tasks, Hájek)
     """
 
     needs_history: ClassVar[bool] = False
 
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
+        _require(samples)
         parts = [hajek(sample) for sample in samples]
         return _combined("Hájek", parts, samples, weights, confidence)
 
@@ -108,13 +124,28 @@ class Difference:
     18 of 89, 95% to 98% at 7 of 89 and 98% to 99% at 3 of 50. They are too narrow for a candidate
     unlike any before: 76% to 83% at 18 of 89 for one that fails all that was always solved.
     `benchmarks/coverage.py` measures this.
+
+    >>> sample = Sample.without_history(np.array([1.0, 0.0]), np.array([0.5, 0.4]), pool_size=5)
+    >>> sample = replace(sample, anchors=np.array([1.0, 0.5]), anchor_mean=0.6)
+    >>> print(Difference().estimate([sample], np.ones(1), 0.95))
+    0.350 ± 0.185 (2 of 5 tasks, difference)
     """
 
     needs_history: ClassVar[bool] = True
 
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
+        _require(samples)
         parts = [difference(sample) for sample in samples]
         return _combined("difference", parts, samples, weights, confidence)
+
+
+def _require(samples: Sequence[Sample]) -> None:
+    """Refuse to estimate from nothing."""
+    for sample in samples:
+        if not len(sample.scores):
+            raise NoOutcomeError(
+                f"no scored outcome in pool {sample.pool!r} yet ({sample.drawn} tasks were asked)"
+            )
 
 
 def _combined(

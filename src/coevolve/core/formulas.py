@@ -49,7 +49,8 @@ def hajek(sample: Sample) -> Part:
     residual, size = sample.scores - value, float(shares.sum()) / least
     if sample.anticipation is None:
         return Part(value, *_spread(sample, residual, size))
-    return Part(value, _anticipated(sample, sample.anticipation.of_hajek(value)))
+    total = sample.anticipation.of_hajek(value, sample.share)
+    return Part(value, max(total, 0.0) / sample.pool_size**2)
 
 
 def difference(sample: Sample) -> Part:
@@ -65,13 +66,9 @@ def difference(sample: Sample) -> Part:
     value = sample.anchor_mean + float((residual / sample.answering).sum()) / sample.pool_size
     if sample.anticipation is None:
         return Part(value, *_spread(sample, residual, sample.pool_size))
-    total = sample.anticipation.of_difference(residual, sample.expected, sample.anchors)
-    return Part(value, _anticipated(sample, total))
-
-
-def _anticipated(sample: Sample, total: float) -> float:
-    """Variance of a mean from that of the total; it grows as fewer tasks answer."""
-    return total * sample.drawn / len(sample.scores) / sample.pool_size**2 if total > 0 else 0.0
+    anticipation, expected = sample.anticipation, sample.expected
+    total = anticipation.of_difference(residual, expected, sample.anchors, sample.share)
+    return Part(value, max(total, 0.0) / sample.pool_size**2)
 
 
 def sampled(sample: Sample) -> bool:

@@ -13,13 +13,15 @@ tasks, drawing 200,000, it holds to better than one part in 10^10.
 import numpy as np
 
 from coevolve.core.arrays import Floats
-from coevolve.core.race import Classes, race_inclusion
+from coevolve.core.race import Classes, adds_up, quadrature, race_inclusion
 from coevolve.errors import InputError
 
 _DIRECT = 192
 """Up to this many distinct weights the sums are taken over the weights themselves."""
 _CHEBYSHEV = (40, 80, 160)
 """Numbers of Chebyshev points tried in turn before falling back to the direct sums."""
+_SPAN = 1e12
+"""Largest ratio of two weights; the numbers behind a larger one mean nothing."""
 _CHUNK = 1 << 20
 """Arrival times simulated at once."""
 
@@ -80,6 +82,11 @@ def checked_weights(weights: Floats, size: int) -> Floats:
     if not (np.isfinite(weights).all() and (weights > 0).all()):
         bad = weights[~(np.isfinite(weights) & (weights > 0))][0]
         raise InputError(f"weights must be positive and finite, got {bad}.")
+    if weights.max() > _SPAN * weights.min():
+        raise InputError(
+            f"weights must be within a factor {_SPAN:.0e} of each other, got {weights.min()} and "
+            f"{weights.max()}."
+        )
     if not 1 <= size <= len(weights):
         raise InputError(f"size must be between 1 and {len(weights)} (the tasks), got {size}.")
     return weights
@@ -95,11 +102,11 @@ def _interpolated(classes: Classes, size: int, points: int) -> Floats | None:
     basis[:, 0] /= 2
     grid = np.exp((nodes * (high - low) + low + high) / 2)
     proxy = Classes(grid, basis @ _moments(x, classes.counts, points))
-    coefficients = race_inclusion(proxy, size) @ basis
+    coefficients = quadrature(proxy, size) @ basis
     if np.abs(coefficients[-points // 8 :]).max() > 1e-13 * np.abs(coefficients).max():
         return None
     answer = np.clip(np.polynomial.chebyshev.chebval(x, coefficients), 0.0, 1.0)
-    return answer if abs(answer @ classes.counts - size) < 1e-9 * size else None
+    return answer if adds_up(classes, answer, size) else None
 
 
 def _moments(x: Floats, counts: Floats, points: int) -> Floats:

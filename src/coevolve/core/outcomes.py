@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass
+from numbers import Integral, Real
 
 from coevolve.errors import ScoreError
 
@@ -37,10 +38,12 @@ class Usage:
     def __post_init__(self) -> None:
         for name in ("tokens_in", "tokens_out", "dollars", "seconds"):
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, int | float):
+            if isinstance(value, bool) or not isinstance(value, Real):
                 raise ScoreError(f"usage {name} must be a number, got {value!r}.")
-            if not (math.isfinite(value) and value >= 0):
+            plain = int(value) if isinstance(value, Integral) else float(value)
+            if not (math.isfinite(plain) and plain >= 0):
                 raise ScoreError(f"usage {name} must be at least 0, got {value}.")
+            object.__setattr__(self, name, plain)
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
@@ -69,12 +72,22 @@ class Outcome:
     trace: str | None = None
 
     def __post_init__(self) -> None:
-        if isinstance(self.trial, bool) or not isinstance(self.trial, int) or self.trial < 0:
+        if not is_whole(self.trial, least=0):
             raise ScoreError(
                 f"trial must be 0, 1, 2, ..., got {self.trial!r} for task {self.task!r}."
             )
+        object.__setattr__(self, "trial", int(self.trial))
+        if not isinstance(self.usage, Usage | None):
+            raise ScoreError(f"usage must be a Usage, got {self.usage!r} for task {self.task!r}.")
+        if not isinstance(self.trace, str | None):
+            raise ScoreError(f"trace must be text, got {self.trace!r} for task {self.task!r}.")
         if not isinstance(self.score, Missing):
             object.__setattr__(self, "score", checked_score(self.score, self.task))
+
+
+def is_whole(value: object, *, least: int) -> bool:
+    """Whether a value is a whole number (numpy's too, but no boolean) of at least `least`."""
+    return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
 def checked_score(score: object, task: str) -> float:
@@ -85,7 +98,7 @@ def checked_score(score: object, task: str) -> float:
     """
     try:
         value = float(score)  # type: ignore[arg-type]
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         value = math.nan
     if isinstance(score, str | bytes) or not 0.0 <= value <= 1.0:
         raise ScoreError(

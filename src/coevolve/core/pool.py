@@ -1,7 +1,7 @@
 """The tasks candidates are judged on, in named pools."""
 
-import math
 from collections.abc import Iterable, Mapping, Sequence
+from numbers import Real
 from typing import Any, Self
 
 import numpy as np
@@ -21,9 +21,10 @@ class Pool:
 
     Args:
         tasks: Distinct, non-empty ids.
-        pools: The pool of each task, in the order of `tasks`; one pool "all" when left out.
+        pools: The pool of each task, by its id or in the order of `tasks`; one pool "all" when
+            left out.
         weights: Weight of each pool by name; scaled to sum to 1.
-        costs: Expected cost of each task (tokens, seconds, dollars), in the order of `tasks`.
+        costs: Expected cost of each task (tokens, seconds, dollars), by its id or in order.
 
     >>> pool = Pool(["a", "b", "c"], pools=["law", "law", "s2d"], weights={"law": 3, "s2d": 1})
     >>> pool.names, pool.weights.tolist(), len(pool)
@@ -36,20 +37,21 @@ class Pool:
         self,
         tasks: Iterable[str],
         *,
-        pools: Sequence[str] | None = None,
+        pools: Sequence[str] | Mapping[str, str] | None = None,
         weights: Mapping[str, float] | None = None,
-        costs: Sequence[float] | None = None,
+        costs: Sequence[float] | Mapping[str, float] | None = None,
     ) -> None:
-        if isinstance(tasks, str):
-            raise PoolError(f"tasks must be a collection of ids, got the single string {tasks!r}.")
+        if isinstance(tasks, str) or not isinstance(tasks, Iterable):
+            raise PoolError(f"tasks must be a collection of ids, got {tasks!r}.")
         self.tasks: tuple[str, ...] = tuple(tasks)
         self._position = _positions(self.tasks)
-        labels = ("all",) * len(self) if pools is None else tuple(pools)
+        labels = ("all",) * len(self) if pools is None else _in_order(self.tasks, pools, "pools")
         if len(labels) != len(self):
             raise PoolError(f"pools names {len(labels)} tasks, but there are {len(self)}.")
         self.names, self._members = _grouped(labels)
         self.weights = _weights(self.names, weights)
         self.costs = None if costs is None else _costs(self.tasks, costs)
+        self.weights.setflags(write=False)
 
     @classmethod
     def grouped(
@@ -64,18 +66,20 @@ class Pool:
         >>> Pool.grouped({"law": ["a", "b"], "s2d": ["c"]}).names
         ('law', 's2d')
         """
-        groups = {name: tuple(tasks) for name, tasks in pools.items()}
-        for name, group in groups.items():
-            if not group:
+        if not isinstance(pools, Mapping):
+            raise PoolError(f"grouped takes {{pool: tasks}}, got {pools!r}.")
+        groups: dict[str, tuple[str, ...]] = {}
+        for name, group in pools.items():
+            if isinstance(group, str) or not isinstance(group, Iterable):
+                raise PoolError(f"pool {name!r} must be a collection of ids, got {group!r}.")
+            groups[name] = tuple(group)
+            if not groups[name]:
                 raise PoolError(f"pool {name!r} has no task; leave it out or give it one.")
-        tasks = [task for group in groups.values() for task in group]
-        if costs is not None and (lacking := next((t for t in tasks if t not in costs), None)):
-            raise PoolError(f"costs has no entry for task {lacking!r}; give every task a cost.")
         return cls(
-            tasks,
+            [task for group in groups.values() for task in group],
             pools=[name for name, group in groups.items() for _ in group],
             weights=weights,
-            costs=None if costs is None else [costs[task] for task in tasks],
+            costs=costs,
         )
 
     def __len__(self) -> int:
@@ -87,6 +91,8 @@ class Pool:
 
     def members(self, name: str) -> Indices:
         """Positions in `tasks` of the tasks of one pool."""
+        if name not in self.names:
+            raise PoolError(f"there is no pool {name!r}.{nearest(name, self.names)}")
         return self._members[self.names.index(name)]
 
     def position(self, task: str) -> int:
@@ -141,11 +147,20 @@ def _positions(tasks: tuple[str, ...]) -> dict[str, int]:
     return positions
 
 
+def _in_order(tasks: tuple[str, ...], given: Any, what: str) -> tuple[Any, ...]:
+    """Values per task in the order of the tasks, from a mapping or as they are."""
+    if not isinstance(given, Mapping):
+        return tuple(given)
+    if (lacking := next((task for task in tasks if task not in given), None)) is not None:
+        raise PoolError(f"{what} has no entry for task {lacking!r}; give every task one.")
+    return tuple(given[task] for task in tasks)
+
+
 def _grouped(labels: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[Indices, ...]]:
-    code = {name: number for number, name in enumerate(dict.fromkeys(labels))}
-    for name in code:
+    for name in labels:
         if not isinstance(name, str) or not name:
             raise PoolError(f"pool names must be non-empty strings, got {name!r}.")
+    code = {name: number for number, name in enumerate(dict.fromkeys(labels))}
     codes = np.fromiter((code[label] for label in labels), dtype=np.int64, count=len(labels))
     order = np.argsort(codes, kind="stable")
     splits = np.cumsum(np.bincount(codes))[:-1]
@@ -162,15 +177,18 @@ def _weights(names: tuple[str, ...], weights: Mapping[str, float] | None) -> Flo
             )
     for name in names:
         weight = weights.get(name)
-        if weight is None or not math.isfinite(weight) or weight <= 0:
+        if not isinstance(weight, Real) or not 0 < weight < 1e100:
             raise PoolError(f"the weight of pool {name!r} must be positive, got {weight}.")
     values = np.array([weights[name] for name in names], dtype=np.float64)
     total = float(values.sum())
     return values if abs(total - 1) < 1e-12 else values / total
 
 
-def _costs(tasks: tuple[str, ...], costs: Sequence[float]) -> Floats:
-    values = np.asarray(costs, dtype=np.float64)
+def _costs(tasks: tuple[str, ...], costs: Sequence[float] | Mapping[str, float]) -> Floats:
+    try:
+        values = np.array(_in_order(tasks, costs, "costs"), dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise PoolError(f"costs must be numbers, one per task: {error}") from error
     if values.shape != (len(tasks),):
         raise PoolError(f"costs has shape {values.shape}, but there are {len(tasks)} tasks.")
     bad = np.flatnonzero(~(np.isfinite(values) & (values > 0)))

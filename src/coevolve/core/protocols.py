@@ -18,6 +18,15 @@ from coevolve.errors import EventError, InputError, UnknownProtocolError, neares
 class SearchProtocol:
     """How tasks are chosen for candidates and candidates are judged by them.
 
+    Args:
+        name: What it is known by.
+        summary: A line about it.
+        weighting: How much each task is worth drawing.
+        design: How tasks are drawn by these weights, and with what probability.
+        estimator: What the outcomes say about the full set; or a rule that picks an estimator.
+        allocation: How many tasks of each pool a round draws.
+        choice: Which candidate wins.
+
     Replace any of the five parts with `dataclasses.replace`:
 
     >>> from dataclasses import replace
@@ -32,6 +41,18 @@ class SearchProtocol:
     estimator: Estimator | EstimatorRule = field(default_factory=RawMean)
     allocation: Allocation = field(default_factory=Share)
     choice: ChoiceRule = field(default_factory=HighestEstimate)
+
+    def __post_init__(self) -> None:
+        wanted: dict[str, Any] = {
+            "weighting": Weighting,
+            "design": DesignMethod,
+            "estimator": Estimator | EstimatorRule,
+            "allocation": Allocation,
+            "choice": ChoiceRule,
+        }
+        for part, kind in wanted.items():
+            if not isinstance(getattr(self, part), kind):
+                raise InputError(f"{getattr(self, part)!r} cannot be the {part} of a protocol.")
 
     @property
     def needs_history(self) -> bool:
@@ -111,6 +132,8 @@ def register(new: SearchProtocol) -> None:
     >>> protocol("my-pivotal").design
     PivotalDesign()
     """
+    if not isinstance(new, SearchProtocol):
+        raise InputError(f"register takes a SearchProtocol, got {new!r}.")
     known = _registered.get(new.name)
     if known is not None and known != new:
         raise InputError(f"another protocol is already registered as {new.name!r}.")
@@ -139,12 +162,17 @@ _PARTS: dict[str, Callable[..., Any]] = {
 
 def part_to_json(part: Any) -> dict[str, Any]:
     """A part of a protocol by the name of its class and its fields."""
-    values = {f.name: getattr(part, f.name) for f in fields(part)} if is_dataclass(part) else {}
+    if not is_dataclass(part) or isinstance(part, type):
+        raise InputError(f"a part of a protocol must be a dataclass, got {part!r}.")
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
     try:
         plain: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(f"the fields of {part!r} must be plain JSON: {error}.") from error
-    return {"part": type(part).__name__} | plain
+    kind: type = type(part)
+    built_in = _PARTS.get(kind.__name__) is kind
+    name = kind.__name__ if built_in else f"{kind.__module__}.{kind.__qualname__}"
+    return {"part": name} | plain
 
 
 def part_from_json(data: dict[str, Any]) -> Any:
@@ -164,8 +192,13 @@ def protocol_from_json(
     """The protocol `SearchProtocol.to_json` described.
 
     Parts that `known`, or else the protocol registered under the name, describes alike are taken
-    from there and may be the user's own; the others must be built in.
+    from there and may be the user's own; the others must be built in. A `known` that differs in
+    more than its allocation is refused.
     """
+    if known is not None:
+        for key, value in known.to_json().items():
+            if key != "allocation" and data[key] != value:
+                raise EventError(f"{key} was {data[key]} in the events, but is {value} now.")
     known = known or _registered.get(data["name"])
     own = known.to_json() if known else {}
     parts = {

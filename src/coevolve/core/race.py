@@ -25,8 +25,12 @@ from coevolve.core.arrays import Complexes, Floats
 
 _LOG_EPS = 34.0
 """exp(-34) = 2e-15: what is smaller than this, relative to the peak, is left out."""
-_FAR = 1e6
-"""Bound of the search for the radius of the circle, in log r."""
+_FAR = 100.0
+"""Bound of |log s|, far beyond the last arrival where weights differ by up to 10^12."""
+_TOLERANCE = 1e-10
+"""Relative error of Σ π_t that is taken for rounding."""
+_CLOSER = (2.0, 4.0, 8.0, 16.0, 32.0)
+"""By how much closer the nodes are tried in turn."""
 _CHUNK = 1 << 20
 """Complex numbers held at once while summing."""
 
@@ -51,8 +55,27 @@ class Classes:
 
 
 def race_inclusion(classes: Classes, size: int) -> Floats:
-    """π of a task of each class when the first `size` arrivals are drawn."""
-    nodes = _nodes(classes, size)
+    """π of a task of each class when the first `size` arrivals are drawn.
+
+    Σ π_t = m is the check, for nothing in the quadrature enforces it: where weights are so unequal
+    that it fails, the nodes are put closer.
+    """
+    pi = quadrature(classes, size)
+    for closer in _CLOSER:
+        if adds_up(classes, pi, size):
+            break
+        pi = quadrature(classes, size, closer)
+    return pi
+
+
+def adds_up(classes: Classes, pi: Floats, size: int) -> bool:
+    """Whether Σ π_t is the number of tasks drawn, but for rounding."""
+    return bool(abs(float(classes.total(pi)) / size - 1) < _TOLERANCE)
+
+
+def quadrature(classes: Classes, size: int, closer: float = 1.0) -> Floats:
+    """π of each class, with nodes `closer` to each other than usual."""
+    nodes = _nodes(classes, size, closer)
     tilted = nodes.tilted
     variance = classes.total(tilted * (1 - tilted))
     turn, phase = _circle(classes, size, float(variance.min()), float(variance.max()))
@@ -63,7 +86,7 @@ def race_inclusion(classes: Classes, size: int) -> Floats:
         phi = 1 + tilted[part, None, :] * turn[:, None]
         front = phase * classes.product(phi)
         coefficient[part] = (front[:, None, :] @ (1 / phi))[:, 0].real
-    last = nodes.height[:, None] * classes.weights * (1 - tilted) * coefficient
+    last = nodes.height[:, None] * classes.weights * nodes.waiting * coefficient
     arrived = -np.expm1(-nodes.s[:, None] * classes.weights)
     density = classes.total(last)
     return np.clip(density @ arrived + (last * arrived).sum(axis=0), 0.0, 1.0)
@@ -96,21 +119,25 @@ def _circle(classes: Classes, size: int, least: float, most: float) -> tuple[Com
 
 
 class _Nodes(NamedTuple):
-    """Times s, and for each the height of the integrand times ds, and tilted probabilities."""
+    """Times s, the height of the integrand at each times ds, and tilted probabilities.
+
+    `tilted` is the probability to have arrived, `waiting` that not to have.
+    """
 
     s: Floats
     height: Floats
     tilted: Floats
+    waiting: Floats
 
 
-def _nodes(classes: Classes, size: int) -> _Nodes:
+def _nodes(classes: Classes, size: int, closer: float) -> _Nodes:
     """Times, equally spaced in log s, where the m-th arrival may fall."""
     center, spread = _location(classes, size)
-    step = min(0.25, 0.7 * spread / (1 + spread))
+    step = min(0.25, 0.7 * spread / (1 + spread)) / closer
     left, right = 8.5 * spread + 18 * spread**2, 8.5 * spread
     while True:
         log_s = center + np.arange(-np.ceil(left / step), np.ceil(right / step) + 1) * step
-        log_height, tilted = _saddle(classes, np.exp(log_s), size)
+        log_height, log_odds = _saddle(classes, np.exp(log_s), size)
         log_height += log_s - center
         if log_height[0] > -_LOG_EPS:
             left *= 1.5
@@ -119,40 +146,46 @@ def _nodes(classes: Classes, size: int) -> _Nodes:
         else:
             break
     keep = log_height > -_LOG_EPS
-    height = np.exp(log_height[keep] + center) * step
-    return _Nodes(np.exp(log_s[keep]), height, tilted[keep])
+    height, odds = np.exp(log_height[keep] + center) * step, np.exp(log_odds[keep])
+    return _Nodes(np.exp(log_s[keep]), height, odds / (1 + odds), 1 / (1 + odds))
 
 
 def _location(classes: Classes, size: int) -> tuple[float, float]:
     """Where log s is expected at the m-th arrival, and about how widely it spreads."""
     center = float(np.log(-np.log1p((0.5 - size) / classes.counts.sum())))
+    low, high = -_FAR, _FAR
     while True:
         rates = classes.weights * np.exp(center)
         waiting = np.exp(-rates)
-        slope = float(classes.total(rates * waiting))
-        spread = float(np.sqrt(classes.total(waiting * (1 - waiting)))) / slope
+        slope = max(float(classes.total(rates * waiting)), 1e-300)
+        spread = float(np.sqrt(np.maximum(classes.total(waiting * (1 - waiting)), 0.0))) / slope
         move = (size - 0.5 - float(classes.total(1 - waiting))) / slope
-        if abs(move) < 0.2 * spread:
+        if abs(move) < 0.2 * spread or high - low < 1e-9:
             return center, spread
+        low, high = (center, high) if move > 0 else (low, center)
         center += float(np.clip(move, -1.0, 1.0))
+        if not low < center < high:
+            center = (low + high) / 2
 
 
 def _saddle(classes: Classes, s: Floats, size: int) -> tuple[Floats, Floats]:
-    """Per time: log of Π (1 - p_i + p_i r) / r^(m-1), and p_i with odds multiplied by r.
+    """Per time: log of Π (1 - p_i + p_i r) / r^(m-1), and the log of the odds of p_i times r.
 
     r brings the expected number of arrivals near m - 1/2. Precision is not needed: every radius
     gives the same coefficient, a good one loses no digits to cancellation.
     """
     exponent = s[:, None] * classes.weights
-    log_odds = exponent + np.log(-np.expm1(-exponent))
+    log_arrived = np.log(-np.expm1(-exponent))
+    log_odds = exponent + log_arrived
     tilt = np.zeros(len(s))
-    low, high = np.full(len(s), -_FAR), np.full(len(s), _FAR)
+    # Beyond these, either all tasks have arrived or none has.
+    low, high = -log_odds.max(axis=1) - 60, 60 - log_odds.min(axis=1)
     while True:
-        log_tilted_odds = log_odds + tilt[:, None]
-        tilted = 1 / (1 + np.exp(-np.clip(log_tilted_odds, -700, 700)))
+        tilted_odds = np.clip(log_odds + tilt[:, None], -700, 700)
+        tilted = 1 / (1 + np.exp(-tilted_odds))
         variance = np.maximum(classes.total(tilted * (1 - tilted)), 1e-9)
         gap = size - 0.5 - classes.total(tilted)
-        far = np.abs(gap) > 0.1 + 0.1 * np.sqrt(variance)
+        far = (np.abs(gap) > 0.1 + 0.1 * np.sqrt(variance)) & (high - low > 1e-9)
         if not far.any():
             break
         low, high = np.where(gap > 0, tilt, low), np.where(gap < 0, tilt, high)
@@ -160,5 +193,5 @@ def _saddle(classes: Classes, s: Floats, size: int) -> tuple[Floats, Floats]:
         newton = tilt + np.clip(gap / variance, -most, most)
         inside = (newton > low) & (newton < high)
         tilt = np.where(far, np.where(inside, newton, (low + high) / 2), tilt)
-    log_factors = np.logaddexp(0, log_tilted_odds) - exponent
-    return classes.total(log_factors) - (size - 1) * tilt, tilted
+    log_factors = np.logaddexp(-exponent, log_arrived + tilt[:, None])
+    return classes.total(log_factors) - (size - 1) * tilt, tilted_odds

@@ -79,6 +79,8 @@ class Told:
 def read_results(candidate: str, results: Results, trials: Sequence[int]) -> Told:
     """Check and flatten what was told of a candidate, asked for these trial numbers."""
     told = Told(tasks=[], trials=[], scores=[], missing={}, usage={}, traces={})
+    if not isinstance(results, Iterable) or isinstance(results, str | bytes):
+        raise InputError(f"results must be {{task: score}} or Outcomes, got {results!r}.")
     if isinstance(results, Mapping):
         for task, value in results.items():
             for trial, score in zip(trials, _scores(task, value, len(trials)), strict=False):
@@ -120,11 +122,12 @@ def _read_outcomes(
                 f"trial {outcome.trial} of task {outcome.task!r} was not asked of candidate "
                 f"{candidate!r}; asked were {', '.join(map(str, trials))}."
             )
-        known = seen.setdefault((outcome.task, outcome.trial), outcome.score)
-        if known is outcome.score:
+        key = (outcome.task, outcome.trial)
+        if key not in seen:
+            seen[key] = outcome.score
             told.append(outcome.task, outcome.trial, outcome.score, outcome.usage, outcome.trace)
-        elif known != outcome.score:
+        elif seen[key] != outcome.score:
             raise ChangedOutcomeError(
                 f"task {outcome.task!r}, trial {outcome.trial}, is given twice for candidate "
-                f"{candidate!r}: {known} and {outcome.score}."
+                f"{candidate!r}: {seen[key]} and {outcome.score}."
             )

@@ -50,9 +50,14 @@ class Sample:
         )
 
     @property
+    def share(self) -> float:
+        """Share of the drawn tasks that answered."""
+        return len(self.scores) / self.drawn
+
+    @property
     def answering(self) -> Floats:
         """Probability of each task to be drawn and to answer."""
-        return self.probabilities * (len(self.scores) / self.drawn)
+        return self.probabilities * self.share
 
 
 def drawn_samples(designs: Sequence[Design], tasks: Indices, means: Floats) -> list[Sample]:

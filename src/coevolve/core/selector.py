@@ -1,6 +1,6 @@
 """The front door: ask which tasks to evaluate, tell what came out, estimate, choose."""
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from typing import Any, Literal, Self
 
@@ -11,8 +11,8 @@ from coevolve.core.checks import check_names, check_settings
 from coevolve.core.choice import Choice, Standing
 from coevolve.core.drawing import draw_round
 from coevolve.core.estimate import Estimate
-from coevolve.core.estimators import Hajek
-from coevolve.core.events import SCHEMA, Event, sealed, verified
+from coevolve.core.estimators import Estimator, Hajek
+from coevolve.core.events import SCHEMA, Event, Log, sealed, verified
 from coevolve.core.history import History
 from coevolve.core.outcomes import Usage
 from coevolve.core.pool import Pool
@@ -75,6 +75,7 @@ class Selector:
         if fraction is not None:
             chosen = replace(chosen, allocation=chosen.allocation.at(fraction))
         check_settings(pool, seed, trials, draw_per, confidence)
+        seed, trials = int(seed), int(trials)
         opened = {
             "schema": SCHEMA,
             "pool": pool.to_json(),
@@ -86,7 +87,8 @@ class Selector:
         }
         event = sealed(0, "opened", opened, "")
         self._state = State.opened(event, chosen, pool)
-        self._events = [event]
+        self._log = Log()
+        self._log.append(event)
 
     @classmethod
     def from_events(
@@ -100,10 +102,10 @@ class Selector:
                 registered.
         """
         selector = cls.__new__(cls)
-        selector._events = []
+        selector._log = Log()
         for event in verified(events):
             try:
-                if not selector._events:
+                if not len(selector._log):
                     selector._state = State.opened(event, protocol)
                 else:
                     selector._state.apply(event)
@@ -113,8 +115,8 @@ class Selector:
                 raise EventError(
                     f"event {event['seq']} ({event['type']!r}) does not fit: {error!r}."
                 ) from error
-            selector._events.append(event)
-        if not selector._events:
+            selector._log.append(event)
+        if not len(selector._log):
             raise EventError("no events: a selector cannot be restored from nothing.")
         return selector
 
@@ -124,8 +126,12 @@ class Selector:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Everything that happened, as plain JSON; not to be changed."""
-        return tuple(self._events)
+        """Everything that happened, as plain JSON."""
+        return self._log.since(0)
+
+    def events_since(self, seq: int) -> tuple[Event, ...]:
+        """The events from number `seq` on, for whoever keeps a journal."""
+        return self._log.since(seq)
 
     @property
     def pool(self) -> Pool:
@@ -172,8 +178,9 @@ class Selector:
         """Record a candidate's scores on every task.
 
         Before the first `ask` this makes it a starting harness (Phase 0). Later it completes a
-        candidate that was asked about, whose score is then exact; outcomes recorded before must
-        be repeated as they are, for they are never rewritten.
+        candidate that was asked about, whose score is then exact. Scores recorded before must be
+        repeated as they are, for outcomes are never rewritten; for a trial that was missing, a
+        score is recorded as one more trial.
         """
         state = self._state
         check_names([candidate])
@@ -193,20 +200,21 @@ class Selector:
                 f"{len(short)} of {len(state.pool)} are short, {state.pool.tasks[short[0]]!r} "
                 "first; use Missing(reason) for a trial without a score."
             )
-        fresh = self._new(candidate, told)
+        fresh = self._new(candidate, self._renumbered(candidate, told))
         if fresh.tasks or candidate not in state.whole:
             self._happen("told_full", {"candidate": candidate, **fresh.to_json()})
 
-    def ask(self, new: Sequence[str] = ()) -> list[Assignment]:
+    def ask(self, new: Iterable[str] | None = None) -> list[Assignment]:
         """Open a round for new candidates, or, without any, get what is still wanted.
 
-        Without candidates it returns assignments for a round in which under half of the
-        outcomes have a score (the round is drawn once more), or nothing.
+        Without candidates it returns assignments for rounds in which under half of the outcomes,
+        or none of a pool, have a score (such a round is drawn once more), or nothing. Call it
+        when a round has been told.
         """
         state = self._state
+        new = check_names(new)
         if not new:
             return [a for number in self._failed_rounds() for a in self._draw(number, attempt=1)]
-        check_names(new)
         if known := next((name for name in new if name in state.table), None):
             raise InputError(
                 f"candidate {known!r} was already proposed, in round "
@@ -217,7 +225,7 @@ class Selector:
                 f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
                 "harnesses; call tell_full for one or more of them before the first ask."
             )
-        return self._draw(len(state.rounds) + 1, attempt=0, candidates=list(new))
+        return self._draw(len(state.rounds) + 1, attempt=0, candidates=new)
 
     def tell(self, assignment: Assignment, results: Results) -> None:
         """Record outcomes of an assignment: all or some of them, in any order.
@@ -247,29 +255,42 @@ class Selector:
     def estimate(self, candidate: str) -> Estimate:
         """The full-set score of a candidate, from the outcomes told so far."""
         state = self._state
-        if candidate not in state.table:
+        if not isinstance(candidate, str) or candidate not in state.table:
             raise UnknownCandidateError(
                 f"candidate {candidate!r} is not known."
                 + nearest(candidate, state.table.candidates)
             )
-        tasks, means = state.table.means(candidate)
+        notes = ""
         if candidate in state.whole:
-            samples = whole_samples(state.pool, tasks, means)
-            return Hajek().estimate(samples, state.pool.weights, state.confidence)
-        samples = drawn_samples(state.latest(candidate).assignment.designs, tasks, means)
-        if empty := next((s for s in samples if not len(s.scores)), None):
-            raise NoOutcomeError(
-                f"candidate {candidate!r} has no scored outcome in pool {empty.pool!r} yet "
-                f"({empty.drawn} tasks were asked)."
-            )
-        assert state.estimator is not None
-        return state.estimator.estimate(samples, state.pool.weights, state.confidence)
+            samples = whole_samples(state.pool, *state.table.means(candidate))
+            estimator: Estimator = Hajek()
+        else:
+            standing = state.standing(candidate)
+            assignment = standing.assignment
+            found = state.table.means(candidate, assignment.trials)
+            samples = drawn_samples(assignment.designs, *found)
+            estimator, notes = state.decided(), standing.note
+        try:
+            estimate = estimator.estimate(samples, state.pool.weights, state.confidence)
+        except NoOutcomeError as error:
+            raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
+        return replace(estimate, note="; ".join(filter(None, (estimate.note, notes))))
 
     def best(self) -> Choice:
-        """The winner among the candidates that can be estimated."""
-        generated = [s for name in self.candidates if (s := self._standing(name))]
+        """The winner among the candidates that have been told in full, or in part if none has.
+
+        Candidates that cannot stand are named in `left_out`.
+        """
+        estimated = {name: s for name in self.candidates if (s := self._standing(name))}
+        finished = {name: s for name, s in estimated.items() if self._finished(name)}
+        generated = finished or estimated
         start = [s for name in self.starts if (s := self._standing(name))]
-        return self.protocol.choice.choose(generated, start)
+        choice = self.protocol.choice.choose(list(generated.values()), start)
+        left_out = tuple(name for name in self.candidates if name not in generated)
+        return replace(choice, left_out=left_out)
+
+    def _finished(self, candidate: str) -> bool:
+        return candidate in self._state.whole or self._state.standing(candidate).complete
 
     def _standing(self, candidate: str) -> Standing | None:
         try:
@@ -289,12 +310,13 @@ class Selector:
         return {"means": means, "estimator": part_to_json(rule.decide(means))}
 
     def _failed_rounds(self) -> list[int]:
-        """Finished rounds, drawn once, with a score for under half of their trials."""
+        """Finished rounds, drawn once, with under half of their scores or none of a pool."""
         failed = []
         for round in self._state.rounds:
             parts = [self._state.progress[name, 0] for name in round.candidates]
             asked, scored = sum(len(p.assignment) for p in parts), sum(p.scored for p in parts)
-            if round.attempts == 0 and all(p.complete for p in parts) and 2 * scored < asked:
+            failing = 2 * scored < asked or any(p.empty_pool for p in parts)
+            if round.attempts == 0 and all(p.complete for p in parts) and failing:
                 failed.append(round.number)
         return failed
 
@@ -314,8 +336,13 @@ class Selector:
         return [state.progress[name, attempt].assignment for name in names]
 
     def _progress(self, assignment: Assignment) -> Progress:
+        if not isinstance(assignment, Assignment):
+            raise InputError(f"tell needs an assignment from ask, got {assignment!r}.")
         known = self._state.progress.get((assignment.candidate, assignment.attempt))
-        if known is None or known.assignment.tasks != assignment.tasks:
+        same = known is not None and (
+            known.assignment is assignment or known.assignment.tasks == assignment.tasks
+        )
+        if known is None or not same:
             raise NotAskedError(
                 f"the assignment of candidate {assignment.candidate!r} (round {assignment.round}, "
                 f"attempt {assignment.attempt}) is not from this selector."
@@ -325,7 +352,7 @@ class Selector:
     def _new(self, candidate: str, told: Told) -> Told:
         """What is new in `told`; refuses what contradicts the record."""
         state = self._state
-        if candidate not in state.table:
+        if not isinstance(candidate, str) or candidate not in state.table:
             return told
         positions, trials = state.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
         known, scores = state.table.find(candidate, positions, trials)
@@ -341,7 +368,22 @@ class Selector:
                 )
         return told.without(known)
 
+    def _renumbered(self, candidate: str, told: Told) -> Told:
+        """With scores for trials recorded as missing moved to trial numbers of their own.
+
+        The first two times r numbers belong to the two attempts of a round.
+        """
+        state = self._state
+        for at, (task, score) in enumerate(zip(told.tasks, told.scores, strict=True)):
+            position = state.pool.position(task)
+            if score is None or (candidate, position, told.trials[at]) not in state.reasons:
+                continue
+            told.trials[at] += 2 * state.trials
+            while state.recorded(candidate, position, told.trials[at]) not in (None, score):
+                told.trials[at] += state.trials
+        return told
+
     def _happen(self, kind: str, body: Mapping[str, Any]) -> None:
-        event = sealed(len(self._events), kind, body, self._events[-1]["seal"])
+        event = sealed(len(self._log), kind, body, self._log.seal)
         self._state.apply(event)
-        self._events.append(event)
+        self._log.append(event)

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from coevolve.core.assignment import Assignment, Design
+from coevolve.core.checks import check_settings
 from coevolve.core.estimators import Estimator
 from coevolve.core.events import SCHEMA, Event
 from coevolve.core.outcomes import Usage
@@ -19,6 +20,7 @@ from coevolve.core.protocols import (
 )
 from coevolve.core.results import Told
 from coevolve.core.rule import EstimatorRule
+from coevolve.core.sample import drawn_samples
 from coevolve.core.table import OutcomeTable
 from coevolve.errors import EventError
 
@@ -40,10 +42,21 @@ class Progress:
     asked: frozenset[str]
     told: int = 0
     scored: int = 0
+    empty_pool: bool = False
 
     @property
     def complete(self) -> bool:
         return self.told == len(self.assignment)
+
+    @property
+    def note(self) -> str:
+        """What is still open about it, if anything."""
+        left = len(self.assignment) - self.told
+        if left:
+            return f"{left} of {len(self.assignment)} trials are not told yet"
+        if 2 * self.scored < self.told:
+            return "under half of the trials have a score"
+        return ""
 
     def recount(self, table: OutcomeTable, pool: Pool) -> None:
         """Count anew, after outcomes came in by another way."""
@@ -55,6 +68,15 @@ class Progress:
             )
             self.told += int(known.sum())
             self.scored += int((~np.isnan(scores)).sum())
+        self.look(table)
+
+    def look(self, table: OutcomeTable) -> None:
+        """When complete, see whether a pool was left without any score."""
+        if self.complete:
+            assignment = self.assignment
+            tasks, means = table.means(assignment.candidate, assignment.trials)
+            samples = drawn_samples(assignment.designs, tasks, means)
+            self.empty_pool = any(not len(sample.scores) for sample in samples)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -87,6 +109,9 @@ class State:
         if event["schema"] != SCHEMA:
             raise EventError(f"events of schema {event['schema']!r}; this is schema {SCHEMA}.")
         pool = pool or Pool.from_json(event["pool"])
+        check_settings(
+            pool, event["seed"], event["trials"], event["draw_per"], event["confidence"]
+        )
         return cls(
             pool=pool,
             protocol=protocol_from_json(event["protocol"], protocol),
@@ -114,9 +139,26 @@ class State:
             raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
         handlers[event["type"]](event)
 
-    def latest(self, candidate: str) -> Progress:
-        """The progress of a candidate's last assignment."""
-        return self._attempts(candidate)[-1]
+    def recorded(self, candidate: str, position: int, trial: int) -> float | None:
+        """The score of one trial (NaN where it is missing), if there is an outcome."""
+        known, scores = self.table.find(candidate, np.array([position]), np.array([trial]))
+        return float(scores[0]) if known[0] else None
+
+    def decided(self) -> Estimator:
+        """The estimator, which is settled when the first round is drawn."""
+        if self.estimator is None:
+            raise EventError("no estimator was decided before the first round.")
+        return self.estimator
+
+    def standing(self, candidate: str) -> Progress:
+        """The assignment that speaks for a candidate.
+
+        That is the last complete one, unless it has fewer scores than the one before; the first
+        while none is complete.
+        """
+        attempts = self._attempts(candidate)
+        complete = [progress for progress in attempts if progress.complete]
+        return max(complete, key=lambda p: (p.scored, p.assignment.attempt), default=attempts[0])
 
     def _attempts(self, candidate: str) -> list[Progress]:
         keys = ((candidate, attempt) for attempt in (0, 1))
@@ -141,6 +183,9 @@ class State:
     def _drawn(self, event: Event) -> None:
         number, attempt = event["round"], event["attempt"]
         candidates = tuple(event["candidates"])
+        draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
+        if event["decision"] is not None:
+            self._decide(event["decision"])
         if attempt == 0:
             if number != len(self.rounds) + 1:
                 raise EventError(f"round {number} follows round {len(self.rounds)}.")
@@ -148,9 +193,6 @@ class State:
             for candidate in candidates:
                 self.table.open(candidate, round=number)
         self.rounds[number - 1].attempts = attempt
-        if event["decision"] is not None:
-            self._decide(event["decision"])
-        draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
         tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
         asked = [frozenset(drawn) for drawn in tasks]
         for index, candidate in enumerate(candidates):
@@ -172,13 +214,18 @@ class State:
         progress = self.progress[event["candidate"], event["attempt"]]
         if not progress.asked.issuperset(told.tasks):
             raise EventError("it tells tasks that were not asked.")
+        if not set(told.trials) <= set(progress.assignment.trials):
+            raise EventError("it tells trials that were not asked.")
         self._record(event["candidate"], told)
         progress.told += len(told.tasks)
         progress.scored += len(told.tasks) - len(told.missing)
+        progress.look(self.table)
         self.evaluations += len(told.tasks)
 
     def _record(self, candidate: str, told: Told) -> None:
         positions, trials = self.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
+        if self.table.find(candidate, positions, trials)[0].any():
+            raise EventError("it tells outcomes that are already recorded.")
         self.table.add(candidate, positions, trials, told.values())
         for at, reason in told.missing.items():
             key = candidate, int(positions[int(at)]), told.trials[int(at)]

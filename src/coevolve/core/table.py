@@ -1,15 +1,16 @@
 """Outcomes of every candidate on every task and trial, held sparsely."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from coevolve.core.arrays import Bools, Floats, Indices
 from coevolve.core.history import UNIT, History
-from coevolve.errors import ChangedOutcomeError, InputError
+from coevolve.errors import ChangedOutcomeError, InputError, ScoreError, UnknownCandidateError
 
-_TRIALS = 1 << 20
-"""A key is task · 2^20 + trial."""
+_TRIALS = 1 << 10
+"""A key is task · 2^10 + trial."""
 
 
 class OutcomeTable:
@@ -54,7 +55,7 @@ class OutcomeTable:
 
     def round_of(self, candidate: str) -> int:
         """The round a candidate was proposed in."""
-        return self._columns[candidate].round
+        return self._column(candidate).round
 
     def add(self, candidate: str, tasks: Indices, trials: Indices, scores: Floats) -> None:
         """Record outcomes, all or none; those already recorded must be equal.
@@ -65,7 +66,8 @@ class OutcomeTable:
             trials: Trial numbers, in the order of `tasks`.
             scores: Scores in [0, 1], or NaN for missing, in the order of `tasks`.
         """
-        column = self._columns[candidate]
+        column = self._column(candidate)
+        self._check(tasks, trials, scores)
         keys, scores = _sorted(tasks, trials, scores)
         known, before = column.find(keys)
         changed = known & ~_same(before, scores)
@@ -83,11 +85,16 @@ class OutcomeTable:
 
     def find(self, candidate: str, tasks: Indices, trials: Indices) -> tuple[Bools, Floats]:
         """Which of the outcomes are recorded, and their scores."""
-        return self._columns[candidate].find(tasks * _TRIALS + trials)
+        return self._column(candidate).find(tasks * _TRIALS + trials)
 
-    def means(self, candidate: str) -> tuple[Indices, Floats]:
-        """Tasks a candidate has a score on, ascending, and its mean over trials on each."""
-        return self._columns[candidate].means()
+    def means(self, candidate: str, trials: Sequence[int] | None = None) -> tuple[Indices, Floats]:
+        """Tasks a candidate has a score on, ascending, and its mean over trials on each.
+
+        Args:
+            candidate: An opened candidate.
+            trials: The trial numbers that count; all of them when left out.
+        """
+        return self._column(candidate).means(trials)
 
     def history(self, first: int = 0, last: int | None = None) -> History:
         """History of the tasks over the candidates of rounds `first` to `last`, both included."""
@@ -100,6 +107,23 @@ class OutcomeTable:
                 sums[tasks] += _units(means)
                 counts[tasks] += 1
         return History.from_sums(sums, counts)
+
+    def _column(self, candidate: str) -> "_Column":
+        try:
+            return self._columns[candidate]
+        except (KeyError, TypeError):
+            raise UnknownCandidateError(f"candidate {candidate!r} is not in the table.") from None
+
+    def _check(self, tasks: Indices, trials: Indices, scores: Floats) -> None:
+        for name, values, end in (("task", tasks, self.tasks), ("trial", trials, _TRIALS)):
+            wrong = (np.asarray(values) < 0) | (np.asarray(values) >= end)
+            if wrong.any():
+                bad = np.asarray(values)[wrong][0]
+                raise InputError(f"{name} must be from 0 to {end - 1}, got {bad}.")
+        scores = np.asarray(scores, dtype=np.float64)
+        wrong = ~(np.isnan(scores) | ((scores >= 0) & (scores <= 1)))
+        if wrong.any():
+            raise ScoreError(f"scores must be in [0, 1] or NaN, got {scores[wrong][0]}.")
 
     def _count(self, column: "_Column", tasks: Indices, sign: int) -> None:
         """Add (or take back) what a candidate contributes to the history of some tasks."""
@@ -152,7 +176,7 @@ class _Column:
             known |= here
         return known, found
 
-    def means(self) -> tuple[Indices, Floats]:
+    def means(self, trials: Sequence[int] | None = None) -> tuple[Indices, Floats]:
         if not self.parts:
             return np.empty(0, dtype=np.int64), np.empty(0)
         keys = np.concatenate([part for part, _ in self.parts])
@@ -160,12 +184,14 @@ class _Column:
         order = np.argsort(keys, kind="stable")
         keys, scores = keys[order], scores[order]
         scored = ~np.isnan(scores)
-        tasks, start, trials = np.unique(
+        if trials is not None:
+            scored &= np.isin(keys % _TRIALS, np.asarray(trials))
+        tasks, start, number = np.unique(
             keys[scored] // _TRIALS, return_index=True, return_counts=True
         )
-        return tasks, np.add.reduceat(scores[scored], start) / trials if len(tasks) else np.empty(
-            0
-        )
+        if not len(tasks):
+            return tasks, np.empty(0)
+        return tasks, np.add.reduceat(scores[scored], start) / number
 
 
 def _sorted(tasks: Indices, trials: Indices, scores: Floats) -> tuple[Indices, Floats]:

@@ -56,35 +56,54 @@ class Anticipation:
     """What the history of a pool says about the variances of estimates from a draw.
 
     `deviations` holds Σ (1-π_t)/π_t · u_t for each group of anchors, `chance` Σ (1-π_t)/π_t and
-    `success` Σ (1-π_t)/π_t · θ_t, each over all tasks of the pool.
+    `success` Σ (1-π_t)/π_t · θ_t, each over all tasks of the pool; `squares` Σ u_t, `size` N and
+    `solves` Σ θ_t are the same without the weight. Where only a share a of the drawn tasks
+    answers, π_t becomes a·π_t and the weight (1-π_t)/π_t / a + (1-a)/a.
     """
 
     deviations: Floats
     chance: float
     success: float
+    squares: Floats
+    size: int
+    solves: float
 
     @classmethod
     def of(cls, history: History, probabilities: Floats) -> Self:
         """The anticipation for a pool of this history, drawn with these probabilities."""
         odds = 1 / probabilities - 1
-        groups, terms = _group(history.anchors), odds * expected_squares(history)
+        groups, squares = _group(history.anchors), expected_squares(history)
+        theta = expected_success(history)
         return cls(
-            deviations=np.bincount(groups, weights=terms, minlength=_GROUPS),
+            deviations=np.bincount(groups, weights=odds * squares, minlength=_GROUPS),
             chance=float(odds.sum()),
-            success=float(odds @ expected_success(history)),
+            success=float(odds @ theta),
+            squares=np.bincount(groups, weights=squares, minlength=_GROUPS),
+            size=len(odds),
+            solves=float(theta.sum()),
         )
 
-    def of_hajek(self, value: float) -> float:
-        """Variance of Hájek's estimate of the total score, given the mean score."""
-        return self.success * (1 - 2 * value) + self.chance * value**2
+    def of_hajek(self, value: float, share: float) -> float:
+        """Variance of Hájek's estimate of the total score.
 
-    def of_difference(self, residual: Floats, expected: Floats, anchors: Floats) -> float:
+        Args:
+            value: The estimated mean score.
+            share: Share of the drawn tasks that answered.
+        """
+        chance = (self.chance + (1 - share) * self.size) / share
+        success = (self.success + (1 - share) * self.solves) / share
+        return success * (1 - 2 * value) + chance * value**2
+
+    def of_difference(
+        self, residual: Floats, expected: Floats, anchors: Floats, share: float
+    ) -> float:
         """Variance of the difference estimate of the total score.
 
         Args:
             residual: e_t of the tasks that answered.
             expected: u_t of the same tasks.
             anchors: p̄_t of the same tasks.
+            share: Share of the drawn tasks that answered.
         """
         groups = _group(anchors)
         tasks = np.bincount(groups, minlength=_GROUPS)
@@ -92,7 +111,7 @@ class Anticipation:
         due = np.bincount(groups, weights=expected, minlength=_GROUPS)
         prior = _PRIOR_TASKS * due / np.maximum(tasks, 1)
         scale = np.where(tasks > 0, (seen + prior) / np.where(tasks > 0, due + prior, 1.0), 1.0)
-        return float(self.deviations @ scale)
+        return float((self.deviations + (1 - share) * self.squares) @ scale) / share
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -100,6 +119,9 @@ class Anticipation:
             "deviations": self.deviations.tolist(),
             "chance": self.chance,
             "success": self.success,
+            "squares": self.squares.tolist(),
+            "size": self.size,
+            "solves": self.solves,
         }
 
     @classmethod
@@ -109,6 +131,9 @@ class Anticipation:
             deviations=np.array(data["deviations"], dtype=np.float64),
             chance=data["chance"],
             success=data["success"],
+            squares=np.array(data["squares"], dtype=np.float64),
+            size=data["size"],
+            solves=data["solves"],
         )
 
 

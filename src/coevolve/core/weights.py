@@ -7,6 +7,7 @@ import numpy as np
 
 from coevolve.core.arrays import Floats
 from coevolve.core.history import History
+from coevolve.core.outcomes import is_whole
 from coevolve.errors import InputError
 
 
@@ -68,14 +69,14 @@ class VarianceWeights:
     window: int | None = None
 
     def __post_init__(self) -> None:
-        if not 0 <= self.floor < np.inf:
+        if not isinstance(self.floor, int | float) or not 0 <= self.floor < np.inf:
             raise InputError(f"floor must be at least 0, got {self.floor}.")
-        if not 0 < self.bonus < np.inf:
+        if not isinstance(self.bonus, int | float) or not 0 < self.bonus < np.inf:
             raise InputError(
                 f"bonus must be positive, got {self.bonus}; without it a task that is always "
                 "solved has weight 0 and can never be drawn."
             )
-        if self.window is not None and self.window < 1:
+        if self.window is not None and not is_whole(self.window, least=1):
             raise InputError(f"window must be at least 1 round, got {self.window}.")
 
     needs_history: ClassVar[bool] = True
@@ -83,5 +84,5 @@ class VarianceWeights:
     def __call__(self, history: History) -> Floats:
         seen = history.count > 0
         p = np.where(seen, history.mean, 0.5)
-        worth = np.where(history.never_solved, np.maximum(self.floor, 0), p * (1 - p))
+        worth = np.where(history.never_solved, self.floor, p * (1 - p))
         return np.asarray(worth + self.bonus / np.sqrt(np.maximum(history.count, 1)))

@@ -60,8 +60,11 @@ class SyntheticWorld:
     seed: int = 0
 
     def __post_init__(self) -> None:
-        if self.skills < 1:
-            raise InputError(f"skills must be at least 1, got {self.skills}.")
+        if not self.pools or min(self.pools.values()) < 1:
+            raise InputError(f"every pool needs a task, got {dict(self.pools)}.")
+        for name, least in (("skills", 1), ("mends", 0), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InputError(f"{name} must be at least {least}, got {getattr(self, name)}.")
         if min(self.spread, self.sharpness, self.step) <= 0:
             raise InputError("spread, sharpness and step must be positive.")
         for name in self.ease or {}:
@@ -114,7 +117,7 @@ class SyntheticWorld:
         """P_t(h) of every task."""
         margin = self._asks @ np.array(harness.skills) - self._difficulty
         margin[list(harness.mended)] += self.mend
-        return np.asarray(1 / (1 + np.exp(-self.sharpness * margin)))
+        return np.asarray(np.exp(-np.logaddexp(0.0, -self.sharpness * margin)))
 
     def truth(self, harness: Harness) -> float:
         """The score a harness would have after endless trials on every task."""
