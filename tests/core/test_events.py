@@ -39,7 +39,7 @@ def resealed(events: list[dict[str, Any]]) -> list[dict[str, Any]]:
     for seq, event in enumerate(events):
         body = {k: v for k, v in event.items() if k not in ("seq", "type", "seal")}
         before = result[-1]["seal"] if result else ""
-        result.append(sealed(seq, event["type"], body, before))
+        result.append(sealed(seq, event["type"], body, before).event)
     return result
 
 

@@ -85,10 +85,10 @@ class Selector:
             "draw_per": draw_per,
             "confidence": confidence,
         }
-        event = sealed(0, "opened", opened, "")
-        self._state = State.opened(event, chosen, pool)
+        line = sealed(0, "opened", opened, "")
+        self._state = State.opened(line.event, chosen, pool)
         self._log = Log()
-        self._log.append(event)
+        self._log.append(line)
 
     @classmethod
     def from_events(
@@ -103,7 +103,8 @@ class Selector:
         """
         selector = cls.__new__(cls)
         selector._log = Log()
-        for event in verified(events):
+        for line in verified(events):
+            event = line.event
             try:
                 if not len(selector._log):
                     selector._state = State.opened(event, protocol)
@@ -115,7 +116,7 @@ class Selector:
                 raise EventError(
                     f"event {event['seq']} ({event['type']!r}) does not fit: {error!r}."
                 ) from error
-            selector._log.append(event)
+            selector._log.append(line)
         if not len(selector._log):
             raise EventError("no events: a selector cannot be restored from nothing.")
         return selector
@@ -384,6 +385,6 @@ class Selector:
         return told
 
     def _happen(self, kind: str, body: Mapping[str, Any]) -> None:
-        event = sealed(len(self._log), kind, body, self._log.seal)
-        self._state.apply(event)
-        self._log.append(event)
+        line = sealed(len(self._log), kind, body, self._log.seal)
+        self._state.apply(line.event)
+        self._log.append(line)
