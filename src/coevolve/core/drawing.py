@@ -7,11 +7,47 @@ import numpy as np
 from coevolve.core.assignment import Design
 from coevolve.core.designs import DesignMethod, Draw
 from coevolve.core.history import History
-from coevolve.core.state import State
+from coevolve.core.protocols import part_to_json
+from coevolve.core.rule import EstimatorRule
+from coevolve.core.state import Round, State
 from coevolve.errors import InputError
 
 
-def draw_round(state: State, round: int, attempt: int, candidates: int) -> list[Any]:
+def drawn_event(state: State, number: int, attempt: int, candidates: list[str]) -> dict[str, Any]:
+    """The event that draws a round for its candidates."""
+    return {
+        "round": number,
+        "attempt": attempt,
+        "candidates": candidates,
+        "decision": _decision(state),
+        "draws": _draws(state, number, attempt, len(candidates)),
+    }
+
+
+def failed_rounds(state: State) -> list[Round]:
+    """Finished rounds, drawn once, with under half of their scores or none of a pool."""
+    failed = []
+    for round in state.rounds:
+        parts = [state.progress[name, 0] for name in round.candidates]
+        asked, scored = sum(len(p.assignment) for p in parts), sum(p.scored for p in parts)
+        failing = 2 * scored < asked or any(p.empty_pool for p in parts)
+        if round.attempts == 0 and all(p.complete for p in parts) and failing:
+            failed.append(round)
+    return failed
+
+
+def _decision(state: State) -> dict[str, Any] | None:
+    """What Phase 0 says about the estimator, when it is to be decided."""
+    rule = state.protocol.estimator
+    if state.estimator is not None or not isinstance(rule, EstimatorRule):
+        return None
+    past = state.table.history()
+    pools = {name: past.select(state.pool.members(name)) for name in state.pool.names}
+    means = {name: float(history.anchors.mean()) for name, history in pools.items()}
+    return {"means": means, "estimator": part_to_json(rule.decide(means))}
+
+
+def _draws(state: State, round: int, attempt: int, candidates: int) -> list[Any]:
     """The draws of a round as JSON: one for all candidates, or one for each.
 
     A draw is a list of designs, one per pool. Nothing but the history, the seed and the numbers

@@ -139,6 +139,11 @@ class State:
             raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
         handlers[event["type"]](event)
 
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The generated candidates, in the order of proposal."""
+        return tuple(name for round in self.rounds for name in round.candidates)
+
     def recorded(self, candidate: str, position: int, trial: int) -> float | None:
         """The score of one trial (NaN where it is missing), if there is an outcome."""
         known, scores = self.table.find(candidate, np.array([position]), np.array([trial]))
