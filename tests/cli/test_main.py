@@ -44,6 +44,15 @@ def test_the_demo_repeats_itself() -> None:
     assert first == second
 
 
+def test_protocols_are_listed() -> None:
+    for name in ("full", "naive", "random-resample", "random-estimate", "task-coevolve"):
+        assert name in run("protocols").stdout
+    rows = json.loads(run("protocols", "--json").stdout)
+    assert rows[-1]["name"] == "task-coevolve"
+    assert rows[-1]["weighting"]["floor"] == 0.125
+    assert all(row["summary"] for row in rows)
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [

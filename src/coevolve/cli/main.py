@@ -6,6 +6,7 @@ import typer
 
 from coevolve import __version__
 from coevolve.cli.demo import demo
+from coevolve.cli.protocols import protocols
 from coevolve.errors import CoevolveError
 
 USAGE_ERROR = 2
@@ -47,3 +48,4 @@ def _main(
 
 
 app.command()(demo)
+app.command()(protocols)
