@@ -56,7 +56,7 @@ def verified(events: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
 
 
 class Log:
-    """Sealed events, kept as text: half the memory, and nobody can change them.
+    """Sealed events, kept as text, which is compact and which nobody can change.
 
     >>> log = Log()
     >>> log.append(sealed(0, "opened", {"seed": 7}, log.seal))

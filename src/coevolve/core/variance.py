@@ -8,7 +8,7 @@ second-order inclusion probabilities. For e_t, the values an estimator weights,
 It is exact for uniform draws [Hajek1964, BrewerDonadio2003]. After a weighted draw it is right on
 average, but small whenever the rare tasks that would show the spread were not drawn, and then
 the estimate is off as well: 95% intervals of Horvitz–Thompson cover 89% to 91% at 100 of 500
-tasks, and less at fewer.
+tasks (`benchmarks/coverage.py`).
 
 Anticipated: the history says more. A task solved k times out of n is solved again with probability
 θ_t = (k + α)/(n + α + β), drawn or not. The beta distribution of the tasks' success rates is
