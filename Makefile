@@ -34,6 +34,7 @@ check: $(READY)
 bench: $(READY)
 	@$(BIN)/python benchmarks/core.py
 	@$(BIN)/python benchmarks/coverage.py
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/lab.py
 
 figures: $(READY)
 	@$(BIN)/python docs/figures.py

@@ -20,6 +20,8 @@ from coevolve.core.arrays import Floats
 from coevolve.core.designs import DesignMethod, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, RawMean
 from coevolve.core.sample import drawn_samples
+from coevolve.core.variance import Past
+from coevolve.core.view import TaskView
 from coevolve.core.weights import VarianceWeights
 
 GROUPS = {"never solved": 32, "mixed": 23, "always solved": 34}
@@ -30,7 +32,7 @@ DRAWS = 2_000
 
 POOL = Pool([f"task-{i}" for i in range(TASKS)])
 HISTORY = History(mean=np.repeat([0.0, 0.5, 1.0], SIZES), count=np.full(TASKS, 2))
-WEIGHTS = VarianceWeights()(HISTORY)
+WEIGHTS = VarianceWeights()(TaskView(history=HISTORY))
 SOLVED = (4, 14, 33)
 """How many tasks of each group the candidate solves."""
 OUTCOMES = np.concatenate([np.arange(n) < k for n, k in zip(SIZES, SOLVED, strict=True)]) * 1.0
@@ -89,12 +91,13 @@ def repeated(row: Row) -> Repeated:
             round=1,
             tasks=POOL,
             pool="all",
+            members=POOL.members("all"),
             method=row.draw,
             seed=(number,),
             weights=WEIGHTS,
-            history=HISTORY,
+            past=Past.of(HISTORY),
         )
-        samples = drawn_samples([design], everything, OUTCOMES)
+        samples = drawn_samples([[design]], everything, OUTCOMES)
         estimate = row.estimator.estimate(samples, np.ones(1), 0.95)
         values[number] = estimate.value
         if estimate.low is None or estimate.high is None:

@@ -6,13 +6,15 @@
     │   ├── ScoreError                      a score that is not a number in [0, 1]
     │   ├── UnknownTaskError                a task that is not in the pool
     │   ├── UnknownCandidateError           a candidate the selector has not met
-    │   └── UnknownProtocolError            a protocol nobody registered
+    │   ├── UnknownProtocolError            a protocol nobody registered
+    │   └── MatrixError                     a file or arrays that are no outcome matrix
     ├── StateError                          an allowed value at the wrong time
     │   ├── PhaseError                      asking before Phase 0, or Phase 0 after asking
     │   ├── NotAskedError                   telling an outcome that was not asked for
     │   ├── ChangedOutcomeError             telling another score for a recorded outcome
     │   └── NoOutcomeError                  estimating from nothing
-    └── EventError                          an event stream that is damaged or out of order
+    ├── EventError                          an event stream that is damaged or out of order
+    └── ReplayError                         a replayed search that could not go on
 
 Messages say what was wrong, the value, and what to do. An error leaves the object it came from
 as it was.
@@ -50,6 +52,10 @@ class UnknownProtocolError(InputError):
     """A protocol nobody registered."""
 
 
+class MatrixError(InputError):
+    """A file or arrays that are no outcome matrix."""
+
+
 class StateError(CoevolveError):
     """An allowed value at the wrong time."""
 
@@ -72,6 +78,10 @@ class NoOutcomeError(StateError):
 
 class EventError(CoevolveError):
     """An event stream that is damaged or out of order."""
+
+
+class ReplayError(CoevolveError):
+    """A replayed search that could not go on."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:

@@ -1,5 +1,6 @@
 """How many tasks a round draws: the numbers of the paper's tables."""
 
+import numpy as np
 import pytest
 
 from coevolve import Pool, Selector
@@ -26,14 +27,14 @@ def test_text_classification(
     allocation: Share | WholePool, sizes: tuple[int, ...], evaluations: int
 ) -> None:
     """Table `tc`: 20 rounds of 3 candidates; the 7% row rounds down."""
-    assert allocation.sizes(TEXT) == sizes
+    assert allocation.sizes(TEXT, np.ones(len(TEXT))) == sizes
     assert 20 * 3 * sum(sizes) == evaluations
 
 
 def test_terminal_bench() -> None:
     """Table `tb_cost`: 10 rounds of one candidate, 890 and 180 trials."""
-    assert 10 * sum(WholePool().sizes(TERMINAL)) == 890
-    assert 10 * sum(Share(fraction=0.2).sizes(TERMINAL)) == 180
+    assert 10 * sum(WholePool().sizes(TERMINAL, np.ones(len(TERMINAL)))) == 890
+    assert 10 * sum(Share(fraction=0.2).sizes(TERMINAL, np.ones(len(TERMINAL)))) == 180
 
 
 @pytest.mark.parametrize(("name", "evaluations"), [("full", 7_800), ("naive", 1_560)])
@@ -46,11 +47,11 @@ def test_evaluations_of_a_whole_search(name: str, evaluations: int) -> None:
 
 
 def test_every_pool_gets_a_task() -> None:
-    assert Share(fraction=0.001, rounding="floor").sizes(TEXT) == (1, 1, 1)
+    assert Share(fraction=0.001, rounding="floor").sizes(TEXT, np.ones(len(TEXT))) == (1, 1, 1)
 
 
 def test_floating_point_does_not_add_a_task() -> None:
-    assert Share(fraction=0.07).sizes(Pool([str(i) for i in range(100)])) == (7,)
+    assert Share(fraction=0.07).sizes(Pool([str(i) for i in range(100)]), np.ones(100)) == (7,)
 
 
 @pytest.mark.parametrize("fraction", [0, -0.1, 1.0001, float("nan"), True, "0.2", None])

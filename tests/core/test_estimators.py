@@ -11,7 +11,7 @@ from coevolve.core.designs import SuccessiveDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
 from coevolve.core.formulas import hajek, horvitz_thompson
 from coevolve.core.sample import Sample
-from coevolve.core.variance import Anticipation, expected_squares, sample_variance
+from coevolve.core.variance import Anticipation, Past, expected_squares, sample_variance
 
 from .draws import successive_draws
 
@@ -101,7 +101,7 @@ def test_the_difference_estimator_needs_no_spread_in_the_sample() -> None:
         anchors=np.array([1.0]),
         expected=expected[-1:],
         anchor_mean=0.5,
-        anticipation=Anticipation.of(history, pi),
+        anticipation=Anticipation.of(Past.of(history), pi),
     )
     estimate = Difference().estimate([drawn], ONE, 0.95)
     assert estimate.se is not None

@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevolve import History, Missing, Pool, SearchProtocol, Selector
+from coevolve import Missing, Pool, SearchProtocol, Selector
 from coevolve.core.arrays import Floats
 from coevolve.core.events import sealed
+from coevolve.core.view import TaskView
 from coevolve.errors import EventError
 
 from .strategies import TASKS, answer, scores, started
@@ -184,10 +185,11 @@ class MostlyHard:
 
     edge: float = 0.5
     needs_history: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
     window: ClassVar[int | None] = None
 
-    def __call__(self, history: History) -> Floats:
-        return np.where(history.anchors < self.edge, 2.0, 1.0)
+    def __call__(self, view: TaskView) -> Floats:
+        return np.where(view.history.anchors < self.edge, 2.0, 1.0)
 
 
 def test_parts_of_ones_own_are_passed_again() -> None:

@@ -6,7 +6,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from coevolve import History, SearchProtocol, protocol, protocols, register
+from coevolve import SearchProtocol, protocol, protocols, register
 from coevolve.core import protocols as module
 from coevolve.core.allocation import Share, WholePool
 from coevolve.core.arrays import Floats
@@ -14,6 +14,7 @@ from coevolve.core.designs import SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Hajek, RawMean
 from coevolve.core.protocols import protocol_from_json
 from coevolve.core.rule import PhaseZeroRule
+from coevolve.core.view import TaskView
 from coevolve.core.weights import UniformWeights, VarianceWeights
 from coevolve.errors import EventError, InputError, UnknownProtocolError
 
@@ -26,10 +27,11 @@ class HardFirst:
 
     power: tuple[int, ...] = (2,)
     needs_history: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
     window: ClassVar[int | None] = None
 
-    def __call__(self, history: History) -> Floats:
-        return np.asarray((1.1 - history.anchors) ** self.power[0])
+    def __call__(self, view: TaskView) -> Floats:
+        return np.asarray((1.1 - view.history.anchors) ** self.power[0])
 
 
 @pytest.fixture(autouse=True)
@@ -114,10 +116,10 @@ def test_parts_are_checked_for_what_they_are() -> None:
 
 def test_parts_must_be_dataclasses() -> None:
     class Plain:
-        needs_history, window = False, None
+        needs_history, needs_model, window = False, False, None
 
-        def __call__(self, history: History) -> Floats:
-            return np.ones(len(history.count))
+        def __call__(self, view: TaskView) -> Floats:
+            return np.ones(len(view.history.count))
 
     with pytest.raises(InputError, match="must be a dataclass"):
         SearchProtocol(name="mine", weighting=Plain()).to_json()

@@ -8,6 +8,7 @@ import pytest
 from coevolve import Missing, Outcome, Pool, Selector, Usage, protocol
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.designs import SuccessiveDesign
+from coevolve.core.view import TaskView
 from coevolve.core.weights import VarianceWeights
 
 from .strategies import BUILT_IN, TASKS, answer, scores, started
@@ -76,7 +77,7 @@ def test_the_weights_follow_the_history_told_so_far() -> None:
     (assignment,) = selector.ask(["c"])
     (design,) = assignment.designs
     history = selector.history()
-    expected = VarianceWeights()(history)[design.positions]
+    expected = VarianceWeights()(TaskView(history=history))[design.positions]
     assert design.weights.tolist() == expected.tolist()
     assert design.anchors.tolist() == history.mean[design.positions].tolist()
     assert design.anchor_mean == history.mean.mean()
@@ -110,7 +111,7 @@ def test_a_window_looks_at_the_last_rounds_only() -> None:
     for round in range(1, 4):
         (assignment,) = selector.ask([f"c{round}"])
         (design,) = assignment.designs
-        expected = VarianceWeights()(selector.history(round - 1))
+        expected = VarianceWeights()(TaskView(history=selector.history(round - 1)))
         assert design.weights.tolist() == expected[design.positions].tolist()
         answer(selector, assignment)
 
@@ -173,7 +174,7 @@ def test_a_round_with_under_half_its_scores_is_drawn_again_once() -> None:
     selector.tell(first, dict.fromkeys(first.tasks[4:], Missing("no network")))
     assert selector.estimate("c").coverage == 0.4
     (second,) = selector.ask()
-    assert (second.candidate, second.round, second.attempt, second.trials) == ("c", 1, 1, (1,))
+    assert (second.candidate, second.round, second.batch, second.trials) == ("c", 1, 1, (1,))
     assert selector.ask() == []
     selector.tell(second, dict.fromkeys(second.tasks, Missing("no network still")))
     assert selector.ask() == []
@@ -352,7 +353,7 @@ def test_a_pool_without_any_score_is_drawn_again() -> None:
     results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
     selector.tell(assignment, results | {assignment.tasks[0]: Missing("x")})
     (again,) = selector.ask()
-    assert again.attempt == 1
+    assert again.batch == 1
 
 
 def test_the_raw_mean_does_without_a_pool() -> None:

@@ -17,11 +17,11 @@ from hypothesis.stateful import (
     rule,
 )
 
-from coevolve import Assignment, Estimate, Missing, Pool, Selector
+from coevolve import Assignment, Estimate, Missing, Pool, Selector, protocols
 from coevolve.errors import ChangedOutcomeError, NoOutcomeError
 
 TASKS = tuple(f"t{i}" for i in range(9))
-PROTOCOLS = ("full", "naive", "random-resample", "random-estimate", "task-coevolve")
+PROTOCOLS = tuple(known.name for known in protocols())
 score = st.one_of(st.sampled_from([0.0, 1.0]), st.floats(0, 1), st.builds(Missing, st.just("x")))
 
 
@@ -69,9 +69,9 @@ class AskTell(RuleBasedStateMachine):
         self.asked += number
         return multiple(*self.selector.ask(names))
 
-    @rule(target=assignments)
-    def ask_for_more(self) -> Any:
-        return multiple(*self.selector.ask())
+    @rule(target=assignments, final=st.booleans())
+    def ask_for_more(self, final: bool) -> Any:
+        return multiple(*self.selector.ask(final=final))
 
     @rule(assignment=assignments, data=st.data())
     def tell(self, assignment: Assignment, data: st.DataObject) -> None:
@@ -103,7 +103,7 @@ class AskTell(RuleBasedStateMachine):
         assert assignment.tasks not in [
             other.tasks
             for other in self.selector.outstanding()
-            if (other.candidate, other.attempt) == (assignment.candidate, assignment.attempt)
+            if (other.candidate, other.batch) == (assignment.candidate, assignment.batch)
         ]
 
     @rule()

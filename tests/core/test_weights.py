@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from coevolve import History
+from coevolve.core.view import TaskView
 from coevolve.core.weights import UniformWeights, VarianceWeights
 from coevolve.errors import InputError
 
@@ -19,22 +20,23 @@ def test_variance_floor_and_bonus() -> None:
         0.09 + 0.025 / 10,
         0.025,
     ]
-    np.testing.assert_allclose(VarianceWeights()(history), expected, rtol=1e-12)
+    np.testing.assert_allclose(VarianceWeights()(TaskView(history=history)), expected, rtol=1e-12)
 
 
 def test_the_floor_is_for_tasks_never_solved_only() -> None:
     history = History(mean=np.array([0.01, 1.0]), count=np.array([100, 100]))
-    assert (VarianceWeights(floor=0.9)(history) < 0.02).all()
+    assert (VarianceWeights(floor=0.9)(TaskView(history=history)) < 0.02).all()
 
 
 def test_an_unseen_task_is_worth_most() -> None:
     history = History(mean=np.array([np.nan, 0.5]), count=np.array([0, 1]))
-    weights = VarianceWeights()(history)
+    weights = VarianceWeights()(TaskView(history=history))
     assert weights[0] == weights[1] == 0.275
 
 
 def test_uniform_weights_ignore_the_past() -> None:
-    assert UniformWeights()(History(mean=np.zeros(3), count=np.ones(3, int))).tolist() == [1] * 3
+    view = TaskView(history=History(mean=np.zeros(3), count=np.ones(3, int)))
+    assert UniformWeights()(view).tolist() == [1] * 3
 
 
 @pytest.mark.parametrize(

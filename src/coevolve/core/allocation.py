@@ -1,11 +1,16 @@
 """How many tasks a round may draw."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal, Protocol, Self, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, Self, cast, runtime_checkable
 
+import numpy as np
+
+from coevolve.core.arrays import Floats, Indices
 from coevolve.core.pool import Pool
+from coevolve.core.view import SearchView
 from coevolve.errors import InputError
 
 
@@ -17,8 +22,39 @@ class Allocation(Protocol):
         """The same allocation at another fraction ρ."""
         ...
 
-    def sizes(self, pool: Pool) -> tuple[int, ...]:
-        """Number of tasks to draw from each pool, in the order of `pool.names`."""
+    def sizes(self, pool: Pool, weights: Floats) -> tuple[int, ...]:
+        """Number of tasks to draw from each pool, in the order of `pool.names`.
+
+        Args:
+            pool: The tasks.
+            weights: w_t of every task, by which they are going to be drawn.
+        """
+        ...
+
+
+class Request(NamedTuple):
+    """A wish for more: how many further tasks of each pool a candidate is to be evaluated on."""
+
+    candidate: int
+    sizes: tuple[int, ...]
+
+
+@runtime_checkable
+class Adaptive(Protocol):
+    """An allocation that asks for more once it has seen what came out.
+
+    `needs_model` says whether it looks at the posterior of a joint model.
+    """
+
+    @property
+    def needs_model(self) -> bool: ...
+
+    def further(self, view: SearchView) -> Sequence[Request]:
+        """What to evaluate next, or nothing when the round (or, in the end, the search) is over.
+
+        It is called when everything asked so far has been told. Requests that go beyond the
+        tasks a candidate has left are cut.
+        """
         ...
 
 
@@ -31,8 +67,10 @@ class Share:
         rounding: "ceil", or "floor", which the paper's 7% rows use.
 
     >>> pool = Pool.grouped({"uspto": map(str, range(30)), "law": map(str, range(30, 80))})
-    >>> Share(fraction=0.07).sizes(pool), Share(fraction=0.07, rounding="floor").sizes(pool)
-    ((3, 4), (2, 3))
+    >>> Share(fraction=0.07).sizes(pool, np.ones(80))
+    (3, 4)
+    >>> Share(fraction=0.07, rounding="floor").sizes(pool, np.ones(80))
+    (2, 3)
     """
 
     fraction: float = 0.2
@@ -46,7 +84,7 @@ class Share:
     def at(self, fraction: float) -> Self:
         return replace(self, fraction=fraction)
 
-    def sizes(self, pool: Pool) -> tuple[int, ...]:
+    def sizes(self, pool: Pool, weights: Floats) -> tuple[int, ...]:
         return tuple(self._size(len(pool.members(name))) for name in pool.names)
 
     def _size(self, tasks: int) -> int:
@@ -59,7 +97,7 @@ class Share:
 class WholePool:
     """Every task, every round, at any fraction.
 
-    >>> WholePool().sizes(Pool(["a", "b", "c"]))
+    >>> WholePool().sizes(Pool(["a", "b", "c"]), np.ones(3))
     (3,)
     """
 
@@ -67,8 +105,69 @@ class WholePool:
         _checked(fraction)
         return self
 
-    def sizes(self, pool: Pool) -> tuple[int, ...]:
+    def sizes(self, pool: Pool, weights: Floats) -> tuple[int, ...]:
         return tuple(len(pool.members(name)) for name in pool.names)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CostShare:
+    """A fixed share of every pool's cost: as many tasks as cost ρ Σ c_t on average.
+
+    m = ρ Σ c_t / c̄, where c̄ = Σ w_t c_t / Σ w_t is what a drawn task costs; at least 1, at most
+    all. Weights that prefer cheap tasks then buy more tasks instead of a smaller bill.
+
+    Args:
+        fraction: ρ in (0, 1].
+
+    >>> pool = Pool(["a", "b", "c", "d"], costs=[1, 1, 1, 9])
+    >>> CostShare(fraction=0.25).sizes(pool, np.array([1, 1, 1, 0.1]))
+    (2,)
+    """
+
+    fraction: float = 0.2
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "fraction", _checked(self.fraction))
+
+    def at(self, fraction: float) -> Self:
+        return replace(self, fraction=fraction)
+
+    def sizes(self, pool: Pool, weights: Floats) -> tuple[int, ...]:
+        if pool.costs is None:
+            return share(self.fraction, pool)
+        return tuple(self._size(pool, pool.members(name), weights) for name in pool.names)
+
+    def _size(self, pool: Pool, members: Indices, weights: Floats) -> int:
+        costs, w = cast("Floats", pool.costs)[members], weights[members]
+        size = self.fraction * float(costs.sum()) * float(w.sum()) / float(w @ costs)
+        return min(max(1, round(size)), len(members))
+
+
+def share(fraction: float, pool: Pool) -> tuple[int, ...]:
+    """M of each pool: what a fixed share gives every candidate.
+
+    >>> share(0.2, Pool(["a", "b", "c", "d", "e", "f"]))
+    (2,)
+    """
+    return Share(fraction=fraction).sizes(pool, np.empty(0))
+
+
+def granted(fraction: float, view: SearchView) -> int:
+    """Tasks a search may ask for so far: m of every candidate, as with a fixed share."""
+    return sum(share(fraction, view.pool)) * len(view.candidates)
+
+
+def split(size: int, left: Indices) -> tuple[int, ...]:
+    """`size` tasks over the pools, in proportion to what is left in each.
+
+    >>> split(5, np.array([10, 30]))
+    (1, 4)
+    """
+    total = int(left.sum())
+    if not total:
+        return (0,) * len(left)
+    edges = np.floor(np.cumsum(left) * (min(size, total) / total) + 0.5).astype(int)
+    return tuple(np.diff(edges, prepend=0).tolist())
 
 
 def _checked(fraction: object) -> float:

@@ -8,9 +8,8 @@ import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.designs import Draw
-from coevolve.core.history import History
 from coevolve.core.pool import Pool
-from coevolve.core.variance import Anticipation, expected_squares
+from coevolve.core.variance import Anticipation, Past
 from coevolve.errors import InputError
 
 
@@ -20,7 +19,8 @@ class Design:
 
     The arrays belong to the drawn `tasks`: their positions in the pool, inclusion probabilities
     π_t, weights w_t, anchors p̄_t and the squared deviations u_t expected from them.
-    `anchor_mean` and `anticipation` sum up the whole pool; `seed` is that of the generator that
+    `anchor_mean` and `anticipation` sum up the whole pool; a draw from what earlier ones left has
+    no anticipation, and its π_t are conditional on them. `seed` is that of the generator that
     drew.
 
     >>> from coevolve import Selector
@@ -42,7 +42,7 @@ class Design:
     anchors: Floats
     expected: Floats
     anchor_mean: float
-    anticipation: Anticipation
+    anticipation: Anticipation | None
 
     @classmethod
     def from_draw(
@@ -51,30 +51,31 @@ class Design:
         *,
         tasks: Pool,
         pool: str,
+        members: Indices,
         round: int,
         method: str,
         seed: tuple[int, ...],
         weights: Floats,
-        history: History,
+        past: Past,
     ) -> Self:
-        """Record of a draw from one of the pools, whose past is `history`."""
-        anchors, chosen = history.anchors, draw.chosen
-        members = tasks.members(pool)
-        positions = members[chosen]
+        """Record of a draw from `members`, all or some of a pool with this past."""
+        whole, positions = tasks.members(pool), members[draw.chosen]
+        at = np.searchsorted(whole, positions)
+        at_once = len(members) == len(whole)
         return cls(
             round=round,
             pool=pool,
-            pool_size=len(members),
+            pool_size=len(whole),
             method=method,
             seed=seed,
             tasks=tuple(tasks.tasks[position] for position in positions.tolist()),
             positions=positions,
-            probabilities=draw.probabilities[chosen],
-            weights=weights[chosen],
-            anchors=anchors[chosen],
-            expected=expected_squares(history)[chosen],
-            anchor_mean=float(anchors.mean()),
-            anticipation=Anticipation.of(history, draw.probabilities),
+            probabilities=draw.probabilities[draw.chosen],
+            weights=weights[draw.chosen],
+            anchors=past.anchors[at],
+            expected=past.expected[at],
+            anchor_mean=float(past.anchors.mean()),
+            anticipation=Anticipation.of(past, draw.probabilities) if at_once else None,
         )
 
     def __post_init__(self) -> None:
@@ -94,7 +95,7 @@ class Design:
             "anchors": self.anchors.tolist(),
             "expected": self.expected.tolist(),
             "anchor_mean": self.anchor_mean,
-            "anticipation": self.anticipation.to_json(),
+            "anticipation": self.anticipation and self.anticipation.to_json(),
         }
 
     @classmethod
@@ -116,7 +117,7 @@ class Design:
             anchors=np.array(data["anchors"], dtype=np.float64),
             expected=np.array(data["expected"], dtype=np.float64),
             anchor_mean=data["anchor_mean"],
-            anticipation=Anticipation.from_json(data["anticipation"]),
+            anticipation=data["anticipation"] and Anticipation.from_json(data["anticipation"]),
         )
 
 
@@ -124,8 +125,9 @@ class Design:
 class Assignment:
     """The tasks one candidate is to be evaluated on.
 
-    Every task is to be run for each of the `trials`, which are trial numbers. `attempt` is 1
-    when the round was drawn again because under half of its outcomes had a score.
+    Every task is to be run for each of the `trials`, which are trial numbers. `batch` counts the
+    assignments of the candidate: 0 is its first, later ones were drawn because the protocol
+    wanted more or because under half of the outcomes of its round had a score.
 
     >>> from coevolve import Selector
     >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="full").ask(["new"])
@@ -135,7 +137,7 @@ class Assignment:
 
     candidate: str
     round: int
-    attempt: int
+    batch: int
     tasks: tuple[str, ...]
     trials: tuple[int, ...]
     designs: tuple[Design, ...]

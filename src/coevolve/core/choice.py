@@ -1,10 +1,11 @@
 """Who wins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
 from coevolve.core.estimate import Estimate
+from coevolve.core.posterior import Confidence
 from coevolve.errors import InputError, NoOutcomeError
 
 _TIE = 1e-12
@@ -25,6 +26,7 @@ class Choice:
 
     `better_start` names a starting harness whose full-set score is above the winner's estimate,
     `left_out` the candidates that have no estimate, or are not told in full while others are.
+    `confidence` is there when the estimator is a joint model.
 
     >>> from coevolve import Pool, Selector
     >>> selector = Selector(Pool(["a", "b"]), protocol="full")
@@ -41,6 +43,7 @@ class Choice:
     why: str
     better_start: str | None = None
     left_out: tuple[str, ...] = ()
+    confidence: Confidence | None = None
 
 
 @runtime_checkable
@@ -97,3 +100,18 @@ class HighestEstimate:
             why=why,
             better_start=better.candidate if better else None,
         )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MostEvaluated:
+    """The highest estimate among the candidates with a score on the most tasks.
+
+    For allocations that give more tasks to whoever does well, and whose estimates of the others
+    are not meant to be compared.
+    """
+
+    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+        most = max((standing.estimate.tasks for standing in generated), default=0)
+        field = [s for s in generated if s.estimate.tasks == most]
+        choice = HighestEstimate().choose(field, start)
+        return replace(choice, why=f"{choice.why}, among {len(field)} with {most} tasks")

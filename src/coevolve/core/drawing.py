@@ -1,39 +1,159 @@
-"""Drawing the tasks of a round."""
+"""Drawing tasks for candidates."""
 
 from typing import Any
 
 import numpy as np
 
+from coevolve.core.arrays import Floats, Indices
 from coevolve.core.assignment import Design
 from coevolve.core.designs import DesignMethod, Draw
+from coevolve.core.events import Event
 from coevolve.core.history import History
-from coevolve.core.protocols import part_to_json
+from coevolve.core.parts import part_to_json
 from coevolve.core.rule import EstimatorRule
-from coevolve.core.state import Round, State
+from coevolve.core.state import State
+from coevolve.core.variance import Past
+from coevolve.core.view import TaskView
 from coevolve.errors import InputError
 
 
-def drawn_event(state: State, number: int, attempt: int, candidates: list[str]) -> dict[str, Any]:
-    """The event that draws a round for its candidates."""
+def round_event(
+    state: State, number: int, candidates: list[str], *, again: bool
+) -> dict[str, Any]:
+    """The event that draws a round for its candidates, for the first time or again.
+
+    One draw serves all candidates, or each has its own. Nothing but the past, the seed and the
+    numbers of round, draw and pool enters it.
+    """
+    draws = len(candidates) if state.draw_per == "candidate" else 1
+    pools = [state.pool.members(name) for name in state.pool.names]
+    chances = state.posterior().newcomer if state.protocol.weighting.needs_model else None
+    view = _view(state, _recent(state, number), chances)
+    weights = np.empty(len(state.pool))
+    for members in pools:
+        weights[members] = state.protocol.weighting(view.select(members))
+    sizes, past = state.protocol.allocation.sizes(state.pool, weights), state.now()
+    made = [
+        [
+            _design(
+                state,
+                number,
+                place=(place, int(again), draw),
+                size=size,
+                members=pools[place],
+                weights=weights[pools[place]],
+                past=past[place],
+            )
+            for place, size in enumerate(sizes)
+        ]
+        for draw in range(draws)
+    ]
     return {
         "round": number,
-        "attempt": attempt,
+        "kind": "again" if again else "first",
         "candidates": candidates,
         "decision": _decision(state),
-        "draws": _draws(state, number, attempt, len(candidates)),
+        "draws": made,
     }
 
 
-def failed_rounds(state: State) -> list[Round]:
-    """Finished rounds, drawn once, with under half of their scores or none of a pool."""
-    failed = []
-    for round in state.rounds:
-        parts = [state.progress[name, 0] for name in round.candidates]
-        asked, scored = sum(len(p.assignment) for p in parts), sum(p.scored for p in parts)
-        failing = 2 * scored < asked or any(p.empty_pool for p in parts)
-        if round.attempts == 0 and all(p.complete for p in parts) and failing:
-            failed.append(round)
-    return failed
+def further_event(state: State, wanted: dict[str, tuple[int, ...]]) -> Event:
+    """The event that adds tasks to what candidates were asked before."""
+    number = len(state.rounds)
+    recent = _recent(state, number + 1)
+    return {
+        "round": number,
+        "kind": "further",
+        "candidates": list(wanted),
+        "decision": None,
+        "draws": [
+            _further(state, number, candidate, sizes, recent)
+            for candidate, sizes in wanted.items()
+        ],
+    }
+
+
+def _further(
+    state: State, number: int, candidate: str, sizes: tuple[int, ...], recent: History
+) -> list[dict[str, Any]]:
+    """Designs that draw from the tasks a candidate was not asked about yet."""
+    asked = state.asked[candidate]
+    chances = None
+    if state.protocol.weighting.needs_model:
+        chances = state.posterior().chances[state.table.candidates.index(candidate)]
+    index, batch = state.candidates.index(candidate), len(state.batches[candidate])
+    past = state.past[state.table.round_of(candidate) - 1]
+    view = _view(state, recent, chances)
+    made = []
+    for place, size in enumerate(sizes):
+        members = state.pool.members(state.pool.names[place])
+        left = members[~asked[members]]
+        if size := min(size, len(left)):
+            made.append(
+                _design(
+                    state,
+                    number,
+                    place=(place, 2, index, batch),
+                    size=size,
+                    members=left,
+                    weights=state.protocol.weighting(view.select(left)),
+                    past=past[place],
+                )
+            )
+    return made
+
+
+def _design(
+    state: State,
+    round: int,
+    *,
+    place: tuple[int, ...],
+    size: int,
+    members: Indices,
+    weights: Floats,
+    past: Past,
+) -> dict[str, Any]:
+    """One design as JSON: `size` of the tasks `members`, all of one pool."""
+    method, name = state.protocol.design, state.pool.names[place[0]]
+    whole = state.pool.members(name)
+    seed = (state.seed, round, *place) if method.redraws else (state.seed, 0, place[0], 0, 0)
+    rng = np.random.default_rng(seed)
+    if method.redraws or len(members) == len(whole):
+        draw = method.draw(weights, size, rng)
+    else:
+        draw = _continued(method, whole, members, size, rng)
+    _check(method, draw, size, len(members))
+    return Design.from_draw(
+        draw,
+        tasks=state.pool,
+        pool=name,
+        members=members,
+        round=round,
+        method="full" if size == len(whole) else method.name,
+        seed=seed,
+        weights=weights,
+        past=past,
+    ).to_json()
+
+
+def _continued(
+    method: DesignMethod, whole: Indices, left: Indices, size: int, rng: np.random.Generator
+) -> Draw:
+    """The next tasks of a design that is drawn once: a larger subset, less what it had before."""
+    larger = method.draw(np.ones(len(whole)), len(whole) - len(left) + size, rng)
+    new = np.flatnonzero(np.isin(left, whole[larger.chosen], assume_unique=True))
+    return Draw(new[:size], np.full(len(left), size / len(left)))
+
+
+def _view(state: State, recent: History, chances: Floats | None) -> TaskView:
+    costs = np.ones(len(state.pool)) if state.pool.costs is None else state.pool.costs
+    return TaskView(history=recent, costs=costs, chances=chances)
+
+
+def _recent(state: State, round: int) -> History:
+    """The history a weighting looks at."""
+    window = state.protocol.weighting.window
+    return state.table.history(0 if window is None else round - window)
 
 
 def _decision(state: State) -> dict[str, Any] | None:
@@ -45,56 +165,6 @@ def _decision(state: State) -> dict[str, Any] | None:
     pools = {name: past.select(state.pool.members(name)) for name in state.pool.names}
     means = {name: float(history.anchors.mean()) for name, history in pools.items()}
     return {"means": means, "estimator": part_to_json(rule.decide(means))}
-
-
-def _draws(state: State, round: int, attempt: int, candidates: int) -> list[Any]:
-    """The draws of a round as JSON: one for all candidates, or one for each.
-
-    A draw is a list of designs, one per pool. Nothing but the history, the seed and the numbers
-    of round, attempt, draw and pool enters it.
-    """
-    draws = candidates if state.draw_per == "candidate" else 1
-    weighting = state.protocol.weighting
-    past = state.table.history()
-    recent = past
-    if weighting.window is not None:
-        recent = state.table.history(round - weighting.window)
-    sizes = state.protocol.allocation.sizes(state.pool)
-    return [
-        [
-            _draw_pool(state, round, (attempt, draw), number, size, past, recent)
-            for number, size in enumerate(sizes)
-        ]
-        for draw in range(draws)
-    ]
-
-
-def _draw_pool(
-    state: State,
-    round: int,
-    which: tuple[int, int],
-    number: int,
-    size: int,
-    past: History,
-    recent: History,
-) -> dict[str, Any]:
-    design, name = state.protocol.design, state.pool.names[number]
-    members = state.pool.members(name)
-    weights = state.protocol.weighting(recent.select(members))
-    attempt, draw = which if design.redraws else (0, 0)
-    seed = (state.seed, round if design.redraws else 0, number, attempt, draw)
-    made = design.draw(weights, size, np.random.default_rng(seed))
-    _check(design, made, size, len(members))
-    return Design.from_draw(
-        made,
-        tasks=state.pool,
-        pool=name,
-        round=round,
-        method="full" if size == len(members) else design.name,
-        seed=seed,
-        weights=weights,
-        history=past.select(members),
-    ).to_json()
 
 
 def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:

@@ -10,7 +10,7 @@ class Estimate:
     `value` may leave [0, 1] (the difference estimator does at times): it ranks candidates as it
     is, and only its printed form is clipped. `se`, `low` and `high` are None where the sample
     cannot tell, and `note` says why. `tasks` counts the tasks with a score, `drawn` those asked
-    for, `pool_size` all of them.
+    for, `pool_size` all of them. `check` is the design-based estimate beside that of a model.
 
     >>> print(Estimate(value=1.02, se=0.04, low=0.94, high=1.1, tasks=18, drawn=18,
     ...     pool_size=89, method="difference"))
@@ -26,6 +26,7 @@ class Estimate:
     pool_size: int
     method: str
     note: str = ""
+    check: "Estimate | None" = None
 
     @property
     def coverage(self) -> float:

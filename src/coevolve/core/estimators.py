@@ -4,6 +4,7 @@ Scores are computed here and in `coevolve.core.formulas`, which holds those for 
 nowhere else.
 """
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol, runtime_checkable
@@ -137,6 +138,48 @@ class Difference:
         _require(samples)
         parts = [difference(sample) for sample in samples]
         return _combined("difference", parts, samples, weights, confidence)
+
+
+def modelled(
+    value: float,
+    sd: float,
+    *,
+    tasks: int,
+    drawn: int,
+    pool_size: int,
+    confidence: float,
+    check: Estimate | None,
+) -> Estimate:
+    """Estimate of a joint model, with the design-based one beside it as `check`.
+
+    A note warns where the two are further apart than their standard errors allow: |difference|
+    over three times the root of the summed squares, which independent estimates exceed once in
+    370 cases, and these two, made of the same outcomes, less often.
+    """
+    reach = sd * _quantile((1 + confidence) / 2, None)
+    note = ""
+    if check is not None and check.se is not None:
+        apart, allowed = abs(value - check.value), _APART * math.hypot(sd, check.se)
+        if apart > max(allowed, 1e-9):
+            note = (
+                f"the design-based estimate is {check.value:.3f} ± {check.se:.3f}: further off "
+                "than chance allows, so the model may not fit this candidate"
+            )
+    return Estimate(
+        value=value,
+        se=sd,
+        low=value - reach,
+        high=value + reach,
+        tasks=tasks,
+        drawn=drawn,
+        pool_size=pool_size,
+        method="joint",
+        note=note,
+        check=check,
+    )
+
+
+_APART = 3.0
 
 
 def _require(samples: Sequence[Sample]) -> None:

@@ -2,10 +2,14 @@
 
 from dataclasses import replace
 
+import numpy as np
+
 from coevolve.core.choice import Choice, Standing
 from coevolve.core.estimate import Estimate
-from coevolve.core.estimators import Estimator, Hajek
-from coevolve.core.sample import drawn_samples, whole_samples
+from coevolve.core.estimators import Difference, Estimator, Hajek, modelled
+from coevolve.core.posterior import Confidence, JointModel
+from coevolve.core.progress import Evidence
+from coevolve.core.sample import whole_samples
 from coevolve.core.state import State
 from coevolve.errors import NoOutcomeError, UnknownCandidateError, nearest
 
@@ -15,21 +19,18 @@ def estimated(state: State, candidate: str) -> Estimate:
     if not isinstance(candidate, str) or candidate not in state.table:
         hint = nearest(candidate, state.table.candidates)
         raise UnknownCandidateError(f"candidate {candidate!r} is not known.{hint}")
-    note = ""
-    if candidate in state.whole:
-        samples = whole_samples(state.pool, *state.table.means(candidate))
-        estimator: Estimator = Hajek()
-    else:
-        standing = state.standing(candidate)
-        assignment = standing.assignment
-        found = state.table.means(candidate, assignment.trials)
-        samples = drawn_samples(assignment.designs, *found)
-        estimator, note = state.decided(), standing.note
     try:
-        estimate = estimator.estimate(samples, state.pool.weights, state.confidence)
+        if candidate in state.whole:
+            samples = whole_samples(state.pool, *state.table.means(candidate))
+            return Hajek().estimate(samples, state.pool.weights, state.confidence)
+        evidence, estimator = state.evidence(candidate), state.decided()
+        if isinstance(estimator, JointModel):
+            estimate = _modelled(state, candidate, evidence)
+        else:
+            estimate = _designed(state, evidence, estimator)
     except NoOutcomeError as error:
         raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
-    return replace(estimate, note="; ".join(filter(None, (estimate.note, note))))
+    return replace(estimate, note="; ".join(filter(None, (estimate.note, evidence.note))))
 
 
 def chosen(state: State) -> Choice:
@@ -39,7 +40,45 @@ def chosen(state: State) -> Choice:
     field = finished or standing
     start = [s for name in state.starts if (s := _standing(state, name))]
     choice = state.protocol.choice.choose(list(field.values()), start)
-    return replace(choice, left_out=tuple(n for n in state.candidates if n not in field))
+    return replace(
+        choice,
+        left_out=tuple(n for n in state.candidates if n not in field),
+        confidence=_confidence(state, choice.candidate, list(field)),
+    )
+
+
+def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimate:
+    samples = evidence.samples(state.table)
+    return estimator.estimate(samples, state.pool.weights, state.confidence)
+
+
+def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
+    """The joint model's estimate, with the design-based one beside it."""
+    if not len(state.table.means(candidate)[0]):
+        raise NoOutcomeError("no scored outcome yet")
+    try:
+        check = _designed(state, evidence, Difference())
+    except NoOutcomeError:
+        check = None
+    at, posterior = state.table.candidates.index(candidate), state.posterior()
+    return modelled(
+        float(posterior.scores[at]),
+        float(posterior.sd[at]),
+        tasks=len(state.table.means(candidate)[0]),
+        drawn=int(state.asked[candidate].sum()),
+        pool_size=len(state.pool),
+        confidence=state.confidence,
+        check=check,
+    )
+
+
+def _confidence(state: State, winner: str, field: list[str]) -> Confidence | None:
+    """How sure a joint model is of the winner among the field, if there is such a model."""
+    if not isinstance(state.estimator, JointModel) or winner not in field:
+        return None
+    number = {name: index for index, name in enumerate(state.table.candidates)}
+    posterior = state.posterior().of(np.array([number[name] for name in field]))
+    return posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
 
 
 def _standing(state: State, candidate: str) -> Standing | None:
@@ -51,4 +90,4 @@ def _standing(state: State, candidate: str) -> Standing | None:
 
 
 def _finished(state: State, candidate: str) -> bool:
-    return candidate in state.whole or state.standing(candidate).complete
+    return candidate in state.whole or state.evidence(candidate).complete

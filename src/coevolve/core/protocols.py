@@ -1,110 +1,22 @@
-"""Protocols: a weighting, a design, an estimator, an allocation and a choice under one name."""
+"""Protocols by name."""
 
-import json
-from collections.abc import Callable
-from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from coevolve.core.allocation import Allocation, Share, WholePool
-from coevolve.core.choice import ChoiceRule, HighestEstimate
-from coevolve.core.designs import DesignMethod, PivotalDesign, SuccessiveDesign, UniformDesign
-from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
-from coevolve.core.rule import EstimatorRule, PhaseZeroRule
-from coevolve.core.weights import UniformWeights, VarianceWeights, Weighting
+from coevolve.core.built_in import BUILT_IN
+from coevolve.core.parts import part_from_json
+from coevolve.core.search_protocol import SearchProtocol
 from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
 
+__all__ = ["SearchProtocol", "protocol", "protocol_from_json", "protocols", "register"]
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class SearchProtocol:
-    """How tasks are chosen for candidates and candidates are judged by them.
-
-    Args:
-        name: What it is known by.
-        summary: A line about it.
-        weighting: How much each task is worth drawing.
-        design: How tasks are drawn by these weights, and with what probability.
-        estimator: What the outcomes say about the full set; or a rule that picks an estimator.
-        allocation: How many tasks of each pool a round draws.
-        choice: Which candidate wins.
-
-    Replace any of the five parts with `dataclasses.replace`:
-
-    >>> from dataclasses import replace
-    >>> paper = protocol("task-coevolve")
-    >>> faithful = replace(paper, design=SuccessiveDesign(inclusion="monte-carlo"))
-    """
-
-    name: str
-    summary: str = ""
-    weighting: Weighting = field(default_factory=UniformWeights)
-    design: DesignMethod = field(default_factory=UniformDesign)
-    estimator: Estimator | EstimatorRule = field(default_factory=RawMean)
-    allocation: Allocation = field(default_factory=Share)
-    choice: ChoiceRule = field(default_factory=HighestEstimate)
-
-    def __post_init__(self) -> None:
-        wanted: dict[str, Any] = {
-            "weighting": Weighting,
-            "design": DesignMethod,
-            "estimator": Estimator | EstimatorRule,
-            "allocation": Allocation,
-            "choice": ChoiceRule,
-        }
-        for part, kind in wanted.items():
-            if not isinstance(getattr(self, part), kind):
-                raise InputError(f"{getattr(self, part)!r} cannot be the {part} of a protocol.")
-
-    @property
-    def needs_history(self) -> bool:
-        """Whether Phase 0 must come before the first draw."""
-        if isinstance(self.estimator, EstimatorRule):
-            return True
-        return self.weighting.needs_history or self.estimator.needs_history
-
-    def to_json(self) -> dict[str, Any]:
-        """The name and the five parts as plain JSON."""
-        parts = ("weighting", "design", "estimator", "allocation", "choice")
-        return {"name": self.name} | {part: part_to_json(getattr(self, part)) for part in parts}
-
-
-_BUILT_IN = (
-    SearchProtocol(
-        name="full",
-        summary="Meta-Harness: every candidate on every task",
-        estimator=Hajek(),
-        allocation=WholePool(),
-    ),
-    SearchProtocol(
-        name="naive",
-        summary="one random subset, drawn once; raw mean",
-        design=UniformDesign(redraws=False),
-    ),
-    SearchProtocol(
-        name="random-resample",
-        summary="a new random subset every round; raw mean",
-    ),
-    SearchProtocol(
-        name="random-estimate",
-        summary="a new random subset every round; full-set estimate per pool",
-        estimator=PhaseZeroRule(),
-    ),
-    SearchProtocol(
-        name="task-coevolve",
-        summary="the paper: variance-weighted subset every round; full-set estimate per pool",
-        weighting=VarianceWeights(),
-        design=SuccessiveDesign(),
-        estimator=PhaseZeroRule(),
-    ),
-)
-
-_registered: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in _BUILT_IN}
+_registered: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUILT_IN}
 
 
 def protocol(name: str) -> SearchProtocol:
     """The protocol registered under a name.
 
     >>> protocol("task-coevolve").weighting
-    VarianceWeights(floor=0.125, bonus=0.025, window=None)
+    VarianceWeights(floor=0.125, bonus=0.025, window=None, cost=0.0)
     """
     try:
         return _registered[name]
@@ -128,6 +40,7 @@ def register(new: SearchProtocol) -> None:
     """Make a protocol known by its name.
 
     >>> from dataclasses import replace
+    >>> from coevolve.core.designs import PivotalDesign
     >>> register(replace(protocol("task-coevolve"), name="my-pivotal", design=PivotalDesign()))
     >>> protocol("my-pivotal").design
     PivotalDesign()
@@ -138,52 +51,6 @@ def register(new: SearchProtocol) -> None:
     if known is not None and known != new:
         raise InputError(f"another protocol is already registered as {new.name!r}.")
     _registered[new.name] = new
-
-
-_PARTS: dict[str, Callable[..., Any]] = {
-    part.__name__: part
-    for part in (
-        UniformWeights,
-        VarianceWeights,
-        UniformDesign,
-        SuccessiveDesign,
-        PivotalDesign,
-        RawMean,
-        HorvitzThompson,
-        Hajek,
-        Difference,
-        PhaseZeroRule,
-        Share,
-        WholePool,
-        HighestEstimate,
-    )
-}
-
-
-def part_to_json(part: Any) -> dict[str, Any]:
-    """A part of a protocol by the name of its class and its fields."""
-    if not is_dataclass(part) or isinstance(part, type):
-        raise InputError(f"a part of a protocol must be a dataclass, got {part!r}.")
-    values = {f.name: getattr(part, f.name) for f in fields(part)}
-    try:
-        plain: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
-    except (TypeError, ValueError) as error:
-        raise InputError(f"the fields of {part!r} must be plain JSON: {error}.") from error
-    kind: type = type(part)
-    built_in = _PARTS.get(kind.__name__) is kind
-    name = kind.__name__ if built_in else f"{kind.__module__}.{kind.__qualname__}"
-    return {"part": name} | plain
-
-
-def part_from_json(data: dict[str, Any]) -> Any:
-    """The built-in part that `part_to_json` described."""
-    name = data["part"]
-    if name not in _PARTS:
-        raise EventError(
-            f"the events use {name!r}, which is not a built-in part; pass the protocol they were "
-            "made with: Selector.from_events(events, protocol=...)."
-        )
-    return _PARTS[name](**{key: value for key, value in data.items() if key != "part"})
 
 
 def protocol_from_json(

@@ -60,15 +60,63 @@ class Sample:
         return self.probabilities * self.share
 
 
-def drawn_samples(designs: Sequence[Design], tasks: Indices, means: Floats) -> list[Sample]:
-    """One sample per design: the drawn tasks that have a score.
+def drawn_samples(
+    batches: Sequence[Sequence[Design]], tasks: Indices, means: Floats
+) -> list[Sample]:
+    """One sample per pool: the drawn tasks that have a score.
 
     Args:
-        designs: The designs of a candidate's assignment.
+        batches: The designs of each of a candidate's assignments, in their order; the first has
+            one for every pool, later ones draw from what is left.
         tasks: Positions of the tasks the candidate has a score on, ascending.
         means: Its mean score over trials on each of them.
     """
-    return [_sample(design, tasks, means) for design in designs]
+    if len(batches) == 1:
+        return [_sample(design, tasks, means) for design in batches[0]]
+    drawn = [[d for batch in batches for d in batch if d.pool == f.pool] for f in batches[0]]
+    return [_joined([_sample(design, tasks, means) for design in designs]) for designs in drawn]
+
+
+def sequential_probabilities(
+    probabilities: Sequence[Floats], sizes: Sequence[int], pool_size: int
+) -> list[Floats]:
+    """What stands for π_t when tasks were drawn batch by batch, each looking at those before.
+
+    Given all before, batch k with conditional probabilities π_t^(k) makes an unbiased estimate of
+    the total: what was seen, plus Σ x_t/π_t^(k). Averaged with weights c_k, a task of batch j gets
+    the weight 1/π_t = c_j/π_t^(j) + Σ_{k>j} c_k. Weights c_k ∝ 1/(N-n_k) - 1/(N-n_{k-1}), with n_k
+    tasks drawn in k batches, are LURE's [Farquhar2021] where every batch is one task; they are
+    the best ones for uniform draws. How many batches there are may depend on what was seen, which
+    leaves a bias of second order.
+
+    >>> halves = sequential_probabilities([np.full(2, 0.25), np.full(2, 1 / 3)], [2, 2], 8)
+    >>> [half.round(3).tolist() for half in halves]  # as drawn at once: 4 of 8
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    left = pool_size - np.cumsum(sizes)
+    if left[-1] == 0:
+        return [np.ones(len(pi)) for pi in probabilities]
+    share = 1 / left - 1 / (left + np.asarray(sizes))
+    share /= share.sum()
+    later = share[::-1].cumsum()[::-1] - share
+    return [1 / (c / pi + rest) for c, pi, rest in zip(share, probabilities, later, strict=True)]
+
+
+def _joined(samples: list[Sample]) -> Sample:
+    """One sample of several batches from the same pool."""
+    if len(samples) == 1:
+        return samples[0]
+    sizes, size = [sample.drawn for sample in samples], samples[0].pool_size
+    probabilities = sequential_probabilities([s.probabilities for s in samples], sizes, size)
+    return replace(
+        samples[0],
+        drawn=sum(sizes),
+        scores=np.concatenate([sample.scores for sample in samples]),
+        probabilities=np.concatenate(probabilities),
+        anchors=np.concatenate([sample.anchors for sample in samples]),
+        expected=np.concatenate([sample.expected for sample in samples]),
+        anticipation=None,
+    )
 
 
 def whole_samples(pool: Pool, tasks: Indices, means: Floats) -> list[Sample]:

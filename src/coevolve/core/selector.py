@@ -7,7 +7,7 @@ from typing import Any, Literal, Self
 from coevolve.core.assignment import Assignment
 from coevolve.core.checks import check_names, check_settings
 from coevolve.core.choice import Choice
-from coevolve.core.drawing import drawn_event, failed_rounds
+from coevolve.core.drawing import further_event, round_event
 from coevolve.core.estimate import Estimate
 from coevolve.core.events import SCHEMA, Event, Log, sealed, verified
 from coevolve.core.history import History
@@ -19,6 +19,7 @@ from coevolve.core.protocols import protocol as find_protocol
 from coevolve.core.results import Results
 from coevolve.core.state import State
 from coevolve.core.telling import told_in_full, told_of_assignment
+from coevolve.core.wishes import wishes
 from coevolve.errors import CoevolveError, EventError, InputError, PhaseError
 
 
@@ -160,7 +161,7 @@ class Selector:
 
     def outstanding(self) -> list[Assignment]:
         """Assignments with trials that have not been told yet."""
-        return [p.assignment for p in self._state.progress.values() if not p.complete]
+        return [progress.assignment for progress in self._state.waiting.values()]
 
     def tell_full(self, candidate: str, scores: Results) -> None:
         """Record a candidate's scores on every task.
@@ -175,19 +176,25 @@ class Selector:
         if fresh.tasks or candidate not in self._state.whole:
             self._happen("told_full", {"candidate": candidate, **fresh.to_json()})
 
-    def ask(self, new: Iterable[str] | None = None) -> list[Assignment]:
+    def ask(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Assignment]:
         """Open a round for new candidates, or, without any, get what is still wanted.
 
-        Without candidates it returns assignments for rounds in which under half of the outcomes,
-        or none of a pool, have a score (such a round is drawn once more), or nothing. Call it
-        when a round has been told.
+        Without candidates it returns further assignments, of any candidates, or nothing: an
+        adaptive protocol looks closer at contenders, and a round in which under half of the
+        outcomes, or none of a pool, have a score is drawn once more. Call it when everything
+        asked has been told, until it returns nothing.
+
+        Args:
+            new: Names of new candidates.
+            final: Whether no further round will come, so that nothing need be kept in reserve.
         """
         state = self._state
-        new = check_names(new)
-        if not new:
-            failed = failed_rounds(state)
-            return [a for r in failed for a in self._draw(r.number, 1, list(r.candidates))]
-        if known := next((name for name in new if name in state.table), None):
+        names = check_names(new)
+        if not names:
+            return self._ask_further(final)
+        if final:
+            raise InputError("final=True means that no round will come; do not name candidates.")
+        if known := next((name for name in names if name in state.table), None):
             raise InputError(
                 f"candidate {known!r} was already proposed, in round "
                 f"{state.table.round_of(known)}; names must be new."
@@ -197,7 +204,7 @@ class Selector:
                 f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
                 "harnesses; call tell_full for one or more of them before the first ask."
             )
-        return self._draw(len(state.rounds) + 1, 0, new)
+        return self._draw(round_event(state, len(state.rounds) + 1, names, again=False))
 
     def tell(self, assignment: Assignment, results: Results) -> None:
         """Record outcomes of an assignment: all or some of them, in any order.
@@ -212,7 +219,7 @@ class Selector:
         """
         fresh = told_of_assignment(self._state, assignment, results)
         if fresh.tasks:
-            key = {"candidate": assignment.candidate, "attempt": assignment.attempt}
+            key = {"candidate": assignment.candidate, "batch": assignment.batch}
             self._happen("told", {**key, **fresh.to_json()})
 
     def estimate(self, candidate: str) -> Estimate:
@@ -226,10 +233,22 @@ class Selector:
         """
         return chosen(self._state)
 
-    def _draw(self, number: int, attempt: int, candidates: list[str]) -> list[Assignment]:
+    def _ask_further(self, final: bool) -> list[Assignment]:
         state = self._state
-        self._happen("drawn", drawn_event(state, number, attempt, candidates))
-        return [state.progress[name, attempt].assignment for name in candidates]
+        if failed := state.failed_rounds():
+            return [
+                assignment
+                for round in failed
+                for assignment in self._draw(
+                    round_event(state, round.number, list(round.candidates), again=True)
+                )
+            ]
+        wanted = wishes(state, final)
+        return self._draw(further_event(state, wanted)) if wanted else []
+
+    def _draw(self, event: Event) -> list[Assignment]:
+        self._happen("drawn", event)
+        return [self._state.batches[name][-1].assignment for name in event["candidates"]]
 
     def _happen(self, kind: str, body: Mapping[str, Any]) -> None:
         line = sealed(len(self._log), kind, body, self._log.seal)

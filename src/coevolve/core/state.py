@@ -6,77 +6,24 @@ from typing import Any
 
 import numpy as np
 
+from coevolve.core.allocation import Adaptive
+from coevolve.core.arrays import Bools
 from coevolve.core.assignment import Assignment, Design
+from coevolve.core.cells import all_cells
 from coevolve.core.checks import check_settings
 from coevolve.core.estimators import Estimator
 from coevolve.core.events import SCHEMA, Event
 from coevolve.core.outcomes import Usage
+from coevolve.core.parts import part_from_json, part_to_json
 from coevolve.core.pool import Pool
-from coevolve.core.protocols import (
-    SearchProtocol,
-    part_from_json,
-    part_to_json,
-    protocol_from_json,
-)
+from coevolve.core.posterior import JointModel, Posterior
+from coevolve.core.progress import Evidence, Progress, Round, evidence
+from coevolve.core.protocols import SearchProtocol, protocol_from_json
 from coevolve.core.results import Told
 from coevolve.core.rule import EstimatorRule
-from coevolve.core.sample import drawn_samples
 from coevolve.core.table import OutcomeTable
+from coevolve.core.variance import Past
 from coevolve.errors import EventError
-
-
-@dataclass(slots=True)
-class Round:
-    """One round: its candidates and their assignments, those of a second attempt included."""
-
-    number: int
-    candidates: tuple[str, ...]
-    attempts: int = 0
-
-
-@dataclass(slots=True)
-class Progress:
-    """How many trials of an assignment have been told, and how many of these have a score."""
-
-    assignment: Assignment
-    asked: frozenset[str]
-    told: int = 0
-    scored: int = 0
-    empty_pool: bool = False
-
-    @property
-    def complete(self) -> bool:
-        return self.told == len(self.assignment)
-
-    @property
-    def note(self) -> str:
-        """What is still open about it, if anything."""
-        left = len(self.assignment) - self.told
-        if left:
-            return f"{left} of {len(self.assignment)} trials are not told yet"
-        if 2 * self.scored < self.told:
-            return "under half of the trials have a score"
-        return ""
-
-    def recount(self, table: OutcomeTable, pool: Pool) -> None:
-        """Count anew, after outcomes came in by another way."""
-        tasks = pool.positions(self.assignment.tasks)
-        self.told = self.scored = 0
-        for trial in self.assignment.trials:
-            known, scores = table.find(
-                self.assignment.candidate, tasks, np.full(len(tasks), trial, dtype=np.int64)
-            )
-            self.told += int(known.sum())
-            self.scored += int((~np.isnan(scores)).sum())
-        self.look(table)
-
-    def look(self, table: OutcomeTable) -> None:
-        """When complete, see whether a pool was left without any score."""
-        if self.complete:
-            assignment = self.assignment
-            tasks, means = table.means(assignment.candidate, assignment.trials)
-            samples = drawn_samples(assignment.designs, tasks, means)
-            self.empty_pool = any(not len(sample.scores) for sample in samples)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,12 +37,20 @@ class State:
     draw_per: str
     confidence: float
     table: OutcomeTable
-    estimator: Estimator | None = None
+    estimator: Estimator | JointModel | None = None
     starts: list[str] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)
     rounds: list[Round] = field(default_factory=list)
-    progress: dict[tuple[str, int], Progress] = field(default_factory=dict)
+    past: list[list[Past]] = field(default_factory=list)
+    batches: dict[str, list[Progress]] = field(default_factory=dict)
+    asked: dict[str, Bools] = field(default_factory=dict)
+    left: dict[str, list[int]] = field(default_factory=dict)
+    waiting: dict[tuple[str, int], Progress] = field(default_factory=dict)
+    unsettled: dict[int, Round] = field(default_factory=dict)
+    drawn: int = 0
     reasons: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    fitted: Posterior | None = None
+    fresh: Posterior | None = None
     evaluations: int = 0
     usage: Usage = field(default_factory=Usage)
 
@@ -139,6 +94,19 @@ class State:
             raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
         handlers[event["type"]](event)
 
+    def posterior(self) -> Posterior:
+        """The joint model, fitted to all outcomes; candidates are in the order of the table.
+
+        A fit starts from that of the last draw, so that it follows from the events alone, however
+        often it was looked at in between.
+        """
+        if self.fresh is None:
+            model = self.decided()
+            if not isinstance(model, JointModel):
+                raise EventError(f"{model!r} is no joint model.")
+            self.fresh = model.fit(all_cells(self.table, self.pool), self.fitted)
+        return self.fresh
+
     @property
     def candidates(self) -> tuple[str, ...]:
         """The generated candidates, in the order of proposal."""
@@ -149,25 +117,24 @@ class State:
         known, scores = self.table.find(candidate, np.array([position]), np.array([trial]))
         return float(scores[0]) if known[0] else None
 
-    def decided(self) -> Estimator:
+    def decided(self) -> Estimator | JointModel:
         """The estimator, which is settled when the first round is drawn."""
         if self.estimator is None:
             raise EventError("no estimator was decided before the first round.")
         return self.estimator
 
-    def standing(self, candidate: str) -> Progress:
-        """The assignment that speaks for a candidate.
+    def failed_rounds(self) -> list[Round]:
+        """Rounds, drawn once and told, with under half of their scores or none of a pool."""
+        return [r for r in self.unsettled.values() if r.settled(self.batches) is False]
 
-        That is the last complete one, unless it has fewer scores than the one before; the first
-        while none is complete.
-        """
-        attempts = self._attempts(candidate)
-        complete = [progress for progress in attempts if progress.complete]
-        return max(complete, key=lambda p: (p.scored, p.assignment.attempt), default=attempts[0])
+    def now(self) -> list[Past]:
+        """The past of every pool, as it is now."""
+        history = self.table.history()
+        return [Past.of(history.select(self.pool.members(name))) for name in self.pool.names]
 
-    def _attempts(self, candidate: str) -> list[Progress]:
-        keys = ((candidate, attempt) for attempt in (0, 1))
-        return [self.progress[key] for key in keys if key in self.progress]
+    def evidence(self, candidate: str) -> Evidence:
+        """The assignments that speak for a candidate."""
+        return evidence(self.batches[candidate])
 
     def _told_full(self, event: Event) -> None:
         candidate, told = event["candidate"], _told(event)
@@ -176,8 +143,11 @@ class State:
             self.starts.append(candidate)
         self._record(candidate, told)
         self.whole.add(candidate)
-        for progress in self._attempts(candidate):
+        self.asked[candidate] = np.ones(len(self.pool), dtype=np.bool_)
+        self.left[candidate] = [0] * len(self.pool.names)
+        for progress in self.batches.get(candidate, ()):
             progress.recount(self.table, self.pool)
+            self._count(progress)
 
     def _decide(self, decision: dict[str, Any]) -> None:
         rule = self.protocol.estimator
@@ -186,37 +156,59 @@ class State:
         self.estimator = decided if same else part_from_json(decision["estimator"])
 
     def _drawn(self, event: Event) -> None:
-        number, attempt = event["round"], event["attempt"]
+        number, kind = event["round"], event["kind"]
         candidates = tuple(event["candidates"])
         draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
         if event["decision"] is not None:
             self._decide(event["decision"])
-        if attempt == 0:
-            if number != len(self.rounds) + 1:
-                raise EventError(f"round {number} follows round {len(self.rounds)}.")
-            self.rounds.append(Round(number, candidates))
-            for candidate in candidates:
-                self.table.open(candidate, round=number)
-        self.rounds[number - 1].attempts = attempt
+        if isinstance(self.estimator, JointModel):
+            self.fitted = self.posterior()
+        if kind == "first":
+            self._open(number, candidates)
+        elif kind == "again":
+            self.unsettled.pop(number, None)
+        elif kind != "further":
+            raise EventError(f"it has the unknown kind {kind!r}.")
         tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
-        asked = [frozenset(drawn) for drawn in tasks]
         for index, candidate in enumerate(candidates):
-            which = index if self.draw_per == "candidate" else 0
-            self.progress[candidate, attempt] = Progress(
-                Assignment(
-                    candidate=candidate,
-                    round=number,
-                    attempt=attempt,
-                    tasks=tasks[which],
-                    trials=tuple(range(attempt * self.trials, (attempt + 1) * self.trials)),
-                    designs=draws[which],
-                ),
-                asked[which],
+            which = index if len(draws) > 1 else 0
+            batches = self.batches.setdefault(candidate, [])
+            trials = _trials(kind, batches, self.trials)
+            assignment = Assignment(
+                candidate=candidate,
+                round=number,
+                batch=len(batches),
+                tasks=tasks[which],
+                trials=trials,
+                designs=draws[which],
             )
+            batches.append(Progress(assignment, frozenset(tasks[which])))
+            self.waiting[candidate, assignment.batch] = batches[-1]
+            self.drawn += len(tasks[which])
+            self._ask(candidate, draws[which])
+
+    def _ask(self, candidate: str, designs: tuple[Design, ...]) -> None:
+        """Note which tasks a candidate has been asked about."""
+        mask = self.asked.setdefault(candidate, np.zeros(len(self.pool), dtype=np.bool_))
+        for design in designs:
+            mask[design.positions] = True
+        pools = map(self.pool.members, self.pool.names)
+        self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
+
+    def _open(self, number: int, candidates: tuple[str, ...]) -> None:
+        if number != len(self.rounds) + 1:
+            raise EventError(f"round {number} follows round {len(self.rounds)}.")
+        self.rounds.append(Round(number, candidates))
+        self.unsettled[number] = self.rounds[-1]
+        self.fresh = None
+        if isinstance(self.protocol.allocation, Adaptive):
+            self.past.append(self.now())
+        for candidate in candidates:
+            self.table.open(candidate, round=number)
 
     def _told(self, event: Event) -> None:
         told = _told(event)
-        progress = self.progress[event["candidate"], event["attempt"]]
+        progress = self.batches[event["candidate"]][event["batch"]]
         if not progress.asked.issuperset(told.tasks):
             raise EventError("it tells tasks that were not asked.")
         if not set(told.trials) <= set(progress.assignment.trials):
@@ -225,13 +217,26 @@ class State:
         progress.told += len(told.tasks)
         progress.scored += len(told.tasks) - len(told.missing)
         progress.look(self.table)
+        self._count(progress)
         self.evaluations += len(told.tasks)
+
+    def _count(self, progress: Progress) -> None:
+        """Note which assignments are still waited for."""
+        key = progress.assignment.candidate, progress.assignment.batch
+        if not progress.complete:
+            self.waiting[key] = progress
+            return
+        self.waiting.pop(key, None)
+        number = self.table.round_of(progress.assignment.candidate)
+        if progress.assignment.batch == 0 and self.rounds[number - 1].settled(self.batches):
+            self.unsettled.pop(number, None)
 
     def _record(self, candidate: str, told: Told) -> None:
         positions, trials = self.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
         if self.table.find(candidate, positions, trials)[0].any():
             raise EventError("it tells outcomes that are already recorded.")
         self.table.add(candidate, positions, trials, told.values())
+        self.fresh = None
         for at, reason in told.missing.items():
             key = candidate, int(positions[int(at)]), told.trials[int(at)]
             self.reasons[key] = reason
@@ -240,3 +245,11 @@ class State:
 
 def _told(event: dict[str, Any]) -> Told:
     return Told(**{name: event[name] for name in Told.__dataclass_fields__})
+
+
+def _trials(kind: str, batches: list[Progress], trials: int) -> tuple[int, ...]:
+    """Trial numbers: a round drawn again has its own, what is added to a draw has the draw's."""
+    if kind == "further":
+        return batches[-1].assignment.trials
+    first = trials if kind == "again" else 0
+    return tuple(range(first, first + trials))

@@ -96,6 +96,10 @@ class OutcomeTable:
         """
         return self._column(candidate).means(trials)
 
+    def counted(self, candidate: str) -> tuple[Indices, Floats, Floats]:
+        """As `means`, with how many trials each mean is of."""
+        return self._column(candidate).counted()
+
     def history(self, first: int = 0, last: int | None = None) -> History:
         """History of the tasks over the candidates of rounds `first` to `last`, both included."""
         if first <= 0 and last is None:
@@ -149,6 +153,7 @@ class _Column:
     round: int
     trials: int = 0
     parts: list[tuple[Indices, Floats]] = field(default_factory=list)
+    known: tuple[Indices, Floats, Floats] | None = None
 
     def __len__(self) -> int:
         return sum(len(keys) for keys, _ in self.parts)
@@ -156,6 +161,7 @@ class _Column:
     def add(self, keys: Indices, scores: Floats) -> None:
         if not len(keys):
             return
+        self.known = None
         self.trials = max(self.trials, int((keys % _TRIALS).max()) + 1)
         while self.parts and len(self.parts[-1][0]) <= 2 * len(keys):
             other_keys, other_scores = self.parts.pop()
@@ -177,8 +183,19 @@ class _Column:
         return known, found
 
     def means(self, trials: Sequence[int] | None = None) -> tuple[Indices, Floats]:
+        if trials is None:
+            return self.counted()[:2]
+        return self._over(trials)[:2]
+
+    def counted(self) -> tuple[Indices, Floats, Floats]:
+        if self.known is None:
+            self.known = self._over(None)
+        return self.known
+
+    def _over(self, trials: Sequence[int] | None) -> tuple[Indices, Floats, Floats]:
+        """Tasks with a score in these trials, their means and how many trials they are of."""
         if not self.parts:
-            return np.empty(0, dtype=np.int64), np.empty(0)
+            return np.empty(0, dtype=np.int64), np.empty(0), np.empty(0)
         keys = np.concatenate([part for part, _ in self.parts])
         scores = np.concatenate([scores for _, scores in self.parts])
         order = np.argsort(keys, kind="stable")
@@ -190,8 +207,8 @@ class _Column:
             keys[scored] // _TRIALS, return_index=True, return_counts=True
         )
         if not len(tasks):
-            return tasks, np.empty(0)
-        return tasks, np.add.reduceat(scores[scored], start) / number
+            return tasks, np.empty(0), np.empty(0)
+        return tasks, np.add.reduceat(scores[scored], start) / number, number.astype(np.float64)
 
 
 def _sorted(tasks: Indices, trials: Indices, scores: Floats) -> tuple[Indices, Floats]:

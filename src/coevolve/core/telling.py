@@ -3,8 +3,9 @@
 import numpy as np
 
 from coevolve.core.assignment import Assignment
+from coevolve.core.progress import Progress
 from coevolve.core.results import Results, Told, read_results
-from coevolve.core.state import Progress, State
+from coevolve.core.state import State
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, PhaseError
 
 
@@ -44,14 +45,15 @@ def told_of_assignment(state: State, assignment: Assignment, results: Results) -
 def _progress(state: State, assignment: Assignment) -> Progress:
     if not isinstance(assignment, Assignment):
         raise InputError(f"tell needs an assignment from ask, got {assignment!r}.")
-    known = state.progress.get((assignment.candidate, assignment.attempt))
+    batches = state.batches.get(assignment.candidate, [])
+    known = batches[assignment.batch] if assignment.batch < len(batches) else None
     same = known is not None and (
         known.assignment is assignment or known.assignment.tasks == assignment.tasks
     )
     if known is None or not same:
         raise NotAskedError(
             f"the assignment of candidate {assignment.candidate!r} (round {assignment.round}, "
-            f"attempt {assignment.attempt}) is not from this selector."
+            f"batch {assignment.batch}) is not from this selector."
         )
     return known
 
@@ -78,7 +80,7 @@ def _new(state: State, candidate: str, told: Told) -> Told:
 def _renumbered(state: State, candidate: str, told: Told) -> Told:
     """With scores for trials recorded as missing moved to trial numbers of their own.
 
-    The first two times r numbers belong to the two attempts of a round.
+    The first two times r numbers belong to a round and to the same round drawn again.
     """
     for at, (task, score) in enumerate(zip(told.tasks, told.scores, strict=True)):
         position = state.pool.position(task)

@@ -26,7 +26,7 @@ counting two more tasks that are just as expected.
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
@@ -44,7 +44,7 @@ def sample_variance(residual: Floats, probabilities: Floats) -> float:
     >>> sample_variance(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     2.0
     """
-    free = 1 - probabilities
+    free = np.maximum(1 - probabilities, 0.0)  # a task of several batches may stand above 1
     expanded = residual / probabilities
     center = float(free @ expanded) / float(free.sum())
     n = len(residual)
@@ -69,11 +69,11 @@ class Anticipation:
     solves: float
 
     @classmethod
-    def of(cls, history: History, probabilities: Floats) -> Self:
-        """The anticipation for a pool of this history, drawn with these probabilities."""
+    def of(cls, past: "Past", probabilities: Floats) -> Self:
+        """The anticipation for a pool of this past, drawn with these probabilities."""
         odds = 1 / probabilities - 1
-        groups, squares = _group(history.anchors), expected_squares(history)
-        theta = expected_success(history)
+        groups, squares = _group(past.anchors), past.expected
+        theta = expected_success(past.history)
         return cls(
             deviations=np.bincount(groups, weights=odds * squares, minlength=_GROUPS),
             chance=float(odds.sum()),
@@ -135,6 +135,19 @@ class Anticipation:
             size=data["size"],
             solves=data["solves"],
         )
+
+
+class Past(NamedTuple):
+    """The history of a pool before a draw, its anchors p̄_t and the u_t expected of them."""
+
+    history: History
+    anchors: Floats
+    expected: Floats
+
+    @classmethod
+    def of(cls, history: History) -> "Past":
+        """All that a draw from the pool of this history needs."""
+        return cls(history, history.anchors, expected_squares(history))
 
 
 def expected_success(history: History) -> Floats:

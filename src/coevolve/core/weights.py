@@ -6,27 +6,30 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 
 from coevolve.core.arrays import Floats
-from coevolve.core.history import History
 from coevolve.core.outcomes import is_whole
+from coevolve.core.view import TaskView
 from coevolve.errors import InputError
 
 
 @runtime_checkable
 class Weighting(Protocol):
-    """Gives every task a positive weight from its history.
+    """Gives every task a positive weight from what is known of it.
 
-    `needs_history` says whether Phase 0 must come first; `window` how many of the last rounds
-    count (None: all of them).
+    `needs_history` says whether Phase 0 must come first; `needs_model` whether it looks at the
+    chances of a joint model; `window` how many of the last rounds count (None: all of them).
     """
 
     @property
     def needs_history(self) -> bool: ...
 
     @property
+    def needs_model(self) -> bool: ...
+
+    @property
     def window(self) -> int | None: ...
 
-    def __call__(self, history: History) -> Floats:
-        """Weights w_t > 0 of the tasks of the history."""
+    def __call__(self, view: TaskView) -> Floats:
+        """Weights w_t > 0 of the tasks in view."""
         ...
 
 
@@ -34,16 +37,18 @@ class Weighting(Protocol):
 class UniformWeights:
     """The same weight for every task.
 
-    >>> UniformWeights()(History(mean=np.array([0.0, 0.5]), count=np.array([2, 2]))).tolist()
+    >>> from coevolve.core.history import History
+    >>> history = History(mean=np.array([0.0, 0.5]), count=np.array([2, 2]))
+    >>> UniformWeights()(TaskView(history=history)).tolist()
     [1.0, 1.0]
     """
 
     needs_history: ClassVar[bool] = False
-
+    needs_model: ClassVar[bool] = False
     window: ClassVar[int | None] = None
 
-    def __call__(self, history: History) -> Floats:
-        return np.ones(len(history.count))
+    def __call__(self, view: TaskView) -> Floats:
+        return np.ones(len(view.history.count))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,17 +63,24 @@ class VarianceWeights:
         floor: ℓ, what a never-solved task is worth: it may become solvable.
         bonus: λ, positive, so that every task can be drawn.
         window: Number of last rounds that count; None for all past rounds, as in the paper.
+        cost: Exponent of the cost c_t the weight is divided by: 0 ignores costs, as the paper
+            does (and then draws expensive tasks more often, where these are the uncertain ones);
+            1/2 draws as Neyman would with w_t for a standard deviation; 1 maximises variance per
+            unit of cost.
 
+    >>> from coevolve.core.history import History
     >>> history = History(mean=np.array([0.0, 0.5, 1.0]), count=np.array([2, 2, 2]))
-    >>> VarianceWeights()(history).round(4).tolist()
+    >>> VarianceWeights()(TaskView(history=history)).round(4).tolist()
     [0.1427, 0.2677, 0.0177]
     """
 
     floor: float = 0.125
     bonus: float = 0.025
     window: int | None = None
+    cost: float = 0.0
 
     def __post_init__(self) -> None:
+        _check_exponent("cost", self.cost)
         if not isinstance(self.floor, int | float) or not 0 <= self.floor < np.inf:
             raise InputError(f"floor must be at least 0, got {self.floor}.")
         if not isinstance(self.bonus, int | float) or not 0 < self.bonus < np.inf:
@@ -80,9 +92,56 @@ class VarianceWeights:
             raise InputError(f"window must be at least 1 round, got {self.window}.")
 
     needs_history: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
 
-    def __call__(self, history: History) -> Floats:
+    def __call__(self, view: TaskView) -> Floats:
+        history = view.history
         seen = history.count > 0
         p = np.where(seen, history.mean, 0.5)
         worth = np.where(history.never_solved, self.floor, p * (1 - p))
-        return np.asarray(worth + self.bonus / np.sqrt(np.maximum(history.count, 1)))
+        worth = worth + self.bonus / np.sqrt(np.maximum(history.count, 1))
+        return np.asarray(worth / view.costs**self.cost)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class InformationWeights:
+    """Weight of each task from what the joint model does not know about its outcome.
+
+    w_t = (4 P_t (1 - P_t))^k + `floor`, with P_t the chance that the candidate at hand solves the
+    task: the variance an outcome would take away, which is also its information on the candidate.
+
+    Args:
+        floor: Positive, so that every task can be drawn.
+        power: k; 1 draws in proportion to the information, larger ones go for the most of it.
+        cost: Exponent of the cost c_t the weight is divided by; 0 ignores costs.
+
+    >>> from coevolve.core.history import History
+    >>> view = TaskView(history=History(mean=np.full(2, 0.5), count=np.full(2, 9)),
+    ...     chances=np.array([0.5, 0.99]))
+    >>> InformationWeights()(view).round(4).tolist()
+    [1.04, 0.0796]
+    """
+
+    floor: float = 0.04
+    power: float = 1.0
+    cost: float = 0.0
+
+    def __post_init__(self) -> None:
+        _check_exponent("cost", self.cost)
+        _check_exponent("power", self.power)
+        if not isinstance(self.floor, int | float) or not 0 < self.floor < np.inf:
+            raise InputError(f"floor must be positive, got {self.floor}.")
+
+    needs_history: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = True
+    window: ClassVar[int | None] = None
+
+    def __call__(self, view: TaskView) -> Floats:
+        p = view.solvable()
+        worth = (4 * p * (1 - p)) ** self.power + self.floor
+        return np.asarray(worth / view.costs**self.cost)
+
+
+def _check_exponent(name: str, value: float) -> None:
+    if not isinstance(value, int | float) or not 0 <= value <= 100:
+        raise InputError(f"{name} must be an exponent from 0 to 100, got {value!r}.")

@@ -1,14 +1,15 @@
 """A whole search in a synthetic world, under any protocol."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
 from coevolve.benchmarks.synthetic.world import Harness, SyntheticWorld
-from coevolve.core.arrays import Floats
+from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
 from coevolve.core.protocols import SearchProtocol
+from coevolve.core.ranks import spearman
 from coevolve.core.selector import Selector
 
 
@@ -60,6 +61,15 @@ def search(
     selector = Selector(world.pool, fraction=fraction, protocol=protocol, seed=world.seed)
     known = {harness.name: harness for harness in world.start(2)}
     shown = dict.fromkeys(known, world.pool.tasks)
+
+    def answer(assignments: Sequence[Assignment]) -> bool:
+        for assignment in assignments:
+            scores = _scores(world, known[assignment.candidate])
+            selector.tell(assignment, {task: scores[task] for task in assignment.tasks})
+            earlier = shown.get(assignment.candidate, ()) if assignment.batch else ()
+            shown[assignment.candidate] = (*earlier, *assignment.tasks)
+        return bool(assignments)
+
     for harness in known.values():
         selector.tell_full(harness.name, _scores(world, harness))
     parent = max(selector.starts, key=lambda name: selector.estimate(name).value)
@@ -70,10 +80,9 @@ def search(
             for index in range(per_round)
         ]
         known |= {harness.name: harness for harness in new}
-        for assignment in selector.ask([harness.name for harness in new]):
-            scores = _scores(world, known[assignment.candidate])
-            selector.tell(assignment, {task: scores[task] for task in assignment.tasks})
-            shown[assignment.candidate] = assignment.tasks
+        answer(selector.ask([harness.name for harness in new]))
+        while answer(selector.ask()):
+            pass
         choice = selector.best()
         parent = choice.better_start or choice.candidate
         report(
@@ -84,6 +93,8 @@ def search(
                 estimate=choice.estimate.value,
             )
         )
+    while answer(selector.ask(final=True)):
+        pass
     return _result(world, selector, known)
 
 
@@ -104,14 +115,5 @@ def _result(world: SyntheticWorld, selector: Selector, known: dict[str, Harness]
         start=max(truth[name] for name in selector.starts),
         truth=truth[choice.candidate],
         best=float(true.max()),
-        spearman=_spearman(estimates, true),
+        spearman=spearman(estimates, true),
     )
-
-
-def _spearman(a: Floats, b: Floats) -> float:
-    """Rank correlation, NaN where one side does not vary."""
-    if len(a) < 2 or np.ptp(a) == 0 or np.ptp(b) == 0:
-        return float("nan")
-    from scipy.stats import rankdata  # on first use: half a second that most uses never need
-
-    return float(np.corrcoef(rankdata(a), rankdata(b))[0, 1])

@@ -1,0 +1,101 @@
+"""Speed of the replay lab and of the joint model.
+
+Run as `make bench` or `OPENBLAS_NUM_THREADS=1 python benchmarks/lab.py`. Everything runs in one
+process, and with that setting on one core.
+"""
+
+import statistics
+import time
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+import record
+
+from coevolve import protocols
+from coevolve.analysis import replay, synthetic_matrix
+from coevolve.core.joint import Joint
+from coevolve.core.posterior import Cells, Posterior
+
+SEEDS = 3
+
+
+def timed(act: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds an act takes, and its result."""
+    start = time.perf_counter()
+    result = act()
+    return time.perf_counter() - start, result
+
+
+def one_series() -> list[dict[str, Any]]:
+    """Replay of one 60-candidate x 500-task series under every protocol, per seed."""
+    matrix = synthetic_matrix(tasks=500, candidates=60)
+    rows: list[dict[str, Any]] = []
+    names = [known.name for known in protocols()]
+    replay([matrix], protocols=names, fractions=[0.01], seeds=[0])  # imports and first calls
+    for name in names:
+        seconds, _ = timed(partial(replay, [matrix], protocols=[name], seeds=range(SEEDS)))
+        rows.append({"protocol": name, "seconds per seed": round(seconds / SEEDS, 3)})
+    total = sum(row["seconds per seed"] for row in rows)
+    return [*rows, {"protocol": "all", "seconds per seed": round(total, 3)}]
+
+
+def cells_of(candidates: int, tasks: int, share: float, rng: np.random.Generator) -> Cells:
+    """Outcomes of an item-response world: two candidates on all tasks, the others on a share."""
+    skill, ease = rng.normal(0, 0.7, candidates), rng.normal(0, 2.5, tasks)
+    seen = rng.random((candidates, tasks)) < share
+    seen[:2] = True
+    row, column = np.nonzero(seen)
+    solved = rng.random(len(row)) < 1 / (1 + np.exp(-(skill[row] + ease[column])))
+    return Cells(
+        candidate=row,
+        task=column,
+        score=solved.astype(np.float64),
+        trials=np.ones(len(row)),
+        rounds=(0, 0, *range(1, candidates - 1)),
+        shares=np.full(tasks, 1 / tasks),
+    )
+
+
+def without(cells: Cells, last: int) -> Cells:
+    """The same outcomes but for the last few."""
+    return Cells(
+        candidate=cells.candidate[:-last],
+        task=cells.task[:-last],
+        score=cells.score[:-last],
+        trials=cells.trials[:-last],
+        rounds=cells.rounds,
+        shares=cells.shares,
+    )
+
+
+def refit(candidates: int, tasks: int) -> dict[str, Any]:
+    """A first fit, and a refit after one more outcome."""
+    cells = cells_of(candidates, tasks, 0.2, np.random.default_rng(candidates))
+    model = Joint()
+    start: Posterior = model.fit(without(cells, 1), None)
+    cold = [timed(lambda: model.fit(cells, None)) for _ in range(3)]
+    warm = [timed(lambda: model.fit(cells, start)) for _ in range(15)]
+    gap = np.abs(cold[0][1].scores - warm[0][1].scores).max()
+    return {
+        "candidates": candidates,
+        "tasks": tasks,
+        "outcomes": len(cells.score),
+        "first fit ms": round(1e3 * statistics.median(t for t, _ in cold), 1),
+        "refit ms": round(1e3 * statistics.median(t for t, _ in warm), 1),
+        "largest difference of scores": f"{gap:.0e}",
+    }
+
+
+def main() -> None:
+    """Measure, print and record."""
+    series = one_series()
+    record.show("Replay of a series of 60 candidates and 500 tasks at 20%, one core", series)
+    fits = [refit(*size) for size in ((20, 89), (60, 500), (200, 1_000), (60, 10_000))]
+    record.show("Joint model: first fit, and refit after one more outcome", fits)
+    record.save("lab", {"replay": series, "joint": fits})
+
+
+if __name__ == "__main__":
+    main()

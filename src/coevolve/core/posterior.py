@@ -1,0 +1,119 @@
+"""What a model of all outcomes believes about the candidates."""
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from coevolve.core.arrays import Floats, Indices
+
+_DRAWS = 4_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Cells:
+    """All outcomes seen: one entry per candidate and task with a score.
+
+    `score` is the mean over `trials` trials. `rounds` has the round of every candidate, seen or
+    not; `shares` says how much each task counts in the full-set score and sums to 1.
+    """
+
+    candidate: Indices
+    task: Indices
+    score: Floats
+    trials: Floats
+    rounds: tuple[int, ...]
+    shares: Floats
+
+    @property
+    def candidates(self) -> int:
+        return len(self.rounds)
+
+    @property
+    def tasks(self) -> int:
+        return len(self.shares)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confidence:
+    """How sure the choice is: P(the winner is the best), and what is lost on average if not.
+
+    >>> print(Confidence(probability=0.81, regret=0.004))
+    best with probability 81%, expected regret 0.4 points
+    """
+
+    probability: float
+    regret: float
+
+    def __str__(self) -> str:
+        points = 100 * self.regret
+        return f"best with probability {self.probability:.0%}, expected regret {points:.1f} points"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Posterior:
+    """Full-set scores of all candidates, as a normal distribution, and chances per task.
+
+    `chances` (candidates x tasks) are the probabilities of solving each task, `newcomer` those of
+    a candidate nothing is known about. `parameters` is where the next fit starts from.
+    """
+
+    scores: Floats
+    covariance: Floats
+    chances: Floats
+    newcomer: Floats
+    parameters: Any
+
+    @property
+    def sd(self) -> Floats:
+        """Standard deviation of each score."""
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+
+    def of(self, candidates: Indices) -> "Posterior":
+        """The same for some of the candidates."""
+        return replace(
+            self,
+            scores=self.scores[candidates],
+            covariance=self.covariance[np.ix_(candidates, candidates)],
+            chances=self.chances[candidates],
+        )
+
+    def draws(self, rng: np.random.Generator, number: int = _DRAWS) -> Floats:
+        """Draws of all scores together, one per row.
+
+        >>> two = Posterior(scores=np.array([0.5, 0.6]), covariance=0.01 * np.eye(2),
+        ...     chances=np.full((2, 3), 0.5), newcomer=np.full(3, 0.5), parameters=None)
+        >>> two.draws(np.random.default_rng(0), 3).shape
+        (3, 2)
+        """
+        values, vectors = np.linalg.eigh(self.covariance)
+        root = vectors * np.sqrt(np.maximum(values, 0.0))
+        return np.asarray(self.scores + rng.standard_normal((number, len(values))) @ root.T)
+
+    def confidence(self, winner: int, rng: np.random.Generator) -> Confidence:
+        """How sure it is that `winner` is the best of the candidates.
+
+        >>> two = Posterior(scores=np.array([0.5, 0.9]), covariance=1e-4 * np.eye(2),
+        ...     chances=np.full((2, 3), 0.5), newcomer=np.full(3, 0.5), parameters=None)
+        >>> print(two.confidence(1, np.random.default_rng(0)))
+        best with probability 100%, expected regret 0.0 points
+        """
+        drawn = self.draws(rng)
+        lost = drawn.max(axis=1) - drawn[:, winner]
+        return Confidence(probability=float((lost <= 0).mean()), regret=float(lost.mean()))
+
+
+@runtime_checkable
+class JointModel(Protocol):
+    """A model of all outcomes, which re-estimates every candidate whenever one is told."""
+
+    @property
+    def needs_history(self) -> bool: ...
+
+    def fit(self, cells: Cells, start: Posterior | None) -> Posterior:
+        """The posterior given all outcomes; `start` is an earlier one to begin from.
+
+        The candidates of `start` are the first of those now. A fit must depend on nothing but its
+        arguments.
+        """
+        ...
