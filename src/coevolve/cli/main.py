@@ -5,8 +5,10 @@ from typing import Annotated
 import typer
 
 from coevolve import __version__
+from coevolve.cli.analyse import analyse_command
 from coevolve.cli.demo import demo
 from coevolve.cli.protocols import protocols
+from coevolve.cli.replay import replay
 from coevolve.errors import CoevolveError
 
 USAGE_ERROR = 2
@@ -49,3 +51,5 @@ def _main(
 
 app.command()(demo)
 app.command()(protocols)
+app.command()(replay)
+app.command("analyse")(analyse_command)

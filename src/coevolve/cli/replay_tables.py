@@ -1,0 +1,177 @@
+"""The tables of `coevolve replay`."""
+
+from collections.abc import Iterable, Iterator, Sequence
+from itertools import groupby
+from typing import NamedTuple
+
+from rich import box
+from rich.table import Table
+from rich.text import Text
+
+from coevolve.analysis import Comparison, Entry, Matrix, Mean, Plan, Replay
+
+_METRICS = {
+    "regret": ("regret", 100, 2),
+    "spearman": ("Spearman", 1, 2),
+    "kendall": ("Kendall", 1, 2),
+    "rank": ("rank", 1, 1),
+    "rmse": ("RMSE", 100, 1),
+    "coverage": ("coverage", 100, 0),
+    "share": ("share", 100, 1),
+    "cost": ("cost", 1, 2),
+}
+"""Heading, scale and digits of the metrics that are shown; scores and shares are in percent."""
+
+
+_SPENT = ("share", "cost")
+"""What was spent; its spread over series says nothing about a protocol."""
+
+
+class Column(NamedTuple):
+    """A column of a table, as text."""
+
+    heading: str
+    cells: list[str]
+
+    @property
+    def width(self) -> int:
+        return max(len(text) for text in (self.heading, *self.cells))
+
+
+def headline(matrices: Sequence[Matrix], plan: Plan) -> str:
+    """What is about to be replayed, and what of the matrices is left out."""
+    series = sum(len(matrix.series) for matrix in matrices)
+    searches = series * len(plan.protocols) * len(plan.fractions) * len(plan.seeds)
+    lines = [
+        f"[bold]{searches:,} searches[/]: matrices {len(matrices)}, series {series}, "
+        f"protocols {len(plan.protocols)}, fractions {len(plan.fractions)}, "
+        f"seeds {len(plan.seeds)}; {plan.per_round} new per round"
+        + ("; means told as single trials" if plan.bernoulli else "")
+    ]
+    lines += [f"[dim]{m.name}: {note}[/]" for m in matrices for note in m.notes]
+    return "\n".join(lines)
+
+
+def replay_tables(done: Replay, width: int) -> Iterator[Text | Table]:
+    """Regret and Spearman by matrix, then means and comparisons, for every fraction."""
+    for fraction, entries in _by_fraction(done.summary):
+        overall = [entry for entry in entries if entry.matrix is None]
+        yield from _by_matrix(fraction, entries, width)
+        yield from _means(fraction, overall, width)
+        yield from _comparisons(fraction, overall, width)
+
+
+def alarm_tables(done: Replay, width: int) -> Iterator[Text | Table]:
+    """How often candidates that are alike are declared different."""
+    for fraction, entries in _by_fraction(done.summary):
+        overall = [entry for entry in entries if entry.matrix is None]
+        columns = [
+            Column(heading, [_rate(entry.means[name]) for entry in overall])
+            for name, heading in (
+                ("pairs_different", "pairs declared different"),
+                ("winner_better", "winner declared better"),
+            )
+        ]
+        title = f"All candidates alike, ρ = {fraction:g}: false alarms of nominal 5% tests"
+        yield from _fitting(title, _protocols(overall), columns, width)
+
+
+def _by_matrix(fraction: float, entries: Sequence[Entry], width: int) -> Iterator[Text | Table]:
+    matrices = list(dict.fromkeys(entry.matrix for entry in entries))
+    columns = [
+        Column(protocol, [_pair(entry) for entry in entries if entry.protocol == protocol])
+        for protocol in dict.fromkeys(entry.protocol for entry in entries)
+    ]
+    index = Column("matrix", [name or "mean" for name in matrices])
+    title = f"ρ = {fraction:g}: regret in points / Spearman"
+    return _fitting(title, index, columns, width, last="bold")
+
+
+def _means(fraction: float, overall: Sequence[Entry], width: int) -> Iterator[Text | Table]:
+    columns = [
+        Column(
+            heading,
+            [_mean(e.means[name], scale, digits, spread=name not in _SPENT) for e in overall],
+        )
+        for name, (heading, scale, digits) in _METRICS.items()
+        if any(entry.means[name].mean is not None for entry in overall)
+    ]
+    title = f"ρ = {fraction:g}: means over matrices ± standard errors over series"
+    return _fitting(title, _protocols(overall), columns, width)
+
+
+def _comparisons(fraction: float, overall: Sequence[Entry], width: int) -> Iterator[Text | Table]:
+    compared = [entry for entry in overall if entry.paired is not None]
+    if not compared:
+        return
+    found = [entry.paired for entry in compared if entry.paired is not None]
+    columns = [
+        Column("regret in points", [_difference(c) for c in found]),
+        Column("z", [_number(c.z, 1, 1) for c in found]),
+        Column("|z| > 2", ["yes" if c.significant else "no" for c in found]),
+        Column("wins / ties / losses", [f"{c.wins} / {c.ties} / {c.losses}" for c in found]),
+    ]
+    title = f"ρ = {fraction:g}: difference from {found[0].against} on the same series and seeds"
+    yield from _fitting(title, _protocols(compared), columns, width)
+
+
+def _fitting(
+    title: str, index: Column, columns: Sequence[Column], width: int, last: str = ""
+) -> Iterator[Text | Table]:
+    """A title and a table, again for the columns that do not fit side by side.
+
+    `last` is the style of the last row.
+    """
+    rest = list(columns)
+    while rest:
+        taken, used = 1, index.width + 2 + rest[0].width
+        while taken < len(rest) and used + 2 + rest[taken].width <= width:
+            used += 2 + rest[taken].width
+            taken += 1
+        yield Text(f"\n{title}", style="bold")
+        yield _table([index, *rest[:taken]], last)
+        rest = rest[taken:]
+
+
+def _table(columns: Sequence[Column], last: str) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, show_edge=False, pad_edge=False, padding=(0, 1, 0, 0))
+    for number, column in enumerate(columns):
+        table.add_column(column.heading, justify="right" if number else "left", no_wrap=True)
+    rows = list(zip(*(column.cells for column in columns), strict=True))
+    for number, row in enumerate(rows, start=1):
+        table.add_row(*row, style=last if number == len(rows) else "")
+    return table
+
+
+def _by_fraction(entries: Iterable[Entry]) -> Iterator[tuple[float, list[Entry]]]:
+    for fraction, group in groupby(entries, key=lambda entry: entry.fraction):
+        yield fraction, list(group)
+
+
+def _protocols(entries: Sequence[Entry]) -> Column:
+    return Column("protocol", [entry.protocol for entry in entries])
+
+
+def _pair(entry: Entry) -> str:
+    regret, spearman = entry.means["regret"].mean, entry.means["spearman"].mean
+    return f"{_number(regret, 100, 2)} / {_number(spearman, 1, 2)}"
+
+
+def _mean(mean: Mean, scale: int, digits: int, *, spread: bool = True) -> str:
+    shown = _number(mean.mean, scale, digits)
+    if mean.se is None or not spread:
+        return shown
+    return f"{shown} ± {scale * mean.se:.{digits}f}"
+
+
+def _difference(found: Comparison) -> str:
+    spread = "" if found.se is None else f" ± {100 * found.se:.2f}"
+    return f"{100 * found.difference:+.2f}{spread}"
+
+
+def _rate(mean: Mean) -> str:
+    return "no interval" if mean.mean is None else f"{_mean(mean, 100, 1)} %"
+
+
+def _number(value: float | None, scale: int, digits: int) -> str:
+    return "-" if value is None else f"{scale * value:.{digits}f}"
