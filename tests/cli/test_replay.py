@@ -21,6 +21,8 @@ ROW = {
     "regret": float,
     "rmse": float,
     "coverage": float,
+    "expected_regret": type(None),
+    "probability": type(None),
     "evaluations": int,
     "share": float,
     "cost": float,

@@ -9,18 +9,6 @@ from coevolve.analysis.play import Played
 from coevolve.core.estimate import Estimate
 from coevolve.core.ranks import DECIMALS, kendall, spearman
 
-METRICS = (
-    "spearman",
-    "kendall",
-    "rank",
-    "regret",
-    "rmse",
-    "coverage",
-    "evaluations",
-    "share",
-    "cost",
-)
-
 Values = dict[str, float | int | None]
 """Metrics by name; None where one cannot be told."""
 
@@ -35,6 +23,7 @@ def measured(played: Played) -> Values:
     regret: True score of the best candidate minus that of the winner.
     rmse: Root of the mean squared difference between estimate and true score.
     coverage: Share of the intervals that hold the true score; None without intervals.
+    expected_regret, probability: What the choice says of itself; None without a joint model.
     evaluations, share, cost: What was spent; share is of evaluating everything.
 
     Candidates without an estimate (every outcome missing) enter rank and regret only.
@@ -52,7 +41,7 @@ def measured(played: Played) -> Values:
     seen = [i for i, estimate in enumerate(played.estimates) if estimate is not None]
     estimates = [estimate for estimate in played.estimates if estimate is not None]
     values, targets = np.array([estimate.value for estimate in estimates]), true[seen]
-    won = truth[played.choice.candidate]
+    won, stated = truth[played.choice.candidate], played.choice.confidence
     return {
         "spearman": known(spearman(values, targets)),
         "kendall": known(kendall(values, targets)),
@@ -60,6 +49,8 @@ def measured(played: Played) -> Values:
         "regret": float(true.max() - won),
         "rmse": float(np.sqrt(np.mean((values - targets) ** 2))),
         "coverage": _coverage(estimates, targets.tolist()),
+        "expected_regret": stated.regret if stated else None,
+        "probability": stated.probability if stated else None,
         **spent(played),
     }
 
