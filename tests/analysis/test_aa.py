@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from coevolve import Choice, Estimate
+from coevolve import Choice, Estimate, Selector
 from coevolve.analysis import Matrix, check_alike, synthetic_matrix
 from coevolve.analysis.aa import alarms, alike
 from coevolve.analysis.play import Played, Stage
@@ -52,7 +52,7 @@ def test_alarms_by_hand() -> None:
         values = alarms(
             Played(
                 stage=stage,
-                protocol="test",
+                selector=Selector(stage.pool),
                 choice=choice,
                 estimates=tuple(estimates),
                 evaluations=4,

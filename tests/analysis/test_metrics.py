@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from coevolve import Choice, Estimate, protocol
+from coevolve import Choice, Estimate, Selector, protocol
 from coevolve.analysis import Matrix
 from coevolve.analysis.metrics import measured
 from coevolve.analysis.play import Played, Stage, play
@@ -27,7 +27,7 @@ def ended(winner: str, estimates: list[Estimate | None], cells: np.ndarray = CEL
     choice = Choice(candidate=winner, estimate=estimate(0.5), tied_with=(), why="")
     return Played(
         stage=stage,
-        protocol="test",
+        selector=Selector(stage.pool),
         choice=choice,
         estimates=tuple(estimates),
         evaluations=8,

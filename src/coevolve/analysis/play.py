@@ -67,7 +67,7 @@ class Played:
     """
 
     stage: Stage
-    protocol: str
+    selector: Selector
     choice: Choice
     estimates: tuple[Estimate | None, ...]
     evaluations: int
@@ -102,7 +102,7 @@ def play(stage: Stage, protocol: SearchProtocol, *, fraction: float, per_round: 
         audience.answer(more)
     return Played(
         stage=stage,
-        protocol=protocol.name,
+        selector=selector,
         choice=selector.best(),
         estimates=tuple(_estimate(selector, candidate) for candidate in series.generated),
         evaluations=selector.evaluations,

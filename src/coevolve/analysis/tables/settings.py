@@ -1,0 +1,116 @@
+"""What an analysis is asked to look at."""
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, fields
+from typing import NamedTuple
+
+from coevolve.analysis.plan import Plan
+from coevolve.analysis.play import Stage
+from coevolve.analysis.series import Series
+from coevolve.analysis.tables.search import Search
+from coevolve.core.protocols import SearchProtocol
+from coevolve.errors import CoevolveError, ReplayError
+
+SEEDS = 10
+FRACTION = 0.2
+
+Report = Callable[[int, int], None]
+"""Told how many searches are done, of how many."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Settings:
+    """Choices of the user; None leaves them to the analysis.
+
+    Args:
+        protocols: Names of the protocols to replay.
+        fractions: Values of ρ.
+        seeds: Number of replays of each.
+        per_round: Candidates proposed per round.
+        rounds: Rounds after which to look.
+
+    >>> Settings(seeds=5).given
+    frozenset({'seeds'})
+    """
+
+    protocols: tuple[str, ...] | None = None
+    fractions: tuple[float, ...] | None = None
+    seeds: int | None = None
+    per_round: int | None = None
+    rounds: tuple[int, ...] | None = None
+
+    @property
+    def given(self) -> frozenset[str]:
+        """Names of the settings that were chosen."""
+        return frozenset(f.name for f in fields(self) if getattr(self, f.name) is not None)
+
+
+class Replayed(NamedTuple):
+    """The searches of a protocol at a fraction, one per seed."""
+
+    protocol: SearchProtocol
+    fraction: float
+    searches: list[Search]
+
+    @property
+    def label(self) -> str:
+        """Protocol and fraction in words."""
+        return f"{self.protocol.name}, {self.fraction:.0%}"
+
+
+def replayed(
+    series: Series, settings: Settings, protocols: Sequence[str], report: Report
+) -> list[Replayed]:
+    """The searches by protocol and fraction; all see the same seeds and candidates.
+
+    >>> from coevolve.analysis import synthetic_matrix
+    >>> series = synthetic_matrix(tasks=20, candidates=6).series[0]
+    >>> (group,) = replayed(series, Settings(seeds=3), ["naive"], lambda done, total: None)
+    >>> group.label, len(group.searches), group.searches[0].state.evaluations
+    ('naive, 20%', 3, 16)
+    """
+    plan = Plan.of(
+        protocols=settings.protocols or protocols,
+        fractions=settings.fractions or (FRACTION,),
+        seeds=range(SEEDS if settings.seeds is None else settings.seeds),
+        per_round=1 if settings.per_round is None else settings.per_round,
+    )
+    groups = [Replayed(p, f, []) for f in plan.fractions for p in plan.protocols]
+    total = len(groups) * len(plan.seeds)
+    report(0, total)
+    for done, search in enumerate(_searches(series, plan, groups)):
+        groups[done % len(groups)].searches.append(search)
+        report(done + 1, total)
+    return groups
+
+
+def labels(groups: Sequence[Replayed]) -> list[str]:
+    """What tells the groups apart: protocol, fraction, or both."""
+    protocols, fractions = ({group[at] for group in groups} for at in (0, 1))
+    if len(fractions) == 1:
+        return [group.protocol.name for group in groups]
+    if len(protocols) == 1:
+        return [f"{group.fraction:.0%}" for group in groups]
+    return [group.label for group in groups]
+
+
+def about(series: Series, groups: Sequence[Replayed]) -> str:
+    """A sentence on what was replayed."""
+    seeds = len(groups[0].searches)
+    return (
+        f"{seeds} replay{'s' * (seeds > 1)} of each search on {series.matrix}, series "
+        f"{series.name}: {len(series.generated)} candidates, {len(series.pool)} tasks."
+    )
+
+
+def _searches(series: Series, plan: Plan, groups: Sequence[Replayed]) -> Iterator[Search]:
+    for seed in plan.seeds:
+        stage = Stage.of(series, seed)
+        for protocol, fraction, _ in groups:
+            try:
+                yield Search.replayed(stage, protocol, fraction=fraction, per_round=plan.per_round)
+            except CoevolveError as error:
+                raise ReplayError(
+                    f"series {series.name!r}, protocol {protocol.name!r}, fraction {fraction:g}, "
+                    f"seed {seed}: {error}"
+                ) from error

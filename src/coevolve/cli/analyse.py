@@ -1,0 +1,137 @@
+"""`coevolve analyse`: the paper's analyses of a finished run or an outcome matrix."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table as Grid
+
+from coevolve.analysis.tables import ANALYSES, Settings, Source, Table, analyse, read_source
+from coevolve.analysis.tables.figure import checked_suffix, save_figure
+from coevolve.cli.lists import names, numbers, whole_numbers
+from coevolve.errors import InputError, StateError
+
+
+def analyse_command(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="An .npz outcome matrix, a .jsonl file of events, or a folder with events.jsonl.",
+        ),
+    ],
+    table: Annotated[str, typer.Option(help=f"One of {', '.join(ANALYSES)}.")],
+    series: Annotated[
+        str | None, typer.Option(help="Series of a matrix.", show_default="the first")
+    ] = None,
+    protocols: Annotated[
+        str | None, typer.Option("--protocols", "--protocol", help="Names, with commas.")
+    ] = None,
+    fractions: Annotated[
+        str | None,
+        typer.Option("--fractions", "--fraction", help="Shares of the tasks, with commas."),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Replays of each search.", show_default="10")
+    ] = None,
+    per_round: Annotated[
+        int | None, typer.Option(help="Candidates per round of a replay.", show_default="1")
+    ] = None,
+    rounds: Annotated[
+        str | None, typer.Option(help="Rounds the table difficulty shows, with commas.")
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the CSV file and the figure.")] = Path(
+        "analysis"
+    ),
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="The figure's file, .svg, .png or .pdf.", show_default="SVG in --out"),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
+) -> None:
+    """Print an analysis of the paper, and write it as CSV and as a figure."""
+    if figure is not None:
+        checked_suffix(figure)
+    settings = Settings(
+        protocols=None if protocols is None else names("--protocols", protocols),
+        fractions=None if fractions is None else numbers("--fractions", fractions),
+        seeds=seeds,
+        per_round=per_round,
+        rounds=None if rounds is None else whole_numbers("--rounds", rounds),
+    )
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds must be at least 1, got {seeds}.")
+    source = read_source(run, series)
+    err = Console(stderr=True, highlight=False)
+    try:
+        made = _with_progress(err, source, table, settings)
+    except StateError as error:
+        raise StateError(f"{run}: {error}") from error
+    files = _written(err, made, source.name, out, figure)
+    if as_json:
+        files_json = {"files": [str(path) for path in files]}
+        typer.echo(json.dumps(made.to_json() | files_json, indent=2, allow_nan=False))
+        return
+    console = Console(highlight=False)
+    console.print(f"[bold]{escape(made.title)}[/]")
+    console.print(_grid(made))
+    console.print(made.note, markup=False)
+    err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
+
+
+def _with_progress(err: Console, source: Source, table: str, settings: Settings) -> Table:
+    """Analyse under a bar, where there is a terminal and something to replay."""
+    columns: tuple[Any, ...] = (
+        TextColumn("searches"),
+        BarColumn(bar_width=40),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+    )
+    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
+        bar = progress.add_task("searches", total=None, visible=False)
+        return analyse(
+            source,
+            table,
+            settings,
+            lambda done, all: progress.update(bar, completed=done, total=all, visible=True),
+        )
+
+
+def _written(err: Console, table: Table, name: str, out: Path, figure: Path | None) -> list[Path]:
+    """Write the table and its figure; without matplotlib the table alone."""
+    data = out / f"{name}-{table.name}.csv"
+    drawn = figure or data.with_suffix(".svg")
+    try:
+        for path in (data, drawn):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        data.write_text(table.csv(), encoding="utf-8")
+        return [data, drawn] if save_figure(table, drawn) else [data]
+    except OSError as error:
+        raise InputError(f"cannot write {error.filename or out}: {error.strerror}.") from error
+    except ImportError:
+        err.print(
+            "no figure: it needs matplotlib, pip install 'task-coevolve[figures]'", markup=False
+        )
+        return [data]
+
+
+def _grid(table: Table) -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.shown:
+        grid.add_column(
+            column.heading,
+            justify="left" if column.left else "right",
+            no_wrap=True,
+            ratio=1 if column.wide else None,
+        )
+    for line in table.lines():
+        grid.add_row(*map(escape, line))
+    more = len(table.rows) - len(table.lines())
+    if more:
+        grid.caption, grid.caption_justify = f"and {more} more in the CSV file", "left"
+    return grid

@@ -1,0 +1,181 @@
+"""`coevolve analyse`, run as users run it."""
+
+import csv
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from xml.etree import ElementTree
+
+import numpy as np
+import pytest
+
+from coevolve.analysis.tables import ANALYSES
+from tests.analysis.runs import CANDIDATES, SCORES, TASKS, finished, written
+
+COMMAND = Path(sys.executable).parent / "coevolve"
+PNG = b"\x89PNG\r\n\x1a\n"
+
+
+def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [COMMAND, "analyse", *map(str, arguments)],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=os.environ | {"COLUMNS": "80", **environment},
+    )
+
+
+@pytest.fixture
+def whole(tmp_path: Path) -> Path:
+    """A folder with a run whose candidates were all scored on every task."""
+    selector = finished("task-coevolve", rescored=tuple(CANDIDATES), priced=True)
+    return written(selector, tmp_path / "whole" / "events.jsonl").parent
+
+
+@pytest.fixture
+def partial(tmp_path: Path) -> Path:
+    return written(finished(), tmp_path / "partial.jsonl")
+
+
+@pytest.fixture
+def matrix(tmp_path: Path) -> Path:
+    path = tmp_path / "tiny.npz"
+    outcomes = np.array(list(SCORES.values()), dtype=float)
+    np.savez(path, outcomes=outcomes, tasks=TASKS, candidates=list(SCORES))
+    return path
+
+
+@pytest.mark.parametrize("table", ANALYSES)
+def test_every_table_of_a_run_is_printed_and_written(
+    table: str, whole: Path, tmp_path: Path
+) -> None:
+    out = tmp_path / "out"
+    few = ("--seeds", 1, "--protocols", "naive,task-coevolve") if table == "ablation" else ()
+    done = run(whole, "--table", table, "--out", out, *few)
+    assert done.returncode == 0, done.stderr
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+    assert "…" not in done.stdout
+    with (out / f"whole-{table}.csv").open() as lines:
+        assert list(csv.DictReader(lines))
+    root = ElementTree.parse(out / f"whole-{table}.svg").getroot()
+    assert root.tag == "{http://www.w3.org/2000/svg}svg"
+    assert len(list(root.iter("{http://www.w3.org/2000/svg}path"))) > 10
+
+
+@pytest.mark.parametrize("table", ANALYSES)
+def test_every_table_of_a_matrix_as_json(table: str, matrix: Path, tmp_path: Path) -> None:
+    few = () if table == "headroom" else ("--seeds", 2, "--fraction", 0.5)
+    out = tmp_path / "out"
+    done = run(matrix, "--table", table, "--out", out, "--json", *few)
+    assert done.returncode == 0, done.stderr
+    made = json.loads(done.stdout)
+    assert made["table"] == table
+    assert made["rows"]
+    assert made["files"] == [str(out / f"tiny-{table}{suffix}") for suffix in (".csv", ".svg")]
+    with (out / f"tiny-{table}.csv").open() as lines:
+        rows = list(csv.DictReader(lines))
+    assert [list(row) for row in rows] == [list(row) for row in made["rows"]]
+
+
+def test_figures_are_the_same_every_time(matrix: Path, tmp_path: Path) -> None:
+    drawn = []
+    for out in (tmp_path / "a", tmp_path / "b"):
+        run(matrix, "--table", "headroom", "--out", out)
+        drawn.append((out / "tiny-headroom.svg").read_bytes())
+    assert drawn[0] == drawn[1]
+
+
+def test_a_figure_by_its_suffix(matrix: Path, tmp_path: Path) -> None:
+    path = tmp_path / "figures" / "mine.png"
+    done = run(matrix, "--table", "headroom", "--out", tmp_path / "out", "--figure", path)
+    assert done.returncode == 0, done.stderr
+    assert path.read_bytes().startswith(PNG)
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == ["tiny-headroom.csv"]
+
+
+def test_without_matplotlib_the_table_is_still_written(matrix: Path, tmp_path: Path) -> None:
+    (tmp_path / "hidden").mkdir()
+    (tmp_path / "hidden" / "matplotlib.py").write_text("raise ImportError")
+    out = tmp_path / "out"
+    done = run(matrix, "--table", "headroom", "--out", out, PYTHONPATH=str(tmp_path / "hidden"))
+    assert done.returncode == 0, done.stderr
+    assert "Headroom" in done.stdout
+    assert "pip install 'task-coevolve[figures]'" in done.stderr
+    assert [path.name for path in out.iterdir()] == ["tiny-headroom.csv"]
+
+
+def test_a_series_by_name(tmp_path: Path) -> None:
+    path = tmp_path / "two.npz"
+    outcomes = np.array(list(SCORES.values()) * 2, dtype=float)
+    np.savez(path, outcomes=outcomes, run=np.repeat(["one", "two"], 5))
+    first = run(path, "--table", "headroom", "--out", tmp_path)
+    assert "2 series, of which this is the first" in first.stdout.replace("\n", " ")
+    second = run(path, "--table", "headroom", "--series", "two", "--out", tmp_path)
+    assert "candidate-6" in second.stdout
+    wrong = run(path, "--table", "headroom", "--series", "three", "--out", tmp_path)
+    assert wrong.returncode == 2
+    assert "no series 'three'; there are one, two" in wrong.stderr
+
+
+def test_what_is_missing_in_a_run_is_named(partial: Path, tmp_path: Path) -> None:
+    for table in ("accuracy", "ablation"):
+        done = run(partial, "--table", table, "--out", tmp_path / "out")
+        assert done.returncode == 2
+        assert str(partial) in done.stderr
+        assert "tell_full" in done.stderr
+        assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("--table", "tie"), "no table 'tie'"),
+        (("--table", "ties", "--seeds", "0"), "--seeds must be at least 1, got 0"),
+        (("--table", "ties", "--fraction", "half"), "--fractions must be numbers"),
+        (("--table", "ties", "--fraction", "2"), "fractions must be in (0, 1], got 2"),
+        (("--table", "ties", "--protocol", "naiv"), "Did you mean 'naive'?"),
+        (("--table", "ties", "--rounds", "0"), "rounds has no effect"),
+        (("--table", "difficulty", "--rounds", "9"), "rounds 0 to 3, got 9"),
+        (("--table", "difficulty", "--rounds", "a"), "--rounds must be whole numbers"),
+        (("--table", "ties", "--figure", "x.jpg"), "saved as .svg, .png, .pdf"),
+        ((), "Missing option '--table'"),
+    ],
+)
+def test_bad_input_exits_with_2_and_says_what_was_wrong(
+    arguments: tuple[str, ...], message: str, matrix: Path
+) -> None:
+    done = run(matrix, *arguments)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_files_that_are_no_run(tmp_path: Path) -> None:
+    for name, text, message in (
+        ("none.jsonl", None, "is no run or matrix"),
+        ("text.jsonl", "hello", "line 1 is not JSON"),
+        ("empty.jsonl", "", "no events"),
+        ("notes.txt", "hello", "is no run or matrix"),
+        ("broken.npz", "hello", "is not an .npz file"),
+    ):
+        path = tmp_path / name
+        if text is not None:
+            path.write_text(text)
+        done = run(path, "--table", "ties")
+        assert done.returncode == 2, name
+        assert message in done.stderr
+        assert name in done.stderr
+    assert run(tmp_path, "--table", "ties").returncode == 2
+
+
+def test_a_damaged_run_is_named(whole: Path) -> None:
+    path = whole / "events.jsonl"
+    lines = path.read_text().splitlines(keepends=True)
+    path.write_text("".join(lines[:2] + lines[3:]))
+    done = run(whole, "--table", "ties")
+    assert done.returncode == 2
+    assert "events are missing or out of order" in done.stderr
+    assert str(path) in done.stderr
