@@ -3,13 +3,16 @@ PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
 
-.PHONY: help demo test check bench figures lock clean
+.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings figures lock clean
 
 help:
 	@echo "make demo     search a synthetic world under four protocols and compare them"
 	@echo "make test     run the tests"
 	@echo "make check    ruff, formatting, mypy, import direction, module sizes"
 	@echo "make bench    speed and quality benchmarks; results go to benchmarks/results"
+	@echo "make bench-matrices  selection quality on real outcome matrices (half an hour)"
+	@echo "make bench-choosing  budgets, costs and stopping rules in synthetic worlds"
+	@echo "make bench-findings  the paper's findings in synthetic worlds"
 	@echo "make figures  draw the figures of the documentation"
 	@echo "make lock     pin the dependencies anew"
 	@echo "make clean    remove .venv and .tools"
@@ -36,8 +39,12 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/coverage.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/lab.py
 
+bench-matrices bench-choosing bench-findings: $(READY)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$(@:bench-%=%).py
+
 figures: $(READY)
 	@$(BIN)/python docs/figures.py
+	@$(BIN)/python docs/figures_choosing.py
 
 lock: $(READY)
 	@uv=.tools/bin/uv; [ -x $$uv ] || uv=uv; $$uv pip compile pyproject.toml --group dev \

@@ -29,6 +29,11 @@ PROTOCOLS = ("random-resample", "naive", "task-coevolve", "joint", "adaptive")
 SEARCHES = 40
 
 
+def number(value: float | None, digits: int) -> str:
+    """A number, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def points(value: float | None, digits: int = 2) -> str:
     """A share in points."""
     return "-" if value is None else f"{100 * value:.{digits}f}"
@@ -49,7 +54,7 @@ def budgets(workers: int) -> list[dict[str, Any]]:
             "protocol": name,
             "regret": points(means["regret"].mean),
             "±": points(means["regret"].se),
-            "spearman": f"{means['spearman'].mean or 0:.2f}",
+            "spearman": number(means["spearman"].mean, 2),
             "rmse": points(means["rmse"].mean),
         }
         for fraction in FRACTIONS
@@ -114,14 +119,14 @@ def costs(workers: int) -> list[dict[str, Any]]:
         seeds=SEEDS,
         workers=workers,
     )
-    base = found.overall("joint", 0.2).means["cost"].mean or 1.0
+    base = found.overall("joint", 0.2).means["cost"].mean
     return [
         {
             "protocol": rule.name,
-            "evaluations": round(means["evaluations"].mean or 0),
-            "cost / joint": f"{(means['cost'].mean or 0) / base:.2f}",
+            "evaluations": number(means["evaluations"].mean, 0),
+            "cost / joint": "-" if not base else number((means["cost"].mean or 0.0) / base, 2),
             "rmse": points(means["rmse"].mean),
-            "spearman": f"{means['spearman'].mean or 0:.3f}",
+            "spearman": number(means["spearman"].mean, 3),
             "regret": points(means["regret"].mean),
         }
         for rule in rules

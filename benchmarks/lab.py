@@ -30,7 +30,7 @@ def timed(act: Callable[[], Any]) -> tuple[float, Any]:
 
 def one_series() -> list[dict[str, Any]]:
     """Replay of one 60-candidate x 500-task series under every protocol, per seed."""
-    matrix = synthetic_matrix(tasks=500, candidates=60)
+    matrix = synthetic_matrix(tasks=500, candidates=60, worlds=1)
     rows: list[dict[str, Any]] = []
     names = [known.name for known in protocols()]
     replay([matrix], protocols=names, fractions=[0.01], seeds=[0])  # imports and first calls

@@ -18,8 +18,8 @@ from coevolve.analysis import Matrix, Replay, read_matrices, replay
 
 FOLDER = Path(__file__).parents[2] / "shared" / "data" / "matrices"
 FRACTIONS = (0.07, 0.2)
-SEEDS = range(1_000, 1_020)
-RIVAL_SEEDS = range(1_000, 1_005)
+SEEDS = range(7_000, 7_020)
+RIVAL_SEEDS = range(7_000, 7_005)
 OURS = ("random-resample", "naive", "random-estimate", "task-coevolve", "joint", "adaptive")
 RIVALS = (
     "mid-range",
@@ -43,6 +43,11 @@ def matrices() -> list[Matrix]:
     return [matrix.limited(series=4, candidates=60) for matrix in read_matrices([folder])]
 
 
+def number(value: float | None, digits: int) -> str:
+    """A number, or a dash where there is none."""
+    return "-" if value is None else f"{value:.{digits}f}"
+
+
 def points(value: float | None) -> str:
     """A share in points."""
     return "-" if value is None else f"{100 * value:.2f}"
@@ -57,8 +62,8 @@ def by_matrix(found: Replay, protocols: Sequence[str], fraction: float) -> list[
         row: dict[str, Any] = {"matrix": name or "mean"}
         for protocol in protocols:
             means = entries[name, protocol].means
-            order = means["spearman"].mean
-            row[protocol] = f"{points(means['regret'].mean)} / {order or 0:.2f}"
+            order = number(means["spearman"].mean, 2)
+            row[protocol] = f"{points(means['regret'].mean)} / {order}"
         rows.append(row)
     return rows
 
@@ -77,9 +82,9 @@ def overall(found: Replay, protocols: Sequence[str]) -> list[dict[str, Any]]:
                     "regret": points(regret.mean),
                     "± series": points(regret.se),
                     "± seeds": points(regret.se_seeds),
-                    "spearman": f"{means['spearman'].mean or 0:.3f}",
-                    "kendall": f"{means['kendall'].mean or 0:.3f}",
-                    "rank": f"{means['rank'].mean or 0:.1f}",
+                    "spearman": number(means["spearman"].mean, 3),
+                    "kendall": number(means["kendall"].mean, 3),
+                    "rank": number(means["rank"].mean, 1),
                     "rmse": points(means["rmse"].mean),
                     "coverage of 90%": points(means["coverage"].mean),
                     "share": points(means["share"].mean),
@@ -107,7 +112,8 @@ def aims(found: Replay) -> list[dict[str, Any]]:
     """What the protocols are meant to reach, and what they reach."""
 
     def mean(protocol: str, fraction: float, metric: str) -> float:
-        return found.overall(protocol, fraction).means[metric].mean or 0.0
+        value = found.overall(protocol, fraction).means[metric].mean
+        return float("nan") if value is None else value
 
     paper = mean("task-coevolve", 0.2, "regret")
     worse = [row for row in against_random(found) if row["significantly worse"]]

@@ -83,10 +83,10 @@ def test_tables_fit_and_show_every_matrix_and_protocol(folder: Path) -> None:
     assert done.returncode == 0, done.stderr
     for text in (
         *("alpha", "beta", "mean", "ρ = 0.07", "ρ = 0.2", "Spearman", "wins / ties / losses"),
-        *("naive", "random-resample", "random-estimate", "task-coevolve", "cost"),
+        *("naive", "random-resample", "task-coevolve", "joint", "adaptive", "cost"),
     ):
         assert text in done.stdout
-    assert "64 searches" in done.stderr
+    assert "80 searches" in done.stderr
     assert all(len(line) <= 120 for line in done.stdout.splitlines())
 
 

@@ -144,7 +144,7 @@ def forged(edit: Callable[[list[dict[str, Any]]], object]) -> list[dict[str, Any
 
 FORGED: dict[str, tuple[Callable[[list[dict[str, Any]]], object], str]] = {
     "no opening": (lambda e: e.pop(0), "first event must be 'opened', got 'told_full'"),
-    "another schema": (lambda e: e[0].update(schema=2), "schema 2; this is schema 1"),
+    "another schema": (lambda e: e[0].update(schema=1), "schema 1; this is schema 2"),
     "unknown type": (lambda e: e[1].update(type="drank"), "unknown type 'drank'"),
     "unknown task": (lambda e: e[4].update(tasks=["t99"] * 6), "not asked"),
     "task not asked": (lambda e: e[4]["tasks"].__setitem__(0, "t00x"), "not asked"),

@@ -1,5 +1,6 @@
 """The joint model: exact where nothing is unknown, sane where nothing is known, calibrated."""
 
+from collections.abc import Callable
 from dataclasses import replace
 
 import numpy as np
@@ -31,16 +32,16 @@ def cells(outcomes: Floats, seen: Bools, trials: float = 1.0) -> Cells:
 
 
 def world(
-    seed: int, candidates: int = 30, tasks: int = 200, share: float = 0.2
+    seed: int, candidates: int = 30, tasks: int = 200, share: float = 0.2, trials: int = 1
 ) -> tuple[Floats, Cells]:
     """Outcomes of a world as the model has it, and the cells seen: uniform draws."""
     rng = np.random.default_rng(seed)
     ability, ease = rng.normal(0, 0.6, candidates), rng.normal(0, 2.0, tasks)
     chance = 1 / (1 + np.exp(-(ability[:, None] + ease)))
-    outcomes = (rng.random(chance.shape) < chance).astype(np.float64)
+    outcomes: Floats = rng.binomial(trials, chance) / trials
     seen = rng.random(chance.shape) < share
     seen[:2] = True
-    return outcomes, cells(outcomes, seen)
+    return outcomes, cells(outcomes, seen, trials)
 
 
 def test_what_is_seen_in_full_is_exact() -> None:
@@ -50,13 +51,14 @@ def test_what_is_seen_in_full_is_exact() -> None:
     np.testing.assert_allclose(posterior.sd, 0, atol=1e-9)
 
 
-def test_intervals_hold_in_worlds_of_the_model() -> None:
-    """1,120 intervals of 40 worlds; the standard error of their coverage is about 1 point."""
+@pytest.mark.parametrize("trials", [1, 2, 5])
+def test_intervals_hold_in_worlds_of_the_model(trials: int) -> None:
+    """840 intervals of 30 worlds; the standard error of their coverage is about 1.2 points."""
     held: list[bool] = []
     errors: list[float] = []
     raw: list[float] = []
-    for seed in range(40):
-        outcomes, seen = world(seed)
+    for seed in range(30):
+        outcomes, seen = world(seed, trials=trials)
         posterior = Joint().fit(seen, None)
         truth = outcomes.mean(axis=1)
         gap = (posterior.scores - truth)[2:]
@@ -65,9 +67,17 @@ def test_intervals_hold_in_worlds_of_the_model() -> None:
         for candidate in range(2, len(truth)):
             mine = seen.score[seen.candidate == candidate]
             raw.append(mine.mean() - truth[candidate])
-    assert 0.86 <= np.mean(held) <= 0.94
+    assert 0.85 <= np.mean(held) <= 0.95
     assert np.sqrt(np.mean(np.square(errors))) < 0.75 * np.sqrt(np.mean(np.square(raw)))
-    assert abs(np.mean(errors)) < 0.004
+    assert abs(np.mean(errors)) < 0.005
+
+
+def test_trials_that_only_repeat_themselves_are_not_counted_as_more() -> None:
+    outcomes, once = world(7)
+    repeated = replace(once, trials=np.full(len(once.trials), 5.0))
+    sd = [Joint().fit(seen, None).sd[2:].mean() for seen in (once, repeated)]
+    assert sd[1] == pytest.approx(sd[0], rel=0.1)
+    assert outcomes.shape == (30, 200)
 
 
 def test_differences_are_as_uncertain_as_the_covariance_says() -> None:
@@ -94,8 +104,8 @@ def test_a_warm_start_comes_to_the_same_end() -> None:
     )
     model = Joint(tolerance=1e-6, steps=400)
     cold, warm = model.fit(seen, None), model.fit(seen, model.fit(part, None))
-    np.testing.assert_allclose(warm.scores, cold.scores, atol=2e-4)
-    np.testing.assert_allclose(warm.sd, cold.sd, atol=2e-4)
+    assert (np.abs(warm.scores - cold.scores) <= 0.15 * cold.sd + 1e-9).all()
+    np.testing.assert_allclose(warm.sd, cold.sd, rtol=0.05, atol=1e-9)
 
 
 def test_candidates_may_join_between_fits() -> None:
@@ -131,14 +141,30 @@ def test_the_gradient_is_that_of_the_marginal_likelihood() -> None:
         return float(marginal - prior / 2 - ((curves[1] - 1) ** 2).sum() / effects.slope / 2)
 
     step = newton(data, effects)
-    slope = np.empty((2, 4))
-    for at in np.ndindex(2, 4):
-        bump = np.zeros((2, 4))
-        bump[at] = 1e-5
-        slope[at] = (value(effects.curves + bump) - value(effects.curves - bump)) / 2e-5
+    slope = np.array([_slope(value, effects.curves, at) for at in np.ndindex(2, 4)])
     gradient = np.linalg.solve(step.covariance, step.change.ravel())
-    np.testing.assert_allclose(gradient / gradient[0], slope.ravel() / slope[0, 0], rtol=1e-4)
+    np.testing.assert_allclose(gradient / gradient[0], slope / slope[0], rtol=1e-4)
+
+    # The information is that of the marginal likelihood, but for what is not linear in easiness.
+    curvature = np.empty((8, 8))
+    for row, at in enumerate(np.ndindex(2, 4)):
+        bump = np.zeros((2, 4))
+        bump[at] = 1e-3
+        above, below = (
+            np.array([_slope(value, effects.curves + sign * bump, to) for to in np.ndindex(2, 4)])
+            for sign in (1, -1)
+        )
+        curvature[row] = (above - below) / 2e-3
+    information = np.linalg.inv(step.covariance)
+    error = np.abs(information + curvature).max() / np.abs(curvature).max()
+    assert error < 0.05
     assert outcomes.shape == (4, 12)
+
+
+def _slope(value: Callable[[Floats], float], curves: Floats, at: tuple[int, ...]) -> float:
+    bump = np.zeros_like(curves)
+    bump[at] = 1e-5
+    return (value(curves + bump) - value(curves - bump)) / 2e-5
 
 
 @pytest.mark.parametrize("value", [0.0, 1.0, 0.5])
@@ -181,14 +207,6 @@ def test_before_anybody_is_there_everything_is_open() -> None:
         shares=np.full(3, 1 / 3),
     )
     assert Joint().fit(none, None).newcomer.tolist() == [0.5] * 3
-
-
-def test_more_trials_count_for_more() -> None:
-    outcomes, seen = world(7, candidates=6, tasks=40)
-    often = replace(seen, trials=np.full(len(seen.trials), 20.0))
-    unsure = [p * (1 - p) for p in (Joint().fit(c, None).chances for c in (seen, often))]
-    assert unsure[1].mean() < 0.7 * unsure[0].mean()
-    assert outcomes.shape == (6, 40)
 
 
 def test_fractional_outcomes_are_less_noisy_than_coins() -> None:

@@ -12,7 +12,7 @@ from coevolve.errors import InputError
 CONFIDENCE = 0.9
 """Level of the intervals whose coverage a replay measures."""
 
-PROTOCOLS = ("naive", "random-resample", "random-estimate", "task-coevolve")
+PROTOCOLS = ("random-resample", "naive", "task-coevolve", "joint", "adaptive")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

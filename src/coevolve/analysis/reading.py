@@ -1,5 +1,6 @@
 """Outcome matrices from files: `.npz` arrays, or the events of a run as `.jsonl`."""
 
+import io
 import json
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
@@ -61,7 +62,8 @@ def read_matrices(paths: Iterable[str | Path]) -> list[Matrix]:
 
 def _from_npz(path: Path) -> Matrix:
     try:
-        loaded = np.load(path, allow_pickle=False)
+        with path.open("rb") as file:
+            loaded = np.load(io.BytesIO(file.read()), allow_pickle=False)
     except (ValueError, EOFError, zipfile.BadZipFile) as error:
         raise MatrixError("this is not an .npz file.") from error
     if not isinstance(loaded, np.lib.npyio.NpzFile):

@@ -9,7 +9,7 @@ import numpy as np
 from coevolve.analysis.matrix import Matrix
 from coevolve.analysis.series import Series
 from coevolve.core.arrays import Floats
-from coevolve.core.events import SCHEMA, Event, verified
+from coevolve.core.events import SCHEMA, Event, fitting, verified
 from coevolve.core.pool import Pool
 from coevolve.core.table import OutcomeTable
 from coevolve.errors import EventError
@@ -34,11 +34,14 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
     opened = next(lines, None)
     if opened is None or opened.event["type"] != "opened":
         raise EventError("a run starts with the event 'opened'; there is none.")
-    if opened.event["schema"] != SCHEMA:
-        raise EventError(f"events of schema {opened.event['schema']!r}; this is schema {SCHEMA}.")
-    run = _Run(Pool.from_json(opened.event["pool"]))
+    with fitting(opened.event):
+        if opened.event["schema"] != SCHEMA:
+            found = opened.event["schema"]
+            raise EventError(f"events of schema {found!r}; this is schema {SCHEMA}.")
+        run = _Run(Pool.from_json(opened.event["pool"]))
     for line in lines:
-        run.take(line.event)
+        with fitting(line.event):
+            run.take(line.event)
     return _noted(Matrix.from_series(name, [run.series(name)]))
 
 

@@ -15,6 +15,7 @@ from coevolve.analysis import replay as replayed
 from coevolve.analysis.plan import PROTOCOLS, Plan
 from coevolve.cli.lists import names, numbers
 from coevolve.cli.replay_tables import alarm_tables, headline, replay_tables
+from coevolve.core.protocols import protocols as registered
 from coevolve.errors import InputError
 
 
@@ -27,8 +28,12 @@ def replay(
         ),
     ] = None,
     protocols: Annotated[
-        str, typer.Option(help="Names, with commas; the others are compared with the first.")
-    ] = ",".join(PROTOCOLS),
+        str | None,
+        typer.Option(
+            help="Names, with commas; the others are compared with the first.",
+            show_default=f"{','.join(PROTOCOLS)}; with --aa, all",
+        ),
+    ] = None,
     fractions: Annotated[
         str, typer.Option(help="Shares of the tasks a round draws, with commas.")
     ] = "0.07,0.2",
@@ -53,7 +58,7 @@ def replay(
     if seeds < 1:
         raise InputError(f"--seeds must be at least 1, got {seeds}.")
     plan = Plan.of(
-        protocols=names("--protocols", protocols),
+        protocols=_protocols(protocols, aa),
         fractions=numbers("--fractions", fractions),
         seeds=range(first_seed, first_seed + seeds),
         per_round=per_round,
@@ -74,6 +79,12 @@ def replay(
     out = Console(highlight=False)
     for part in alarm_tables(done, out.width) if aa else replay_tables(done, out.width):
         out.print(part)
+
+
+def _protocols(given: str | None, aa: bool) -> tuple[str, ...]:
+    if given is not None:
+        return tuple(names("--protocols", given))
+    return tuple(known.name for known in registered()) if aa else PROTOCOLS
 
 
 def _matrices(paths: list[Path], aa: bool) -> list[Matrix]:

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Real
-from typing import Literal, NamedTuple, Protocol, Self, cast, runtime_checkable
+from typing import Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -113,8 +113,9 @@ class WholePool:
 class CostShare:
     """A fixed share of every pool's cost: as many tasks as cost ρ Σ c_t on average.
 
-    m = ρ Σ c_t / c̄, where c̄ = Σ w_t c_t / Σ w_t is what a drawn task costs; at least 1, at most
-    all. Weights that prefer cheap tasks then buy more tasks instead of a smaller bill.
+    Tasks are drawn as if they arrived at rates w_t, so that by time s each is drawn with
+    probability 1 - exp(-w_t s); s is where these cost ρ Σ c_t, and m how many there are by then,
+    at least 1. Weights that prefer cheap tasks then buy more tasks instead of a smaller bill.
 
     Args:
         fraction: ρ in (0, 1].
@@ -135,12 +136,22 @@ class CostShare:
     def sizes(self, pool: Pool, weights: Floats) -> tuple[int, ...]:
         if pool.costs is None:
             return share(self.fraction, pool)
-        return tuple(self._size(pool, pool.members(name), weights) for name in pool.names)
+        members = (pool.members(name) for name in pool.names)
+        costs = pool.costs / pool.costs.max()
+        return tuple(_affordable(costs[m], weights[m], self.fraction) for m in members)
 
-    def _size(self, pool: Pool, members: Indices, weights: Floats) -> int:
-        costs, w = cast("Floats", pool.costs)[members], weights[members]
-        size = self.fraction * float(costs.sum()) * float(w.sum()) / float(w @ costs)
-        return min(max(1, round(size)), len(members))
+
+def _affordable(costs: Floats, weights: Floats, fraction: float) -> int:
+    """How many tasks, drawn by these weights, cost this fraction of all of them."""
+    rates = weights / weights.max()
+    low, high = 0.0, 1.0
+    while high < 1e18 and -np.expm1(-rates * high) @ costs < fraction * costs.sum():
+        low, high = high, 2 * high
+    for _ in range(60):
+        middle = (low + high) / 2
+        spent = -np.expm1(-rates * middle) @ costs
+        low, high = (middle, high) if spent < fraction * costs.sum() else (low, middle)
+    return min(max(1, round(float(-np.expm1(-rates * low).sum()))), len(costs))
 
 
 def share(fraction: float, pool: Pool) -> tuple[int, ...]:

@@ -95,13 +95,18 @@ class Design:
             "anchors": self.anchors.tolist(),
             "expected": self.expected.tolist(),
             "anchor_mean": self.anchor_mean,
-            "anticipation": self.anticipation and self.anticipation.to_json(),
+            "anticipation": None if self.anticipation is None else self.anticipation.to_json(),
         }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], pool: Pool) -> Self:
         """The design `to_json` described."""
-        pi = np.array(data["probabilities"], dtype=np.float64)
+        names = ("probabilities", "weights", "anchors", "expected")
+        columns = {name: np.array(data[name], dtype=np.float64) for name in names}
+        for name, column in columns.items():
+            if column.shape != (len(data["tasks"]),):
+                raise InputError(f"{name} of a design must have one entry per drawn task.")
+        pi, anticipation = columns["probabilities"], data["anticipation"]
         if not ((pi > 0) & (pi <= 1 + 1e-9)).all():
             raise InputError("a drawn task has no inclusion probability in (0, 1].")
         return cls(
@@ -112,12 +117,9 @@ class Design:
             seed=tuple(data["seed"]),
             tasks=tuple(data["tasks"]),
             positions=pool.positions(data["tasks"]),
-            probabilities=pi,
-            weights=np.array(data["weights"], dtype=np.float64),
-            anchors=np.array(data["anchors"], dtype=np.float64),
-            expected=np.array(data["expected"], dtype=np.float64),
-            anchor_mean=data["anchor_mean"],
-            anticipation=data["anticipation"] and Anticipation.from_json(data["anticipation"]),
+            anchor_mean=float(data["anchor_mean"]),
+            anticipation=None if anticipation is None else Anticipation.from_json(anticipation),
+            **columns,
         )
 
 

@@ -107,14 +107,14 @@ BUILT_IN = (
         weighting=InformationWeights(power=8.0),
         design=PivotalDesign(),
         estimator=Joint(),
-        allocation=Stepwise(steps=4),
+        allocation=Stepwise(steps=3),
     ),
     SearchProtocol(
         name="active-testing",
-        summary="rival: draws by a surrogate's expectation, in ten steps, with LURE weights",
+        summary="rival: draws by a surrogate's expectation, in five steps, with LURE weights",
         weighting=ExpectedScoreWeights(),
         design=PivotalDesign(),
         estimator=HorvitzThompson(),
-        allocation=Stepwise(steps=10),
+        allocation=Stepwise(steps=5),
     ),
 )

@@ -104,14 +104,14 @@ class HighestEstimate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MostEvaluated:
-    """The highest estimate among the candidates with a score on the most tasks.
+    """The highest estimate among the candidates that were asked about the most tasks.
 
     For allocations that give more tasks to whoever does well, and whose estimates of the others
     are not meant to be compared.
     """
 
     def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
-        most = max((standing.estimate.tasks for standing in generated), default=0)
-        field = [s for s in generated if s.estimate.tasks == most]
+        most = max((standing.estimate.drawn for standing in generated), default=0)
+        field = [s for s in generated if s.estimate.drawn == most]
         choice = HighestEstimate().choose(field, start)
         return replace(choice, why=f"{choice.why}, among {len(field)} with {most} tasks")

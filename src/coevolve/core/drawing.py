@@ -9,6 +9,7 @@ from coevolve.core.assignment import Design
 from coevolve.core.designs import DesignMethod, Draw
 from coevolve.core.events import Event
 from coevolve.core.history import History
+from coevolve.core.outcomes import is_whole
 from coevolve.core.parts import part_to_json
 from coevolve.core.rule import EstimatorRule
 from coevolve.core.state import State
@@ -31,8 +32,8 @@ def round_event(
     view = _view(state, _recent(state, number), chances)
     weights = np.empty(len(state.pool))
     for members in pools:
-        weights[members] = state.protocol.weighting(view.select(members))
-    sizes, past = state.protocol.allocation.sizes(state.pool, weights), state.now()
+        weights[members] = _weights(state, view.select(members))
+    sizes, past = _sizes(state, weights), state.now()
     made = [
         [
             _design(
@@ -96,7 +97,7 @@ def _further(
                     place=(place, 2, index, batch),
                     size=size,
                     members=left,
-                    weights=state.protocol.weighting(view.select(left)),
+                    weights=_weights(state, view.select(left)),
                     past=past[place],
                 )
             )
@@ -143,6 +144,34 @@ def _continued(
     larger = method.draw(np.ones(len(whole)), len(whole) - len(left) + size, rng)
     new = np.flatnonzero(np.isin(left, whole[larger.chosen], assume_unique=True))
     return Draw(new[:size], np.full(len(left), size / len(left)))
+
+
+def _weights(state: State, view: TaskView) -> Floats:
+    """Weights of the tasks in view, if they are weights."""
+    weighting, tasks = state.protocol.weighting, len(view.history.count)
+    weights = np.asarray(weighting(view))
+    if weights.shape != (tasks,) or not (np.isfinite(weights) & (weights > 0)).all():
+        raise InputError(
+            f"{weighting!r} must give each of the {tasks} tasks a positive weight, got {weights}."
+        )
+    return weights
+
+
+def _sizes(state: State, weights: Floats) -> list[int]:
+    """How many tasks of each pool to draw, if there are as many."""
+    allocation, names = state.protocol.allocation, state.pool.names
+    sizes = list(allocation.sizes(state.pool, weights))
+    most = [len(state.pool.members(name)) for name in names]
+    if len(sizes) != len(most) or not all(map(_fits, sizes, most)):
+        raise InputError(
+            f"{allocation!r} must draw from 1 to {most} tasks of the pools {list(names)}, "
+            f"got {sizes}."
+        )
+    return [int(size) for size in sizes]
+
+
+def _fits(size: object, most: int) -> bool:
+    return is_whole(size, least=1) and int(size) <= most  # type: ignore[call-overload]
 
 
 def _view(state: State, recent: History, chances: Floats | None) -> TaskView:

@@ -63,11 +63,11 @@ class RawMean:
             anticipation=None,
         )
         part = hajek(merged)
-        shares = np.array([s.pool_size / size for s in samples])
+        shares = np.array([s.drawn / drawn for s in samples])
         if any(len(s.scores) and np.ptp(s.probabilities) > 1e-12 for s in samples):
             part = Part(part.value, None, "the raw mean of a weighted draw has no standard error")
-        elif np.abs(shares - weights).max() > 1e-9:
-            part = Part(part.value, None, "the raw mean weighs pools by size, the score does not")
+        elif np.abs(shares - weights).max() > _UNEVEN:
+            part = Part(part.value, None, "the raw mean weighs pools by tasks drawn, not as given")
         return _combined("raw mean", [part], [merged], np.ones(1), confidence)
 
 
@@ -180,6 +180,7 @@ def modelled(
 
 
 _APART = 3.0
+_UNEVEN = 0.03  # a raw mean whose pools are off by this much is off by up to 3 points
 
 
 def _require(samples: Sequence[Sample]) -> None:

@@ -7,14 +7,15 @@ all of that and of the seal before, so that a changed, lost or reordered event i
 
 import json
 from collections.abc import Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from coevolve.errors import EventError
+from coevolve.errors import CoevolveError, EventError
 
 Event = dict[str, Any]
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 class Line(NamedTuple):
@@ -90,3 +91,31 @@ def _line(event: Event, before: str) -> Line:
         raise EventError(f"an event must be plain JSON: {error}.") from error
     seal = blake2b((before + text).encode(), digest_size=8).hexdigest()
     return Line({**event, "seal": seal}, f'{text[:-1]},"seal":"{seal}"}}')
+
+
+_MISFITS = (
+    CoevolveError,
+    ArithmeticError,
+    AttributeError,
+    LookupError,
+    TypeError,
+    ValueError,
+)
+
+
+@contextmanager
+def fitting(event: Event) -> Iterator[None]:
+    """Turn whatever goes wrong while an event is taken in into an error that names it.
+
+    >>> with fitting({"seq": 3, "type": "told"}):
+    ...     {}["batch"]
+    Traceback (most recent call last):
+    coevolve.errors.EventError: event 3 ('told') does not fit: KeyError('batch').
+    """
+    try:
+        yield
+    except EventError:
+        raise
+    except _MISFITS as error:
+        where = f"event {event['seq']} ({event['type']!r})"
+        raise EventError(f"{where} does not fit: {error!r}.") from error

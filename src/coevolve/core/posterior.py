@@ -6,6 +6,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
+from coevolve.errors import InputError
 
 _DRAWS = 4_000
 
@@ -101,6 +102,21 @@ class Posterior:
         drawn = self.draws(rng)
         lost = drawn.max(axis=1) - drawn[:, winner]
         return Confidence(probability=float((lost <= 0).mean()), regret=float(lost.mean()))
+
+
+def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: object) -> None:
+    """Refuse a posterior that no decision could be made from."""
+    parts = {
+        "scores": (posterior.scores, (candidates,)),
+        "covariance": (posterior.covariance, (candidates, candidates)),
+        "chances": (posterior.chances, (candidates, tasks)),
+        "newcomer": (posterior.newcomer, (tasks,)),
+    }
+    for name, (values, shape) in parts.items():
+        if np.shape(values) != shape or not np.isfinite(values).all():
+            raise InputError(
+                f"{model!r} must give finite {name} of shape {shape}, got {values!r}."
+            )
 
 
 @runtime_checkable

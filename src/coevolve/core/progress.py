@@ -63,9 +63,13 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The assignments that speak for a candidate: one draw and what was added to it later."""
+    """The assignments that speak for a candidate: one draw and what was added to it later.
+
+    `coming` counts the trials of further batches that are not told in full yet.
+    """
 
     batches: tuple[Progress, ...]
+    coming: int = 0
 
     @property
     def complete(self) -> bool:
@@ -84,7 +88,7 @@ class Evidence:
             return f"{asked - told} of {asked} trials are not told yet"
         if 2 * self.scored < told:
             return "under half of the trials have a score"
-        return ""
+        return f"{self.coming} more trials are asked for and not told yet" if self.coming else ""
 
     def samples(self, table: OutcomeTable) -> list[Sample]:
         """One sample per pool."""
@@ -103,11 +107,14 @@ def evidence(batches: list[Progress]) -> Evidence:
     draws: dict[tuple[int, ...], list[Progress]] = {}
     for progress in batches:
         draws.setdefault(progress.assignment.trials, []).append(progress)
-    complete = [
-        Evidence(tuple(progress for progress in draw if progress.complete))
-        for draw in draws.values()
-        if draw[0].complete
-    ]
+    complete = [_told(draw) for draw in draws.values() if draw[0].complete]
     if not complete:
         return Evidence((batches[0],))
     return max(enumerate(complete), key=lambda numbered: (numbered[1].scored, numbered[0]))[1]
+
+
+def _told(draw: list[Progress]) -> Evidence:
+    """What is told of a draw and of what was added to it."""
+    complete = tuple(progress for progress in draw if progress.complete)
+    coming = sum(len(progress.assignment) for progress in draw if not progress.complete)
+    return Evidence(complete, coming)

@@ -103,18 +103,27 @@ def sequential_probabilities(
 
 
 def _joined(samples: list[Sample]) -> Sample:
-    """One sample of several batches from the same pool."""
-    if len(samples) == 1:
-        return samples[0]
-    sizes, size = [sample.drawn for sample in samples], samples[0].pool_size
-    probabilities = sequential_probabilities([s.probabilities for s in samples], sizes, size)
+    """One sample of several batches from the same pool.
+
+    A batch counts with the tasks that answered, as a random part of those drawn.
+    """
+    heard = [sample for sample in samples if len(sample.scores)]
+    drawn = sum(sample.drawn for sample in samples)
+    if len(samples) == 1 or not heard:
+        return replace(samples[0], drawn=drawn)
+    scores = np.concatenate([sample.scores for sample in heard])
+    sizes = [len(sample.scores) for sample in heard]
+    probabilities = np.concatenate(
+        sequential_probabilities([s.answering for s in heard], sizes, samples[0].pool_size)
+    )
     return replace(
         samples[0],
-        drawn=sum(sizes),
-        scores=np.concatenate([sample.scores for sample in samples]),
-        probabilities=np.concatenate(probabilities),
-        anchors=np.concatenate([sample.anchors for sample in samples]),
-        expected=np.concatenate([sample.expected for sample in samples]),
+        drawn=drawn,
+        scores=scores,
+        # Estimators multiply by the share of all tasks that answered, which is in there already.
+        probabilities=probabilities * (drawn / len(scores)),
+        anchors=np.concatenate([sample.anchors for sample in heard]),
+        expected=np.concatenate([sample.expected for sample in heard]),
         anticipation=None,
     )
 

@@ -56,13 +56,11 @@ class SearchProtocol:
         for part, kind in wanted.items():
             if not isinstance(getattr(self, part), kind):
                 raise InputError(f"{getattr(self, part)!r} cannot be the {part} of a protocol.")
-        if not isinstance(self.estimator, JointModel):
-            for looking in (self.weighting, self.allocation):
-                if getattr(looking, "needs_model", False):
-                    raise InputError(
-                        f"{looking!r} looks at a joint model; use one as the estimator, such as "
-                        f"Joint(), not {self.estimator!r}."
-                    )
+        if self.draws_by_model and not isinstance(self.estimator, JointModel):
+            raise InputError(
+                f"protocol {self.name!r} draws by a joint model; use one as the estimator, such "
+                f"as Joint(), not {self.estimator!r}."
+            )
 
     @property
     def needs_history(self) -> bool:
@@ -70,6 +68,11 @@ class SearchProtocol:
         if isinstance(self.estimator, EstimatorRule):
             return True
         return self.weighting.needs_history or self.estimator.needs_history
+
+    @property
+    def draws_by_model(self) -> bool:
+        """Whether a joint model has a say in what is drawn."""
+        return self.weighting.needs_model or bool(getattr(self.allocation, "needs_model", False))
 
     def to_json(self) -> dict[str, Any]:
         """The name and the five parts as plain JSON."""

@@ -9,7 +9,7 @@ from coevolve.core.checks import check_names, check_settings
 from coevolve.core.choice import Choice
 from coevolve.core.drawing import further_event, round_event
 from coevolve.core.estimate import Estimate
-from coevolve.core.events import SCHEMA, Event, Log, sealed, verified
+from coevolve.core.events import SCHEMA, Event, Log, fitting, sealed, verified
 from coevolve.core.history import History
 from coevolve.core.judging import chosen, estimated
 from coevolve.core.outcomes import Usage
@@ -20,7 +20,7 @@ from coevolve.core.results import Results
 from coevolve.core.state import State
 from coevolve.core.telling import told_in_full, told_of_assignment
 from coevolve.core.wishes import wishes
-from coevolve.errors import CoevolveError, EventError, InputError, PhaseError
+from coevolve.errors import EventError, InputError, PhaseError
 
 
 class Selector:
@@ -92,18 +92,11 @@ class Selector:
         selector = cls.__new__(cls)
         selector._log = Log()
         for line in verified(events):
-            event = line.event
-            try:
+            with fitting(line.event):
                 if not len(selector._log):
-                    selector._state = State.opened(event, protocol)
+                    selector._state = State.opened(line.event, protocol)
                 else:
-                    selector._state.apply(event)
-            except EventError:
-                raise
-            except (CoevolveError, ArithmeticError, LookupError, TypeError, ValueError) as error:
-                raise EventError(
-                    f"event {event['seq']} ({event['type']!r}) does not fit: {error!r}."
-                ) from error
+                    selector._state.apply(line.event)
             selector._log.append(line)
         if not len(selector._log):
             raise EventError("no events: a selector cannot be restored from nothing.")

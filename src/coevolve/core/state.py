@@ -16,7 +16,7 @@ from coevolve.core.events import SCHEMA, Event
 from coevolve.core.outcomes import Usage
 from coevolve.core.parts import part_from_json, part_to_json
 from coevolve.core.pool import Pool
-from coevolve.core.posterior import JointModel, Posterior
+from coevolve.core.posterior import JointModel, Posterior, check_posterior
 from coevolve.core.progress import Evidence, Progress, Round, evidence
 from coevolve.core.protocols import SearchProtocol, protocol_from_json
 from coevolve.core.results import Told
@@ -24,6 +24,9 @@ from coevolve.core.rule import EstimatorRule
 from coevolve.core.table import OutcomeTable
 from coevolve.core.variance import Past
 from coevolve.errors import EventError
+
+_REFIT = 8
+"""Rounds between the fits that later ones start from, where draws do not need the model."""
 
 
 @dataclass(slots=True, kw_only=True)
@@ -105,6 +108,7 @@ class State:
             if not isinstance(model, JointModel):
                 raise EventError(f"{model!r} is no joint model.")
             self.fresh = model.fit(all_cells(self.table, self.pool), self.fitted)
+            check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)
         return self.fresh
 
     @property
@@ -161,12 +165,14 @@ class State:
         draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
         if event["decision"] is not None:
             self._decide(event["decision"])
-        if isinstance(self.estimator, JointModel):
+        if isinstance(self.estimator, JointModel) and self._refits(number, kind):
             self.fitted = self.posterior()
         if kind == "first":
             self._open(number, candidates)
         elif kind == "again":
             self.unsettled.pop(number, None)
+            if self.past:
+                self.past[number - 1] = self.now()
         elif kind != "further":
             raise EventError(f"it has the unknown kind {kind!r}.")
         tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
@@ -185,15 +191,21 @@ class State:
             batches.append(Progress(assignment, frozenset(tasks[which])))
             self.waiting[candidate, assignment.batch] = batches[-1]
             self.drawn += len(tasks[which])
-            self._ask(candidate, draws[which])
+            self._ask(candidate, draws[which], anew=kind != "further")
 
-    def _ask(self, candidate: str, designs: tuple[Design, ...]) -> None:
-        """Note which tasks a candidate has been asked about."""
-        mask = self.asked.setdefault(candidate, np.zeros(len(self.pool), dtype=np.bool_))
+    def _ask(self, candidate: str, designs: tuple[Design, ...], *, anew: bool) -> None:
+        """Note which tasks a candidate has been asked about; a round drawn again starts anew."""
+        if anew:
+            self.asked[candidate] = np.zeros(len(self.pool), dtype=np.bool_)
+        mask = self.asked[candidate]
         for design in designs:
             mask[design.positions] = True
         pools = map(self.pool.members, self.pool.names)
         self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
+
+    def _refits(self, round: int, kind: str) -> bool:
+        """Whether later fits start from one made now: every time the model draws, or seldom."""
+        return self.protocol.draws_by_model or (kind == "first" and round % _REFIT == 1)
 
     def _open(self, number: int, candidates: tuple[str, ...]) -> None:
         if number != len(self.rounds) + 1:
@@ -208,6 +220,8 @@ class State:
 
     def _told(self, event: Event) -> None:
         told = _told(event)
+        if event["batch"] < 0:
+            raise EventError(f"there is no batch {event['batch']}.")
         progress = self.batches[event["candidate"]][event["batch"]]
         if not progress.asked.issuperset(told.tasks):
             raise EventError("it tells tasks that were not asked.")
@@ -223,7 +237,7 @@ class State:
     def _count(self, progress: Progress) -> None:
         """Note which assignments are still waited for."""
         key = progress.assignment.candidate, progress.assignment.batch
-        if not progress.complete:
+        if not progress.complete and key[0] not in self.whole:
             self.waiting[key] = progress
             return
         self.waiting.pop(key, None)

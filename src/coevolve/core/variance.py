@@ -129,11 +129,11 @@ class Anticipation:
         """The anticipation `to_json` described."""
         return cls(
             deviations=np.array(data["deviations"], dtype=np.float64),
-            chance=data["chance"],
-            success=data["success"],
+            chance=float(data["chance"]),
+            success=float(data["success"]),
             squares=np.array(data["squares"], dtype=np.float64),
-            size=data["size"],
-            solves=data["solves"],
+            size=int(data["size"]),
+            solves=float(data["solves"]),
         )
 
 

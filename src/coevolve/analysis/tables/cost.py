@@ -87,11 +87,11 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
             **mean_and_sd("trials", [search.state.evaluations for search in group.searches]),
             **mean_and_sd("cost", costs),
         }
-        by = "trials" if cells is None else "cost"
+        by = "cost" if full["cost"] else "trials"
         row["reduction"] = _reduction(row[by], full[by])
         bars[group.label] = 100 * row[by] / full[by]
         rows.append(row)
-    unit = "trials: the matrix has no costs" if cells is None else "the matrix's cost"
+    unit = "the matrix's cost" if full["cost"] else "trials: the matrix has no costs"
     note = (
         f"Search phase only: the starting harnesses are not counted. Means ± SD over "
         f"{about(series, groups)} vs. full compares {unit}."

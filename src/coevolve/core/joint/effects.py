@@ -20,7 +20,7 @@ class Effects:
 
     `curves` holds θ and s of every candidate (2 x candidates); `own`, `walk` and `slope` are the
     variances of abilities, of their drift over the rounds and of slopes; `masses` the share of
-    tasks at each node, `dispersion` the variance of an outcome relative to p (1 - p).
+    tasks at each node; `dispersion` the variance of a mean of n trials relative to p (1 - p) / n.
     """
 
     curves: Floats
@@ -78,7 +78,7 @@ def averaged(logits: Floats, variance: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-logits / np.sqrt(1 + np.pi / 8 * variance))))
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=4)
 def drift(rounds: tuple[int, ...]) -> Floats:
     """Covariance of abilities that drift over the rounds: half random walk, half straight trend.
 

@@ -7,8 +7,9 @@ whole range of chances; a plug-in difficulty would be shrunk, and the scores bia
 drift over the rounds, as much as the data say. Candidates get a normal approximation around the
 mode of the marginal likelihood; the spread of each effect is estimated from the data.
 
-Trials enter as weights. A fractional outcome has a smaller variance than p (1 - p), by a factor
-that is estimated. A missing outcome is a cell not seen.
+Trials enter as weights. How much a mean of n trials varies, relative to n coins, is estimated:
+fractional outcomes vary less, trials that only repeat each other more. A missing outcome is a cell
+not seen.
 """
 
 from dataclasses import dataclass
@@ -37,11 +38,11 @@ class Joint:
     ...     task=np.array([0, 1, 2, 3, 0, 1, 2, 3, 0, 2]), score=np.r_[outcomes.ravel(), 1, 1],
     ...     trials=np.ones(10), rounds=(0, 0, 1), shares=np.full(4, 0.25))
     >>> Joint().fit(seen, None).scores.round(2).tolist()
-    [0.75, 0.25, 0.79]
+    [0.75, 0.25, 0.75]
     """
 
     steps: int = 40
-    tolerance: float = 0.01
+    tolerance: float = 0.02
     needs_history: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
@@ -93,7 +94,8 @@ def _posterior(seen: Seen, at: Effects, step: Step, after: Effects) -> Posterior
     slopes[ability, ability] += (seen.unseen * level).sum(axis=1)
     slopes[ability, slope] += (seen.unseen * tilt).sum(axis=1)
     covariance = slopes @ step.covariance @ slopes.T + along @ along.T
-    chance = at.dispersion * (mean - square) + np.maximum(square - mean**2, 0.0)
+    luck = at.dispersion / seen.often * (mean - square)
+    chance = luck + np.maximum(square - mean**2, 0.0)
     covariance[ability, ability] += (seen.unseen**2 * chance).sum(axis=1) - (along**2).sum(axis=1)
     scores = seen.known + (seen.unseen * mean).sum(axis=1) + slopes @ step.change.ravel()
     return Posterior(

@@ -19,7 +19,8 @@ _STRIDE = 1.5  # the longest Newton step, on the logit scale
 class Seen:
     """The outcomes as candidates x tasks: trials, scores times trials, and shares of the unseen.
 
-    `known` is what the seen cells add to each score, `fractional` the sum of n y (1 - y).
+    `known` is what the seen cells add to each score, `fractional` the sum of n y (1 - y), `often`
+    the mean number of trials of a cell and `most` the largest.
     """
 
     trials: Floats
@@ -27,6 +28,8 @@ class Seen:
     unseen: Floats
     known: Floats
     fractional: float
+    often: float
+    most: float
     rounds: tuple[int, ...]
 
     @classmethod
@@ -44,6 +47,8 @@ class Seen:
             unseen=unseen,
             known=np.bincount(cells.candidate, weights=worth, minlength=cells.candidates),
             fractional=float(cells.trials @ (cells.score * (1 - cells.score))),
+            often=float(cells.trials.mean()) if len(cells.trials) else 1.0,
+            most=float(cells.trials.max(initial=1.0)),
             rounds=cells.rounds,
         )
 
@@ -60,6 +65,7 @@ class Step:
     covariance: Floats  # posterior covariance of (θ, s)
     change: Floats  # the step, 2 x candidates
     expected: float  # sum over seen cells of trials times p (1 - p)
+    single: float  # the same without the trials
 
 
 def newton(seen: Seen, at: Effects) -> Step:
@@ -72,7 +78,10 @@ def newton(seen: Seen, at: Effects) -> Step:
     masses = np.exp(np.maximum(log - log.max(axis=1, keepdims=True), _FLOOR))
     masses /= masses.sum(axis=1, keepdims=True)
 
-    precision = np.linalg.inv(at.prior(seen.rounds))
+    prior = at.prior(seen.rounds)
+    precision = _inverse(prior)
+    if precision is None:  # by rounding only: candidates of one round, all alike
+        precision = np.linalg.inv(prior + 1e-9 * np.eye(number))
     gradient, information = _derivatives(seen, at, chances, masses, precision)
 
     # What is lost because the tasks' easiness is not known [Louis1982]: the covariance, over each
@@ -102,6 +111,7 @@ def newton(seen: Seen, at: Effects) -> Step:
         covariance=covariance,
         change=change.reshape(2, number),
         expected=float((seen.trials * mean * (1 - mean)).sum()),
+        single=float((mean * (1 - mean))[seen.trials > 0].sum()),
     )
 
 
@@ -126,11 +136,14 @@ def _derivatives(
 
 def _inverse(matrix: Floats) -> Floats | None:
     """The inverse of a positive definite matrix, None where it is not."""
-    try:
-        np.linalg.cholesky(matrix)
-    except np.linalg.LinAlgError:
+    from scipy.linalg.lapack import dpotrf, dpotri  # on first use: it takes long to import
+
+    factor, wrong = dpotrf(matrix, lower=True)
+    if wrong:
         return None
-    return np.asarray(np.linalg.inv(matrix))
+    half, _ = dpotri(factor, lower=True)
+    lower = np.tril(half)
+    return np.asarray(lower + np.tril(half, -1).T)
 
 
 def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
@@ -148,8 +161,10 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
     slack = float((1 / at.slope - np.diag(step.covariance)[number:] / at.slope**2).sum())
     dispersion = at.dispersion
     if settled:
-        # E y (1 - y) = (1 - φ) p (1 - p): φ is 1 where outcomes are 0 or 1, less where fractional.
-        dispersion = float(np.clip(1 - seen.fractional / max(step.expected, 1e-9), 0.05, 1.0))
+        # The variance of a mean y of n trials is φ p (1 - p) / n, so E y (1 - y) = (1 - φ/n) p
+        # (1 - p). φ is 1 for coins, less for steady fractions, n where trials only repeat.
+        dispersion = (step.expected - seen.fractional) / max(step.single, 1e-9)
+        dispersion = float(np.clip(dispersion, 0.05, seen.most))
     return Effects(
         curves=curves,
         own=_variance(at.own, float(pull @ pull), float(np.trace(rest)), *_ABILITY),

@@ -55,7 +55,7 @@ class PairedRacing:
         if batch <= 0:
             return []
         ahead = np.flatnonzero(view.asked == view.asked.max())
-        champion = int(ahead[np.argmax(view.means[ahead])])
+        champion = int(ahead[np.argmax(np.nan_to_num(view.means[ahead], nan=-1.0))])
         behind = [i for i in range(len(view.candidates)) if view.asked[i] < view.asked[champion]]
         for racer in sorted(behind, key=lambda i: -view.asked[i]):
             size = min(batch, int(view.asked[champion] - view.asked[racer]))

@@ -30,7 +30,7 @@ class Thompson:
     """
 
     fraction: float = 0.2
-    parallel: float = 0.25
+    parallel: float = 0.5
     needs_model: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
