@@ -1,6 +1,7 @@
 """Which of the paper's findings synthetic worlds reproduce, and what that depends on.
 
-Run as `make bench` or `python benchmarks/findings.py`; it takes about six minutes on two cores.
+Run as `make bench-findings` or `python benchmarks/findings.py`; it takes about six minutes on two
+cores.
 Every search of a row has a world of its own, and all rows see the same worlds, so differences
 between rows are paired. `docs/analyses.md` says what was found.
 """

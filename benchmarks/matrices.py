@@ -55,7 +55,11 @@ def points(value: float | None) -> str:
 
 def by_matrix(found: Replay, protocols: Sequence[str], fraction: float) -> list[dict[str, Any]]:
     """Regret in points / Spearman, as in the table of the specification."""
-    entries = {(e.matrix, e.protocol): e for e in found.summary if e.fraction == fraction}
+    entries = {
+        (e.matrix, e.protocol): e
+        for e in found.summary
+        if e.fraction == fraction and e.run is None
+    }
     names = [*dict.fromkeys(row.matrix for row in found.rows), None]
     rows = []
     for name in names:
@@ -104,7 +108,7 @@ def against_random(found: Replay) -> list[dict[str, Any]]:
             "significantly worse": entry.paired.significant and entry.paired.difference > 0,
         }
         for entry in found.summary
-        if entry.protocol == "adaptive" and entry.paired is not None
+        if entry.protocol == "adaptive" and entry.run is None and entry.paired is not None
     ]
 
 

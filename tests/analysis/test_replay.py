@@ -12,6 +12,7 @@ from coevolve import protocol
 from coevolve.analysis import Matrix, Replay, read_matrix, replay, synthetic_matrix
 from coevolve.analysis.play import Stage, play
 from coevolve.core.built_in import BUILT_IN
+from coevolve.core.estimators import Difference
 from coevolve.errors import InputError, ReplayError, UnknownProtocolError
 
 MATRIX = synthetic_matrix(tasks=30, candidates=9, worlds=2)
@@ -56,6 +57,31 @@ def test_the_cost_is_that_of_the_evaluated_cells() -> None:
     assert row.values["cost"] == cost[2:].sum()
     (row,) = replay([Matrix.from_arrays("m", cells)], protocols=["full"], seeds=[0]).rows
     assert row.values["cost"] is None
+
+
+def test_a_replay_asks_until_nothing_more_is_wanted_and_spends_the_reserve() -> None:
+    """Adaptive spends all of its budget only if it is asked in the rounds and in the end."""
+    (series, _) = MATRIX.series
+    played = play(Stage.of(series, seed=0), protocol("adaptive"), fraction=0.4)
+    assert played.evaluations == 7 * 12
+    further = [
+        e for e in played.selector.events if e["type"] == "drawn" and e["kind"] == "further"
+    ]
+    last = max(e["seq"] for e in played.selector.events if e.get("kind") == "first")
+    assert any(event["seq"] < last for event in further)
+    assert any(event["seq"] > last for event in further)
+
+
+def test_protocols_are_paired_by_the_same_draws() -> None:
+    """Two that differ in their estimator alone draw the same tasks."""
+    twin = replace(protocol("random-resample"), name="a-much-longer-name", estimator=Difference())
+    (series, _) = MATRIX.series
+    stage = Stage.of(series, seed=3)
+    drawn = [
+        [e["draws"] for e in play(stage, p, fraction=0.2).selector.events if e["type"] == "drawn"]
+        for p in (protocol("random-resample"), twin)
+    ]
+    assert [d[0][0]["tasks"] for d in drawn[0]] == [d[0][0]["tasks"] for d in drawn[1]]
 
 
 def test_rows_come_by_matrix_series_seed_fraction_and_protocol() -> None:

@@ -24,7 +24,7 @@ def row(matrix: str, series: str, protocol: str, seed: int, regret: float | None
 
 
 def entry(entries: list[Entry], matrix: str | None, protocol: str) -> Entry:
-    (found,) = [e for e in entries if (e.matrix, e.protocol) == (matrix, protocol)]
+    (found,) = [e for e in entries if (e.matrix, e.run, e.protocol) == (matrix, None, protocol)]
     return found
 
 
@@ -110,5 +110,11 @@ def test_no_difference_at_all_is_a_tie() -> None:
 
 
 def test_entries_come_by_fraction_matrix_and_protocol_with_the_overall_last() -> None:
-    keys = [(e.matrix, e.protocol) for e in summarised(ROWS)]
-    assert keys == [(m, p) for m in ("m", "n", None) for p in ("a", "b")]
+    keys = [(e.matrix, e.run, e.protocol) for e in summarised(ROWS)]
+    places = [("m", "0"), ("m", "1"), ("m", None), ("n", None), (None, None)]
+    assert keys == [(*place, p) for place in places for p in ("a", "b")]
+
+
+def test_a_series_of_several_has_entries_of_its_own() -> None:
+    (found,) = (e for e in summarised(ROWS) if (e.run, e.protocol) == ("1", "a"))
+    assert (found.matrix, found.series, found.means["regret"].mean) == ("m", 1, 0.4)

@@ -65,8 +65,9 @@ def test_json_has_the_documented_schema(folder: Path) -> None:
         assert list(row) == list(ROW)
         for name, kind in ROW.items():
             assert row[name] is None or isinstance(row[name], kind), name
-    assert [(e["matrix"], e["protocol"]) for e in found["summary"]] == [
-        (matrix, name) for matrix in ("alpha", "beta", None) for name in ("naive", "full")
+    places = [(name, run) for name in ("alpha", "beta") for run in ("0", "1", None)]
+    assert [(e["matrix"], e["run"], e["protocol"]) for e in found["summary"]] == [
+        (*place, name) for place in (*places, (None, None)) for name in ("naive", "full")
     ]
     last = found["summary"][-1]
     assert last["series"] == 4

@@ -4,17 +4,19 @@ import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import pytest
 
 from coevolve import Assignment, Missing, Pool, SearchProtocol, Selector, protocol, protocols
-from coevolve.core.allocation import Adaptive, Request, share
+from coevolve.core.allocation import Adaptive, Request, Share, share
 from coevolve.core.arrays import Floats
 from coevolve.core.designs import PivotalDesign, UniformDesign
-from coevolve.core.estimators import Difference
-from coevolve.core.view import SearchView
+from coevolve.core.estimators import Difference, HorvitzThompson
+from coevolve.core.joint import Joint
+from coevolve.core.posterior import Cells, Posterior
+from coevolve.core.view import SearchView, TaskView
 from coevolve.errors import InputError, NotAskedError
 
 TASKS = tuple(f"t{i}" for i in range(40))
@@ -217,6 +219,175 @@ def test_a_failed_first_batch_is_drawn_again_before_anything_else() -> None:
     assert selector.estimate("2").tasks == len(again.tasks)
     for further in selector.ask(final=True):
         assert further.trials == (1,)
+
+
+HALVES = replace(TWICE, design=UniformDesign(), estimator=HorvitzThompson())
+
+
+def estimates(lost: Callable[[Assignment], bool], searches: int = 1_500) -> Floats:
+    """Estimates of a candidate in two batches of 4 of 20 tasks, some of them lost; truth 0.5."""
+    tasks = TASKS[:20]
+    scores = {task: float(i % 2) for i, task in enumerate(tasks)}
+    values = []
+    for seed in range(searches):
+        selector = Selector(Pool(tasks), protocol=HALVES, fraction=0.4, seed=seed)
+        selector.tell_full("0", dict.fromkeys(tasks, 1.0))
+        selector.ask(["c"])
+        while waiting := selector.outstanding():
+            for assignment in waiting:
+                gone = Missing("lost") if lost(assignment) else None
+                selector.tell(assignment, {t: gone or scores[t] for t in assignment.tasks})
+            selector.ask()
+        values.append(selector.estimate("c").value)
+    return np.array(values)
+
+
+@pytest.mark.parametrize(
+    "lost",
+    [
+        lambda assignment: False,
+        lambda assignment: assignment.batch == 1,  # the second batch
+        lambda assignment: assignment.batch == 0,  # the first, so that the round is drawn again
+    ],
+    ids=["nothing", "second batch", "first batch"],
+)
+def test_lost_batches_do_not_bias_the_estimate(lost: Callable[[Assignment], bool]) -> None:
+    values = estimates(lost)
+    error = values.std() / np.sqrt(len(values))
+    assert abs(values.mean() - 0.5) < 4 * error
+
+
+def test_a_candidate_that_always_breaks_down_is_not_asked_for_ever() -> None:
+    selector = Selector(Pool(TASKS), protocol="adaptive", fraction=0.2)
+    selector.tell_full("0", truth(0))
+    asked = 0
+    for name in ("2", "broken", "3"):
+        assignments = selector.ask([name])
+        while assignments:
+            for assignment in assignments:
+                scores = truth(2)
+                broken = assignment.candidate == "broken"
+                asked += broken * len(assignment.tasks)
+                selector.tell(
+                    assignment,
+                    {t: Missing("crash") if broken else scores[t] for t in assignment.tasks},
+                )
+            assignments = selector.ask() or selector.ask(final=name == "3")
+    assert asked == 2 * 4  # a first look, and the same again
+
+
+def test_scoring_a_candidate_in_full_ends_the_wait_for_it() -> None:
+    selector = Selector(Pool(TASKS), protocol="adaptive", fraction=0.2)
+    selector.tell_full("0", truth(0))
+    (first,) = selector.ask(["2"])
+    selector.tell(first, dict.fromkeys(first.tasks, Missing("crash")))
+    assert selector.ask()  # drawn again
+    selector.tell_full("2", truth(2))
+    assert selector.outstanding() == []
+    (other,) = selector.ask(["3"])
+    selector.tell(other, {task: truth(3)[task] for task in other.tasks})
+    assert selector.ask(final=True)
+
+
+def test_an_open_further_batch_is_noted() -> None:
+    selector = Selector(Pool(TASKS), protocol=TWICE, fraction=0.2)
+    selector.tell_full("0", truth(0))
+    selector.ask(["2"])
+    told(selector, truth(2))
+    selector.ask()
+    assert "4 more trials are asked for and not told yet" in selector.estimate("2").note
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rubbish:
+    """Weights, an allocation or a model that returns what it is told to."""
+
+    what: str = ""
+    needs_model: ClassVar[bool] = False
+    needs_history: ClassVar[bool] = False
+    window: ClassVar[int | None] = None
+
+    def value(self) -> Any:
+        return eval(self.what, {"np": np, "Request": Request, "nan": np.nan})
+
+    def __call__(self, view: TaskView) -> Any:
+        return self.value()
+
+    def at(self, fraction: float) -> Self:
+        return self
+
+    def sizes(self, pool: Pool, weights: Floats) -> Any:
+        return self.value()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RubbishRequests(Twice):
+    what: str = ""
+
+    def further(self, view: SearchView) -> Any:
+        return eval(self.what, {"Request": Request})
+
+
+@pytest.mark.parametrize(
+    "what", ["np.ones(3)", "np.full(40, nan)", "-np.ones(40)", "np.zeros(40)", "None"]
+)
+def test_weights_that_are_none_are_refused(what: str) -> None:
+    rule = replace(TWICE, weighting=Rubbish(what=what), allocation=Share())
+    with pytest.raises(InputError, match="must give each of the 40 tasks a positive weight"):
+        Selector(Pool(TASKS), protocol=replace(rule, estimator=HorvitzThompson())).ask(["c"])
+
+
+@pytest.mark.parametrize("what", ["()", "(3, 3)", "(0,)", "(41,)", "(2.5,)", "('2',)", "(None,)"])
+def test_sizes_that_do_not_fit_are_refused(what: str) -> None:
+    rule = replace(TWICE, allocation=Rubbish(what=what), estimator=HorvitzThompson())
+    with pytest.raises(InputError, match=r"must draw from 1 to \[40\] tasks"):
+        Selector(Pool(TASKS), protocol=rule).ask(["c"])
+
+
+@pytest.mark.parametrize(
+    "what",
+    [
+        "[3]",
+        "['ab']",
+        "[Request(0, (1, 1))]",
+        "[Request(0, (-1,))]",
+        "[Request(0, (1.5,))]",
+        "[Request(0.0, (1,))]",
+        "[Request(-1, (1,))]",
+        "[Request(0, None)]",
+        "[Request(0, (1,)), Request(0, (1,))]",
+    ],
+)
+def test_requests_that_make_no_sense_are_refused(what: str) -> None:
+    rule = replace(TWICE, allocation=RubbishRequests(what=what))
+    selector = Selector(Pool(TASKS), protocol=rule)
+    selector.tell_full("0", truth(0))
+    selector.ask(["2"])
+    told(selector, truth(2))
+    before = selector.events
+    with pytest.raises(InputError, match="RubbishRequests"):
+        selector.ask()
+    assert selector.events == before
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"scores": np.full(1, np.nan)},
+        {"scores": np.zeros(7)},
+        {"covariance": -np.eye(1)},
+        {"newcomer": np.zeros(3)},
+    ],
+)
+def test_a_model_that_makes_no_sense_is_refused(wrong: dict[str, Floats]) -> None:
+    class Wrong(Joint):
+        def fit(self, cells: Cells, start: Posterior | None) -> Posterior:
+            return replace(Joint.fit(self, cells, start), **wrong)
+
+    selector = Selector(Pool(TASKS), protocol=replace(protocol("adaptive"), estimator=Wrong()))
+    selector.tell_full("0", truth(0))
+    with pytest.raises(InputError, match="must give"):
+        selector.ask(["2"])
 
 
 def test_parts_that_look_at_a_model_need_one() -> None:

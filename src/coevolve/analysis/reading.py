@@ -1,17 +1,16 @@
 """Outcome matrices from files: `.npz` arrays, or the events of a run as `.jsonl`."""
 
 import io
-import json
 import zipfile
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coevolve.analysis.matrix import Matrix
-from coevolve.analysis.run import matrix_of_run
-from coevolve.errors import CoevolveError, EventError, MatrixError
+from coevolve.analysis.run import matrix_of_run, read_events
+from coevolve.errors import CoevolveError, MatrixError
 
 OPTIONAL = ("run", "trials", "tasks", "candidates", "pools")
 
@@ -91,13 +90,4 @@ def _array(loaded: Mapping[str, Any], name: str) -> Any:
 
 
 def _from_events(path: Path) -> Matrix:
-    return matrix_of_run(path.stem, _lines(path))
-
-
-def _lines(path: Path) -> Iterator[Any]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            try:
-                yield json.loads(line)
-            except ValueError as error:
-                raise EventError(f"line {number} is not JSON: {error}.") from error
+    return matrix_of_run(path.stem, read_events(path))

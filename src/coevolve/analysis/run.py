@@ -1,7 +1,9 @@
 """The outcomes of a finished run as a matrix."""
 
-from collections.abc import Iterable, Mapping
+import json
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -43,6 +45,17 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
         with fitting(line.event):
             run.take(line.event)
     return _noted(Matrix.from_series(name, [run.series(name)]))
+
+
+def read_events(path: Path) -> Iterator[Any]:
+    """The events in a `.jsonl` file, one per line; blank lines are passed over."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise EventError(f"line {number} is not JSON: {error}.") from error
 
 
 def _noted(matrix: Matrix) -> Matrix:

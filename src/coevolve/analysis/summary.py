@@ -13,9 +13,13 @@ from coevolve.core.arrays import Floats
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """Means of a protocol at a fraction, on one matrix, or on all (`matrix` is None)."""
+    """Means of a protocol at a fraction: on one series, one matrix, or all of them.
+
+    `run` names the series, and is None for all series of the matrix; `matrix` is None for all.
+    """
 
     matrix: str | None
+    run: str | None
     protocol: str
     fraction: float
     series: int
@@ -25,7 +29,7 @@ class Entry:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with the metrics by name."""
-        names = ("matrix", "protocol", "fraction", "series", "seeds")
+        names = ("matrix", "run", "protocol", "fraction", "series", "seeds")
         return (
             {name: getattr(self, name) for name in names}
             | {name: asdict(mean) for name, mean in self.means.items()}
@@ -34,7 +38,9 @@ class Entry:
 
 
 def summarised(rows: Sequence[Row], *, compared: str | None = "regret") -> list[Entry]:
-    """Entries by fraction, matrix (all of them last) and protocol, in the order of the rows.
+    """Entries by fraction, matrix (all of them last), series and protocol, as in the rows.
+
+    A matrix of several series has entries for each, then for all of them.
 
     Args:
         rows: Replayed searches, every protocol and fraction on the same series and seeds.
@@ -42,9 +48,10 @@ def summarised(rows: Sequence[Row], *, compared: str | None = "regret") -> list[
     """
     cube = _Cube.of(rows)
     return [
-        cube.entry(fraction, matrix, protocol, compared)
+        cube.entry(fraction, matrix, run, protocol, compared)
         for fraction in cube.fractions
         for matrix in (*cube.matrices, None)
+        for run in cube.runs(matrix)
         for protocol in cube.protocols
     ]
 
@@ -89,24 +96,35 @@ class _Cube:
     def matrices(self) -> list[str]:
         return _distinct(matrix for matrix, _ in self.series)
 
+    def runs(self, matrix: str | None) -> list[str | None]:
+        """The series of a matrix that has several, then None for all of them."""
+        names = [run for name, run in self.series if name == matrix]
+        return [*names, None] if len(names) > 1 else [None]
+
     def entry(
-        self, fraction: float, matrix: str | None, protocol: str, compared: str | None
+        self,
+        fraction: float,
+        matrix: str | None,
+        run: str | None,
+        protocol: str,
+        compared: str | None,
     ) -> Entry:
         first = self.protocols[0]
         own = self._values(fraction, protocol)
         paired = None
         if compared is not None and protocol != first:
             differences = (own - self._values(fraction, first))[..., self.metrics.index(compared)]
-            groups = self._groups(differences, matrix)
+            groups = self._groups(differences, matrix, run)
             paired = Comparison.of(first, groups, within=matrix is not None)
         return Entry(
             matrix=matrix,
+            run=run,
             protocol=protocol,
             fraction=fraction,
-            series=sum(matrix in (None, name) for name, _ in self.series),
+            series=sum(map(len, self._groups(own[..., 0], matrix, run))),
             seeds=len(self.seeds),
             means={
-                metric: Mean.of(self._groups(own[..., place], matrix))
+                metric: Mean.of(self._groups(own[..., place], matrix, run))
                 for place, metric in enumerate(self.metrics)
             },
             paired=paired,
@@ -116,11 +134,12 @@ class _Cube:
         found = self.values[self.fractions.index(fraction), self.protocols.index(protocol)]
         return np.asarray(found)
 
-    def _groups(self, values: Floats, matrix: str | None) -> Groups:
+    def _groups(self, values: Floats, matrix: str | None, run: str | None) -> Groups:
         """Values (series × seed) by matrix, of one or all."""
         names = self.matrices if matrix is None else [matrix]
+        rows = list(zip(values, self.series, strict=True))
         return [
-            [row for row, (of, _) in zip(values, self.series, strict=True) if of == name]
+            [row for row, (of, series) in rows if of == name and run in (None, series)]
             for name in names
         ]
 

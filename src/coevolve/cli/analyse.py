@@ -2,18 +2,18 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich import box
 from rich.console import Console
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table as Grid
 
-from coevolve.analysis.tables import ANALYSES, Settings, Source, Table, analyse, read_source
+from coevolve.analysis.tables import ANALYSES, Settings, Table, analyse, read_source
 from coevolve.analysis.tables.figure import checked_suffix, save_figure
 from coevolve.cli.lists import names, numbers, whole_numbers
+from coevolve.cli.progress import with_bar
 from coevolve.errors import InputError, StateError
 
 
@@ -69,7 +69,7 @@ def analyse_command(
     source = read_source(run, series)
     err = Console(stderr=True, highlight=False)
     try:
-        made = _with_progress(err, source, table, settings)
+        made = with_bar(err, lambda report: analyse(source, table, settings, report))
     except StateError as error:
         raise StateError(f"{run}: {error}") from error
     files = _written(err, made, source.name, out, figure)
@@ -82,24 +82,6 @@ def analyse_command(
     console.print(_grid(made))
     console.print(made.note, markup=False)
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
-
-
-def _with_progress(err: Console, source: Source, table: str, settings: Settings) -> Table:
-    """Analyse under a bar, where there is a terminal and something to replay."""
-    columns: tuple[Any, ...] = (
-        TextColumn("searches"),
-        BarColumn(bar_width=40),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(*columns, console=err, transient=True, disable=not err.is_terminal) as progress:
-        bar = progress.add_task("searches", total=None, visible=False)
-        return analyse(
-            source,
-            table,
-            settings,
-            lambda done, all: progress.update(bar, completed=done, total=all, visible=True),
-        )
 
 
 def _written(err: Console, table: Table, name: str, out: Path, figure: Path | None) -> list[Path]:

@@ -2,18 +2,17 @@
 
 import json
 import os
-from collections.abc import Callable
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from coevolve.analysis import Matrix, Replay, check_alike, read_matrices, synthetic_matrix
+from coevolve.analysis import Matrix, check_alike, read_matrices, synthetic_matrix
 from coevolve.analysis import replay as replayed
 from coevolve.analysis.plan import PROTOCOLS, Plan
 from coevolve.cli.lists import names, numbers
+from coevolve.cli.progress import with_bar
 from coevolve.cli.replay_tables import alarm_tables, headline, replay_tables
 from coevolve.core.protocols import protocols as registered
 from coevolve.errors import InputError
@@ -72,7 +71,20 @@ def replay(
     if not as_json:
         err.print(headline(found, plan))
     cores = os.cpu_count() or 1 if workers is None else workers
-    done = _with_progress(err, check_alike if aa else replayed, found, plan, cores)
+    run = check_alike if aa else replayed
+    done = with_bar(
+        err,
+        lambda report: run(
+            found,
+            protocols=plan.protocols,
+            fractions=plan.fractions,
+            seeds=plan.seeds,
+            per_round=plan.per_round,
+            bernoulli=plan.bernoulli,
+            workers=cores,
+            report=report,
+        ),
+    )
     if as_json:
         typer.echo(json.dumps(done.to_json(), indent=2, allow_nan=False))
         return
@@ -93,33 +105,3 @@ def _matrices(paths: list[Path], aa: bool) -> list[Matrix]:
     if not aa:
         raise InputError("name at least one matrix; only --aa can do without.")
     return [synthetic_matrix()]
-
-
-def _with_progress(
-    console: Console,
-    run: Callable[..., Replay],
-    matrices: list[Matrix],
-    plan: Plan,
-    workers: int,
-) -> Replay:
-    """Run under a bar, where there is a terminal."""
-    columns: tuple[Any, ...] = (
-        TextColumn("searches"),
-        BarColumn(bar_width=40),
-        MofNCompleteColumn(),
-        TimeRemainingColumn(),
-    )
-    with Progress(
-        *columns, console=console, transient=True, disable=not console.is_terminal
-    ) as progress:
-        bar = progress.add_task("searches", total=None)
-        return run(
-            matrices,
-            protocols=plan.protocols,
-            fractions=plan.fractions,
-            seeds=plan.seeds,
-            per_round=plan.per_round,
-            bernoulli=plan.bernoulli,
-            workers=workers,
-            report=lambda done, total: progress.update(bar, completed=done, total=total),
-        )

@@ -17,13 +17,14 @@ _METRICS = {
     "rank": ("rank", 1, 1),
     "rmse": ("RMSE", 100, 1),
     "coverage": ("coverage", 100, 0),
+    "evaluations": ("evaluations", 1, 0),
     "share": ("share", 100, 1),
     "cost": ("cost", 1, 2),
 }
 """Heading, scale and digits of the metrics that are shown; scores and shares are in percent."""
 
 
-_SPENT = ("share", "cost")
+_SPENT = ("evaluations", "share", "cost")
 """What was spent; its spread over series says nothing about a protocol."""
 
 
@@ -77,14 +78,18 @@ def alarm_tables(done: Replay, width: int) -> Iterator[Text | Table]:
 
 
 def _by_matrix(fraction: float, entries: Sequence[Entry], width: int) -> Iterator[Text | Table]:
-    matrices = list(dict.fromkeys(entry.matrix for entry in entries))
+    rows = list(dict.fromkeys((entry.matrix, entry.run) for entry in entries))
     columns = [
         Column(protocol, [_pair(entry) for entry in entries if entry.protocol == protocol])
         for protocol in dict.fromkeys(entry.protocol for entry in entries)
     ]
-    index = Column("matrix", [name or "mean" for name in matrices])
+    index = Column("matrix", [_row(matrix, run) for matrix, run in rows])
     title = f"ρ = {fraction:g}: regret in points / Spearman"
     return _fitting(title, index, columns, width, last="bold")
+
+
+def _row(matrix: str | None, run: str | None) -> str:
+    return "mean" if matrix is None else matrix if run is None else f"  series {run}"
 
 
 def _means(fraction: float, overall: Sequence[Entry], width: int) -> Iterator[Text | Table]:

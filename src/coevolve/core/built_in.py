@@ -97,7 +97,7 @@ BUILT_IN = (
     ),
     SearchProtocol(
         name="thompson",
-        summary="rival: Thompson sampling over candidates, one task at a time",
+        summary="rival: Thompson sampling over candidates, a draw for every task",
         allocation=Thompson(),
         choice=MostEvaluated(),
     ),

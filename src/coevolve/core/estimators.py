@@ -64,7 +64,7 @@ class RawMean:
         )
         part = hajek(merged)
         shares = np.array([s.drawn / drawn for s in samples])
-        if any(len(s.scores) and np.ptp(s.probabilities) > 1e-12 for s in samples):
+        if any((np.abs(s.probabilities - s.drawn / s.pool_size) > 1e-9).any() for s in samples):
             part = Part(part.value, None, "the raw mean of a weighted draw has no standard error")
         elif np.abs(shares - weights).max() > _UNEVEN:
             part = Part(part.value, None, "the raw mean weighs pools by tasks drawn, not as given")
@@ -153,8 +153,9 @@ def modelled(
     """Estimate of a joint model, with the design-based one beside it as `check`.
 
     A note warns where the two are further apart than their standard errors allow: |difference|
-    over three times the root of the summed squares, which independent estimates exceed once in
-    370 cases, and these two, made of the same outcomes, less often.
+    over three times the root of the summed squares. Independent normal estimates exceed that once
+    in 370 cases. The design-based one has heavier tails: on real outcomes about one estimate in a
+    hundred is warned about, most often because that one is far off.
     """
     reach = sd * _quantile((1 + confidence) / 2, None)
     note = ""
@@ -163,7 +164,7 @@ def modelled(
         if apart > max(allowed, 1e-9):
             note = (
                 f"the design-based estimate is {check.value:.3f} ± {check.se:.3f}: further off "
-                "than chance allows, so the model may not fit this candidate"
+                "than chance allows, so one of the two is not to be trusted"
             )
     return Estimate(
         value=value,

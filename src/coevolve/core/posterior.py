@@ -117,6 +117,8 @@ def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: ob
             raise InputError(
                 f"{model!r} must give finite {name} of shape {shape}, got {values!r}."
             )
+    if (np.diag(posterior.covariance) < -1e-9).any():
+        raise InputError(f"{model!r} must give variances of at least 0.")
 
 
 @runtime_checkable

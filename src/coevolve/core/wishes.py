@@ -31,6 +31,8 @@ def wishes(state: State, final: bool) -> dict[str, tuple[int, ...]]:
                 f"{len(state.pool.names)} pools."
             )
         index, sizes = request
+        if view.candidates[index] in wanted:
+            raise InputError(f"{allocation!r} asked twice for candidate number {index}.")
         cut = np.minimum(sizes, view.left[index])
         if cut.any():
             wanted[view.candidates[index]] = tuple(cut.tolist())

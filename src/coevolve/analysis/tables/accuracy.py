@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from coevolve.analysis.jobs import Report
 from coevolve.analysis.series import Series
 from coevolve.analysis.tables.figure import BLUE, PALE, RED, SOFT
 from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Report, Settings, about, replayed
+from coevolve.analysis.tables.settings import Settings, about, replayed
 from coevolve.analysis.tables.table import Cell, Column, Row, Table, mean_and_sd
 from coevolve.errors import StateError
 

@@ -5,10 +5,11 @@ from typing import Any
 
 import numpy as np
 
+from coevolve.analysis.jobs import Report
 from coevolve.analysis.series import Series
 from coevolve.analysis.tables.figure import BLUE, INK, ORANGE, PALE, RED, SKY
 from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Report, Settings, about, replayed
+from coevolve.analysis.tables.settings import Settings, about, replayed
 from coevolve.analysis.tables.table import Column, Row, Table
 from coevolve.core.history import GROUPS
 from coevolve.errors import InputError

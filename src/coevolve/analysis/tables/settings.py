@@ -1,9 +1,10 @@
 """What an analysis is asked to look at."""
 
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
 from typing import NamedTuple
 
+from coevolve.analysis.jobs import Report
 from coevolve.analysis.plan import Plan
 from coevolve.analysis.play import Stage
 from coevolve.analysis.series import Series
@@ -14,7 +15,6 @@ from coevolve.errors import CoevolveError, ReplayError
 SEEDS = 10
 FRACTION = 0.2
 
-Report = Callable[[int, int], None]
 """Told how many searches are done, of how many."""
 
 

@@ -1,12 +1,10 @@
 """What an analysis reads: an outcome matrix, or the events of a run."""
 
-import json
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from coevolve.analysis.reading import read_matrix
+from coevolve.analysis.run import read_events
 from coevolve.analysis.series import Series
 from coevolve.analysis.tables.search import Search
 from coevolve.errors import CoevolveError, EventError, InputError, MatrixError, nearest
@@ -52,7 +50,7 @@ def read_source(path: str | Path, series: str | None = None) -> Source:
     if series is not None:
         raise InputError(f"--series chooses a series of a matrix, and {path} is a run.")
     try:
-        return Source(name=name, search=Search.of_events(_events(path)))
+        return Source(name=name, search=Search.of_events(read_events(path)))
     except (CoevolveError, UnicodeError) as error:
         raise EventError(f"{path}: {error}") from error
 
@@ -70,13 +68,3 @@ def _from_matrix(path: Path, name: str, wanted: str | None) -> Source:
     if wanted is None and len(names) > 1:
         notes.append(f"{len(names)} series, of which this is the first; --series chooses another")
     return Source(name=name, series=chosen, notes=tuple(notes))
-
-
-def _events(path: Path) -> Iterator[Any]:
-    with path.open(encoding="utf-8") as lines:
-        for number, line in enumerate(lines, start=1):
-            if line.strip():
-                try:
-                    yield json.loads(line)
-                except ValueError as error:
-                    raise EventError(f"line {number} is not JSON: {error}.") from error

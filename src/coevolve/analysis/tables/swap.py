@@ -3,10 +3,11 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from coevolve.analysis.jobs import Report
 from coevolve.analysis.series import Series
 from coevolve.analysis.tables.figure import BLUE, GREEN, PALE, RED, height, lines_of_dots
 from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Report, Settings, about, labels, replayed
+from coevolve.analysis.tables.settings import Settings, about, labels, replayed
 from coevolve.analysis.tables.table import Column, Row, Table, mean_and_sd
 from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
 from coevolve.core.joint import Joint
