@@ -78,7 +78,7 @@ def _further(
     state: State, number: int, candidate: str, sizes: tuple[int, ...], recent: History
 ) -> list[dict[str, Any]]:
     """Designs that draw from the tasks a candidate was not asked about yet."""
-    asked = state.asked[candidate]
+    asked = state.asked.masks[candidate]
     chances = None
     if state.protocol.weighting.needs_model:
         chances = state.posterior().chances[state.table.candidates.index(candidate)]

@@ -65,7 +65,7 @@ def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
         float(posterior.scores[at]),
         float(posterior.sd[at]),
         tasks=len(state.table.means(candidate)[0]),
-        drawn=int(state.asked[candidate].sum()),
+        drawn=state.asked.count(candidate),
         pool_size=len(state.pool),
         confidence=state.confidence,
         check=check,

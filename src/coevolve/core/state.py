@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from coevolve.core.allocation import Adaptive
-from coevolve.core.arrays import Bools
+from coevolve.core.asked import Asked
 from coevolve.core.assignment import Assignment, Design
 from coevolve.core.cells import all_cells
 from coevolve.core.checks import check_settings
@@ -40,17 +40,15 @@ class State:
     draw_per: str
     confidence: float
     table: OutcomeTable
+    asked: Asked
     estimator: Estimator | JointModel | None = None
     starts: list[str] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)
     rounds: list[Round] = field(default_factory=list)
     past: list[list[Past]] = field(default_factory=list)
     batches: dict[str, list[Progress]] = field(default_factory=dict)
-    asked: dict[str, Bools] = field(default_factory=dict)
-    left: dict[str, list[int]] = field(default_factory=dict)
     waiting: dict[tuple[str, int], Progress] = field(default_factory=dict)
     unsettled: dict[int, Round] = field(default_factory=dict)
-    drawn: int = 0
     reasons: dict[tuple[str, int, int], str] = field(default_factory=dict)
     fitted: Posterior | None = None
     fresh: Posterior | None = None
@@ -78,6 +76,7 @@ class State:
             draw_per=event["draw_per"],
             confidence=event["confidence"],
             table=OutcomeTable(len(pool)),
+            asked=Asked(pool),
         )._settled()
 
     def _settled(self) -> "State":
@@ -147,8 +146,7 @@ class State:
             self.starts.append(candidate)
         self._record(candidate, told)
         self.whole.add(candidate)
-        self.asked[candidate] = np.ones(len(self.pool), dtype=np.bool_)
-        self.left[candidate] = [0] * len(self.pool.names)
+        self.asked.everything(candidate)
         for progress in self.batches.get(candidate, ()):
             progress.recount(self.table, self.pool)
             self._count(progress)
@@ -190,18 +188,7 @@ class State:
             )
             batches.append(Progress(assignment, frozenset(tasks[which])))
             self.waiting[candidate, assignment.batch] = batches[-1]
-            self.drawn += len(tasks[which])
-            self._ask(candidate, draws[which], anew=kind != "further")
-
-    def _ask(self, candidate: str, designs: tuple[Design, ...], *, anew: bool) -> None:
-        """Note which tasks a candidate has been asked about; a round drawn again starts anew."""
-        if anew:
-            self.asked[candidate] = np.zeros(len(self.pool), dtype=np.bool_)
-        mask = self.asked[candidate]
-        for design in designs:
-            mask[design.positions] = True
-        pools = map(self.pool.members, self.pool.names)
-        self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
+            self.asked.add(candidate, draws[which], anew=kind != "further")
 
     def _refits(self, round: int, kind: str) -> bool:
         """Whether later fits start from one made now: every time the model draws, or seldom."""

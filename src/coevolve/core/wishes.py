@@ -52,7 +52,7 @@ def _left(state: State, candidate: str) -> list[int]:
     """Tasks of each pool still to be asked; none of a candidate that mostly breaks down."""
     batches = state.batches[candidate]
     told, scored = sum(p.told for p in batches), sum(p.scored for p in batches)
-    return [0] * len(state.pool.names) if 2 * scored < told else state.left[candidate]
+    return [0] * len(state.pool.names) if 2 * scored < told else state.asked.left[candidate]
 
 
 def _view(state: State, final: bool) -> SearchView:
@@ -68,10 +68,10 @@ def _view(state: State, final: bool) -> SearchView:
         candidates=candidates,
         newest=np.array([i for i, name in enumerate(candidates) if name in last]),
         left=np.array([_left(state, name) for name in candidates], dtype=np.int64),
-        spent=state.drawn,
+        spent=state.asked.total,
         round=state.rounds[-1].number,
         final=final,
-        rng=np.random.default_rng((state.seed, len(state.rounds), state.drawn, 3)),
+        rng=np.random.default_rng((state.seed, len(state.rounds), state.asked.total, 3)),
         model=model,
         outcomes=state.table.means,
     )
