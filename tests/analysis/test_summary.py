@@ -111,7 +111,7 @@ def test_no_difference_at_all_is_a_tie() -> None:
 
 def test_entries_come_by_fraction_matrix_and_protocol_with_the_overall_last() -> None:
     keys = [(e.matrix, e.run, e.protocol) for e in summarised(ROWS)]
-    places = [("m", "0"), ("m", "1"), ("m", None), ("n", None), (None, None)]
+    places = [("m", None), ("m", "0"), ("m", "1"), ("n", None), (None, None)]
     assert keys == [(*place, p) for place in places for p in ("a", "b")]
 
 

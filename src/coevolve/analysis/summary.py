@@ -40,7 +40,7 @@ class Entry:
 def summarised(rows: Sequence[Row], *, compared: str | None = "regret") -> list[Entry]:
     """Entries by fraction, matrix (all of them last), series and protocol, as in the rows.
 
-    A matrix of several series has entries for each, then for all of them.
+    A matrix of several series has entries for all of them, then for each.
 
     Args:
         rows: Replayed searches, every protocol and fraction on the same series and seeds.
@@ -97,9 +97,9 @@ class _Cube:
         return _distinct(matrix for matrix, _ in self.series)
 
     def runs(self, matrix: str | None) -> list[str | None]:
-        """The series of a matrix that has several, then None for all of them."""
+        """None for all series of a matrix, then each of them where there are several."""
         names = [run for name, run in self.series if name == matrix]
-        return [*names, None] if len(names) > 1 else [None]
+        return [None, *names] if len(names) > 1 else [None]
 
     def entry(
         self,
