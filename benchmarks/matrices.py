@@ -21,6 +21,7 @@ FRACTIONS = (0.07, 0.2)
 SEEDS = range(7_000, 7_020)
 RIVAL_SEEDS = range(7_000, 7_005)
 OURS = ("random-resample", "naive", "random-estimate", "task-coevolve", "joint", "adaptive")
+SMALL, SMALL_SEEDS = 0.03, range(7_000, 7_010)
 RIVALS = (
     "mid-range",
     "halving",
@@ -112,6 +113,25 @@ def against_random(found: Replay) -> list[dict[str, Any]]:
     ]
 
 
+def small_budgets(found: Replay) -> list[dict[str, Any]]:
+    """The regret of adaptive and of the fixed share of joint, where m is as small as 2."""
+    rows = []
+    for entry in found.summary:
+        if entry.protocol == "adaptive" and entry.run is None and entry.paired is not None:
+            regret = entry.means["regret"].mean
+            joint = None if regret is None else regret - entry.paired.difference
+            rows.append(
+                {
+                    "matrix": entry.matrix or "mean",
+                    "joint": points(joint),
+                    "adaptive": points(regret),
+                    "difference": points(entry.paired.difference),
+                    "±": points(entry.paired.se_seeds),
+                }
+            )
+    return rows
+
+
 def aims(found: Replay) -> list[dict[str, Any]]:
     """What the protocols are meant to reach, and what they reach."""
 
@@ -153,6 +173,13 @@ def main() -> None:
         seeds=RIVAL_SEEDS,
         workers=workers,
     )
+    small = replay(
+        found,
+        protocols=("joint", "adaptive"),
+        fractions=(SMALL,),
+        seeds=SMALL_SEEDS,
+        workers=workers,
+    )
     tables: dict[str, Sequence[dict[str, Any]]] = {}
     for fraction in FRACTIONS:
         rows = by_matrix(ours, OURS, fraction)
@@ -162,9 +189,11 @@ def main() -> None:
         "means": overall(ours, OURS),
         "rivals": overall(rivals, ("random-resample", "adaptive", *RIVALS)),
         "adaptive against random-resample": against_random(ours),
+        "small budgets": small_budgets(small),
         "aims": aims(ours),
     }
-    for title in ("means", "rivals", "adaptive against random-resample", "aims"):
+    names = ("means", "rivals", "adaptive against random-resample", "small budgets", "aims")
+    for title in names:
         record.show(title, tables[title])
     record.save("matrices", tables)
 

@@ -97,14 +97,10 @@ def test_it_stops_when_little_can_be_lost() -> None:
 
 
 def test_a_small_budget_is_noticed() -> None:
-    """m is 8 of 100 tasks: looks of 1, not 2; m is 3: all of it in the first look."""
-    requests = AdaptiveShare(fraction=0.08).further(
-        view([0.6, 0.5], [0.1, 0.1], [4, 4], final=True)
-    )
+    """m is 8 of 100 tasks: further looks of 1 task, not 2."""
+    rows = view([0.6, 0.5], [0.1, 0.1], [4, 4], final=True)
+    requests = AdaptiveShare(fraction=0.08).further(rows)
     assert [request.sizes for request in requests] == [(1,), (1,)]
-    rule, pool = AdaptiveShare(fraction=0.03), Pool([f"t{i}" for i in range(TASKS)])
-    assert rule.sizes(pool, np.empty(0)) == (3,)
-    assert rule.further(view([0.6, 0.5], [0.1, 0.1], [3, 3], final=True)) == []
 
 
 def test_even_the_smallest_budget_gives_everybody_a_task() -> None:

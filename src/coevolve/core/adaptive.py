@@ -37,8 +37,6 @@ class AdaptiveShare:
     Args:
         fraction: ρ.
         first: Share of m that a new candidate gets at once.
-        least: Tasks a first look has at least, if m has as many: a budget that is too small to be
-            split goes to the first look, and this becomes a fixed share.
         reserve: Share of the whole budget that is kept for the final decision. More of it finds
             the best of the candidates more surely; less of it shows better, while the search is
             on, which candidate to build on (`benchmarks/choosing.py`).
@@ -54,7 +52,6 @@ class AdaptiveShare:
 
     fraction: float = 0.2
     first: float = 0.5
-    least: int = 3
     reserve: float = 0.4
     batch: float = 0.25
     contenders: int = 2
@@ -69,17 +66,16 @@ class AdaptiveShare:
         for name in ("reserve", "regret"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InputError(f"{name} must be in [0, 1], got {getattr(self, name)!r}.")
-        for name in ("least", "contenders"):
-            value = getattr(self, name)
-            if not is_whole(value, least=1):
-                raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        if not is_whole(self.contenders, least=1):
+            raise InputError(
+                f"contenders must be a whole number of at least 1, got {self.contenders!r}."
+            )
 
     def at(self, fraction: float) -> Self:
         return replace(self, fraction=fraction)
 
     def sizes(self, pool: Pool, weights: Floats) -> tuple[int, ...]:
-        whole = share(self.fraction, pool)
-        return tuple(max(math.ceil(self.first * m), min(self.least, m)) for m in whole)
+        return tuple(math.ceil(self.first * m) for m in share(self.fraction, pool))
 
     def further(self, view: SearchView) -> Sequence[Request]:
         budget = granted(self.fraction, view)
