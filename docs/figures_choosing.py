@@ -39,7 +39,7 @@ LINES = {
     "adaptive": (ACCENT, "o"),
 }
 FRACTION = 0.1
-SEED = 0
+SEED = 5
 
 
 def searches() -> list[Played]:

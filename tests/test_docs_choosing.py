@@ -8,7 +8,14 @@ import pytest
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "choosing.md").read_text()
 TABLES = {
-    "matrices": ("by matrix at 7%", "by matrix at 20%", "means", "aims", "rivals"),
+    "matrices": (
+        "by matrix at 7%",
+        "by matrix at 20%",
+        "means",
+        "aims",
+        "rivals",
+        "small budgets",
+    ),
     "choosing": ("budgets", "searches", "stopping", "costs"),
 }
 

@@ -16,6 +16,7 @@ from coevolve.core.designs import PivotalDesign, UniformDesign
 from coevolve.core.estimators import Difference, HorvitzThompson
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import Cells, Posterior
+from coevolve.core.sample import drawn_samples
 from coevolve.core.view import SearchView, TaskView
 from coevolve.errors import InputError, NotAskedError
 
@@ -287,6 +288,36 @@ def test_scoring_a_candidate_in_full_ends_the_wait_for_it() -> None:
     (other,) = selector.ask(["3"])
     selector.tell(other, {task: truth(3)[task] for task in other.tasks})
     assert selector.ask(final=True)
+
+
+def test_further_draws_are_recorded_with_the_past_of_the_first() -> None:
+    """Anchors are those of the start alone, although another candidate was told in between."""
+    selector = Selector(Pool(TASKS), protocol=TWICE, fraction=0.2, draw_per="candidate")
+    selector.tell_full("0", truth(0))
+    firsts = selector.ask(["2", "3"])
+    for assignment in firsts:
+        scores = truth(int(assignment.candidate))
+        selector.tell(assignment, {task: scores[task] for task in assignment.tasks})
+    further = selector.ask()
+    for assignment in further:
+        (design,) = assignment.designs
+        assert design.anchors.tolist() == [truth(0)[task] for task in assignment.tasks]
+        assert design.anticipation is None
+    assert len({assignment.designs[0].seed for assignment in (*firsts, *further)}) == 4
+
+
+def test_batches_together_have_no_anticipated_variance() -> None:
+    selector = Selector(Pool(TASKS), protocol=TWICE, fraction=0.2)
+    selector.tell_full("0", truth(0))
+    (first,) = selector.ask(["2"])
+    told(selector, truth(2))
+    (second,) = selector.ask()
+    told(selector, truth(2))
+    everything, scores = np.arange(len(TASKS)), np.array(list(truth(2).values()))
+    alone = drawn_samples([first.designs], everything, scores)[0]
+    both = drawn_samples([first.designs, second.designs], everything, scores)[0]
+    assert alone.anticipation is not None
+    assert (both.anticipation, len(both.scores), both.drawn) == (None, 8, 8)
 
 
 def test_an_open_further_batch_is_noted() -> None:

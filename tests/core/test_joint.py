@@ -268,6 +268,18 @@ def test_confidence_by_enumeration_of_two() -> None:
     assert found.regret == pytest.approx(0.0200, abs=0.002)
 
 
+def test_shared_errors_do_not_make_a_choice_less_sure() -> None:
+    covariance = np.full((2, 2), 0.01) + 1e-6 * np.eye(2)
+    two = Posterior(
+        scores=np.array([0.5, 0.52]),
+        covariance=covariance,
+        chances=np.full((2, 3), 0.5),
+        newcomer=np.full(3, 0.5),
+        parameters=None,
+    )
+    assert two.confidence(1, np.random.default_rng(1)).probability == 1.0
+
+
 def searched(name: str = "joint", **options: object) -> Selector:
     """Six candidates in a world where the later ones are better."""
     outcomes, _ = world(10, candidates=8, tasks=60)
