@@ -96,13 +96,6 @@ def test_it_stops_when_little_can_be_lost() -> None:
     assert AdaptiveShare(fraction=0.2).further(view([0.6, 0.5], sure, [8, 8], final=True))
 
 
-def test_a_small_budget_is_noticed() -> None:
-    """m is 8 of 100 tasks: further looks of 1 task, not 2."""
-    rows = view([0.6, 0.5], [0.1, 0.1], [4, 4], final=True)
-    requests = AdaptiveShare(fraction=0.08).further(rows)
-    assert [request.sizes for request in requests] == [(1,), (1,)]
-
-
 def test_even_the_smallest_budget_gives_everybody_a_task() -> None:
     pool = Pool([f"t{i}" for i in range(9)], pools=["x"] * 3 + ["y"] * 6)
     assert AdaptiveShare(fraction=0.01).sizes(pool, np.empty(0)) == (1, 1)

@@ -19,10 +19,6 @@ _WIDER = 1.3
 """Whom to look at is decided with wider posteriors: a model that is too sure would never look."""
 
 
-_SMALL = 16
-"""Below this many tasks per candidate a budget is small."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveShare:
     """A first look at every candidate, and the rest of the budget for those who may be the best.
@@ -40,8 +36,7 @@ class AdaptiveShare:
         reserve: Share of the whole budget that is kept for the final decision. More of it finds
             the best of the candidates more surely; less of it shows better, while the search is
             on, which candidate to build on (`benchmarks/choosing.py`).
-        batch: Tasks per further look, as a share of m; half of that where m is below 16, for a
-            small budget is better spent in small steps.
+        batch: Tasks per further look, as a share of m.
         contenders: How many candidates are looked at together.
         regret: Stop when the expected regret is below this, whatever is left of the budget; 0 to
             spend all of it.
@@ -85,16 +80,13 @@ class AdaptiveShare:
             return []
         left = view.left.sum(axis=1)
         wanted: list[Request] = []
-        batch = self._batch(sum(share(self.fraction, view.pool)))
+        batch = math.ceil(self.batch * sum(share(self.fraction, view.pool)))
         for index in contenders(view.posterior):
             size = min(batch, budget, int(left[index]))
             if size > 0 and len(wanted) < self.contenders:
                 wanted.append(Request(index, split(size, view.left[index])))
                 budget -= size
         return wanted
-
-    def _batch(self, m: int) -> int:
-        return math.ceil(self.batch * m / (2 if m < _SMALL else 1))
 
     def _settled(self, view: SearchView) -> bool:
         if self.regret == 0:
