@@ -141,9 +141,10 @@ def _inverse(matrix: Floats) -> Floats | None:
     factor, wrong = dpotrf(matrix, lower=True)
     if wrong:
         return None
-    half, _ = dpotri(factor, lower=True)
-    lower = np.tril(half)
-    return np.asarray(lower + np.tril(half, -1).T)
+    half, _ = dpotri(factor, lower=True)  # the other half is zero
+    whole = half + half.T
+    whole.flat[:: len(whole) + 1] /= 2
+    return np.asarray(whole)
 
 
 def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
