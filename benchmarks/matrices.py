@@ -7,7 +7,6 @@ seeds and equal numbers of evaluations.
 """
 
 import os
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -34,13 +33,14 @@ RIVALS = (
 
 
 def matrices() -> list[Matrix]:
-    """The matrices, or an explanation and an end."""
+    """The matrices; none, and an explanation, where there is no folder of them."""
     folder = Path(os.environ.get("COEVOLVE_MATRICES", FOLDER))
     if not folder.is_dir():
-        sys.exit(
+        print(
             "skipped: there is no folder of outcome matrices; name one in COEVOLVE_MATRICES "
             "(.npz files as docs/replay.md describes)."
         )
+        return []
     return [matrix.limited(series=4, candidates=60) for matrix in read_matrices([folder])]
 
 
@@ -164,6 +164,8 @@ def aims(found: Replay) -> list[dict[str, Any]]:
 def main() -> None:
     """Replay, print and record."""
     found = matrices()
+    if not found:
+        return
     workers = os.cpu_count() or 1
     ours = replay(found, protocols=OURS, fractions=FRACTIONS, seeds=SEEDS, workers=workers)
     rivals = replay(
