@@ -79,7 +79,13 @@ class Design:
         )
 
     def __post_init__(self) -> None:
-        for array in (self.positions, self.probabilities, self.weights, self.anchors):
+        for array in (
+            self.positions,
+            self.probabilities,
+            self.weights,
+            self.anchors,
+            self.expected,
+        ):
             array.setflags(write=False)
 
     def to_json(self) -> dict[str, Any]:
