@@ -1,12 +1,11 @@
 """The rival rules do what their papers say."""
 
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
 import pytest
 
-from coevolve import History, Pool, protocol
+from coevolve import History, Pool
 from coevolve.core.allocation import CostShare, Request, share, split
 from coevolve.core.choice import MostEvaluated, Standing
 from coevolve.core.estimate import Estimate
@@ -196,4 +195,3 @@ def test_information_weights_need_a_model() -> None:
     history = History(mean=np.full(3, 0.5), count=np.full(3, 4))
     with pytest.raises(InputError, match="needs a protocol whose estimator is a joint model"):
         InformationWeights()(TaskView(history=history))
-    assert replace(protocol("item-information"), name="mine").estimator is not None

@@ -154,8 +154,7 @@ def modelled(
 
     A note warns where the two are further apart than their standard errors allow: |difference|
     over three times the root of the summed squares. Independent normal estimates exceed that once
-    in 370 cases. The design-based one has heavier tails: on real outcomes about one estimate in a
-    hundred is warned about, most often because that one is far off.
+    in 370 cases; the design-based one has heavier tails, so it may be the one that is off.
     """
     reach = sd * _quantile((1 + confidence) / 2, None)
     note = ""
