@@ -14,7 +14,9 @@ LAYERS = (
     {"errors"},
     {"core"},
     {"search"},
-    {"store", "executors", "models", "proposers", "benchmarks"},
+    {"store", "executors", "models"},
+    {"proposers", "benchmarks"},
+    {"runs"},
     {"analysis", "dashboard", "integrations"},
     {"cli"},
 )

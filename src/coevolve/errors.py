@@ -7,13 +7,19 @@
     │   ├── UnknownTaskError                a task that is not in the pool
     │   ├── UnknownCandidateError           a candidate the selector has not met
     │   ├── UnknownProtocolError            a protocol nobody registered
-    │   └── MatrixError                     a file or arrays that are no outcome matrix
+    │   ├── MatrixError                     a file or arrays that are no outcome matrix
+    │   ├── CandidateError                  files that make no candidate
+    │   └── ConfigError                     a configuration that cannot be run
     ├── StateError                          an allowed value at the wrong time
     │   ├── PhaseError                      asking before Phase 0, or Phase 0 after asking
     │   ├── NotAskedError                   telling an outcome that was not asked for
     │   ├── ChangedOutcomeError             telling another score for a recorded outcome
     │   └── NoOutcomeError                  estimating from nothing
     ├── EventError                          an event stream that is damaged or out of order
+    │   └── DamageError                     a journal or a blob that is damaged
+    ├── OwnedError                          a run that another process writes
+    ├── StoreError                          a run that cannot be read or written
+    ├── StopRun                             the operator must act before the run can go on
     └── ReplayError                         a replayed search that could not go on
 
 Messages say what was wrong, the value, and what to do. An error leaves the object it came from
@@ -56,6 +62,14 @@ class MatrixError(InputError):
     """A file or arrays that are no outcome matrix."""
 
 
+class CandidateError(InputError):
+    """Files that make no candidate."""
+
+
+class ConfigError(InputError):
+    """A configuration that cannot be run."""
+
+
 class StateError(CoevolveError):
     """An allowed value at the wrong time."""
 
@@ -78,6 +92,26 @@ class NoOutcomeError(StateError):
 
 class EventError(CoevolveError):
     """An event stream that is damaged or out of order."""
+
+
+class DamageError(EventError):
+    """A journal or a blob that is damaged; `intact` events before the damage are good."""
+
+    def __init__(self, message: str, *, intact: int = 0) -> None:
+        super().__init__(message)
+        self.intact = intact
+
+
+class OwnedError(CoevolveError):
+    """A run that another process writes."""
+
+
+class StoreError(CoevolveError):
+    """A run that cannot be read or written: no such folder, no disk, no permission."""
+
+
+class StopRun(CoevolveError):  # noqa: N818
+    """The operator must act before the run can go on; nothing is lost."""
 
 
 class ReplayError(CoevolveError):

@@ -1,0 +1,135 @@
+"""Candidates: snapshots of a folder of files, addressed by their content."""
+
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from hashlib import blake2b
+from pathlib import Path, PurePosixPath
+from typing import Any, Self
+
+from coevolve.errors import CandidateError
+
+Files = Mapping[str, bytes]
+
+MOST_FILES = 1_000
+MOST_BYTES = 20_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Candidate:
+    """A harness: its files by content address, and where it comes from.
+
+    `files` maps relative paths to addresses; `address` follows from it alone, so that two
+    candidates of equal files have equal addresses. Starting harnesses are of round 0.
+
+    >>> plain = Candidate.of({"harness.py": b"def answer(q): return q"}, name="plain")
+    >>> plain.round, sorted(plain.files), len(plain.address)
+    (0, ['harness.py'], 32)
+    """
+
+    name: str
+    address: str
+    files: Mapping[str, str]
+    round: int = 0
+    parents: tuple[str, ...] = ()
+    hypothesis: str = ""
+
+    @classmethod
+    def of(
+        cls,
+        files: Files,
+        *,
+        name: str,
+        round: int = 0,
+        parents: tuple[str, ...] = (),
+        hypothesis: str = "",
+    ) -> Self:
+        """The candidate made of these files."""
+        check_files(files, name)
+        addresses = {path: address_of(files[path]) for path in sorted(files)}
+        return cls(
+            name=name,
+            address=_tree_address(addresses),
+            files=addresses,
+            round=round,
+            parents=parents,
+            hypothesis=hypothesis,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "name": self.name,
+            "address": self.address,
+            "files": dict(self.files),
+            "round": self.round,
+            "parents": list(self.parents),
+            "hypothesis": self.hypothesis,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The candidate `to_json` described."""
+        if data["address"] != _tree_address(data["files"]):
+            raise CandidateError(f"the address of candidate {data['name']!r} is not its files'.")
+        return cls(**{**data, "parents": tuple(data["parents"])})
+
+
+def address_of(data: bytes) -> str:
+    """The content address of some bytes.
+
+    >>> address_of(b"")
+    'cae66941d9efbd404e4d88758ea67670'
+    """
+    return blake2b(data, digest_size=16).hexdigest()
+
+
+def read_folder(folder: Path) -> dict[str, bytes]:
+    """The files of a folder by relative path, without caches and hidden files.
+
+    Only plain files count; a link is refused, for it may lead out of the folder.
+    """
+    if not folder.is_dir():
+        raise CandidateError(f"{folder} is not a folder; a candidate is a folder of files.")
+    files: dict[str, bytes] = {}
+    total = 0
+    for root, folders, names in os.walk(folder):
+        folders[:] = sorted(n for n in folders if n != "__pycache__" and not n.startswith("."))
+        for name in sorted([*names, *(n for n in folders if (Path(root) / n).is_symlink())]):
+            path = Path(root) / name
+            if name.startswith(".") or name.endswith(".pyc"):
+                continue
+            kept = path.relative_to(folder).as_posix()
+            if not stat.S_ISREG(path.lstat().st_mode):
+                raise CandidateError(f"{kept} in {folder} is a link or no plain file; remove it.")
+            total += path.stat().st_size
+            if total > MOST_BYTES or len(files) >= MOST_FILES:
+                raise CandidateError(_too_much(str(folder)))
+            files[kept] = path.read_bytes()
+    check_files(files, folder.name)
+    return files
+
+
+def check_files(files: Files, name: str) -> None:
+    """Refuse files no candidate can have: none, too many, or paths out of the folder."""
+    if not files:
+        raise CandidateError(f"candidate {name!r} has no files.")
+    if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
+        raise CandidateError(_too_much(f"candidate {name!r}"))
+    for path in files:
+        pure = PurePosixPath(path)
+        bad = pure.is_absolute() or ".." in pure.parts or "\0" in path or "\\" in path
+        if bad or str(pure) != path or path == ".":
+            raise CandidateError(f"candidate {name!r} has a file with the path {path!r}.")
+        if any(str(parent) in files for parent in pure.parents):
+            raise CandidateError(f"candidate {name!r}: {path!r} lies below another file.")
+
+
+def _too_much(what: str) -> str:
+    return f"{what} has more than {MOST_FILES} files or {MOST_BYTES:,} bytes."
+
+
+def _tree_address(addresses: Mapping[str, str]) -> str:
+    lines = "".join(f"{addresses[path]} {path}\n" for path in sorted(addresses))
+    return address_of(lines.encode())
