@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from coevolve.errors import CoevolveError, EventError
+from coevolve.errors import CoevolveError, EventError, StateError
 
 Event = dict[str, Any]
 
@@ -40,20 +40,26 @@ def verified(events: Iterable[Mapping[str, Any]]) -> Iterator[Line]:
         raise EventError(f"events must be a sequence of events, got {events!r}.")
     before = ""
     for seq, event in enumerate(events):
-        if not isinstance(event, Mapping) or not {"seq", "type", "seal"} <= event.keys():
-            raise EventError(f"event {seq} is not an event: {str(event)[:80]!r}.")
-        if event["seq"] != seq:
-            raise EventError(
-                f"event {seq} has number {event['seq']!r}: events are missing or out of order."
-            )
-        line = _line({key: value for key, value in event.items() if key != "seal"}, before)
-        if event["seal"] != line.event["seal"]:
-            raise EventError(
-                f"event {seq} ({event['type']!r}) is damaged: its seal does not match. The "
-                f"{seq} events before it are intact and can be restored."
-            )
-        before = event["seal"]
+        line = checked_line(event, seq, before)
+        before = line.event["seal"]
         yield line
+
+
+def checked_line(event: Mapping[str, Any], seq: int, before: str) -> Line:
+    """An event that must have this number and follow the event with seal `before`."""
+    if not isinstance(event, Mapping) or not {"seq", "type", "seal"} <= event.keys():
+        raise EventError(f"event {seq} is not an event: {str(event)[:80]!r}.")
+    if event["seq"] != seq:
+        raise EventError(
+            f"event {seq} has number {event['seq']!r}: events are missing or out of order."
+        )
+    line = _line({key: value for key, value in event.items() if key != "seal"}, before)
+    if event["seal"] != line.event["seal"]:
+        raise EventError(
+            f"event {seq} ({event['type']!r}) is damaged: its seal does not match. The "
+            f"{seq} events before it are intact and can be restored."
+        )
+    return line
 
 
 class Log:
@@ -65,23 +71,34 @@ class Log:
     (1, 7, 'e9ec64eab5c758cb')
     """
 
-    __slots__ = ("_lines", "seal")
+    __slots__ = ("_forgotten", "_lines", "seal")
 
     def __init__(self) -> None:
+        self._forgotten = 0
         self._lines: list[str] = []
         self.seal = ""
 
     def __len__(self) -> int:
-        return len(self._lines)
+        return self._forgotten + len(self._lines)
 
     def append(self, line: Line) -> None:
         """Add the next event."""
         self._lines.append(line.text)
         self.seal = line.event["seal"]
 
+    def forget(self) -> None:
+        """Let go of the texts; numbers and seals go on."""
+        self._forgotten = len(self)
+        self._lines.clear()
+
     def since(self, seq: int) -> tuple[Event, ...]:
         """Events from a number on, as fresh copies."""
-        return tuple(json.loads(line) for line in self._lines[seq:])
+        if seq < self._forgotten:
+            raise StateError(
+                f"events before number {self._forgotten} were forgotten, got {seq}; whoever "
+                "made the selector forget them keeps them elsewhere."
+            )
+        return tuple(json.loads(line) for line in self._lines[seq - self._forgotten :])
 
 
 def _line(event: Event, before: str) -> Line:

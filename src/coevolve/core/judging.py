@@ -7,6 +7,7 @@ import numpy as np
 from coevolve.core.choice import Choice, Standing
 from coevolve.core.estimate import Estimate
 from coevolve.core.estimators import Difference, Estimator, Hajek, modelled
+from coevolve.core.outcomes import Missing
 from coevolve.core.posterior import Confidence, JointModel
 from coevolve.core.progress import Evidence
 from coevolve.core.sample import whole_samples
@@ -16,9 +17,7 @@ from coevolve.errors import NoOutcomeError, UnknownCandidateError, nearest
 
 def estimated(state: State, candidate: str) -> Estimate:
     """The full-set score of a candidate."""
-    if not isinstance(candidate, str) or candidate not in state.table:
-        hint = nearest(candidate, state.table.candidates)
-        raise UnknownCandidateError(f"candidate {candidate!r} is not known.{hint}")
+    _check_known(state, candidate)
     try:
         if candidate in state.whole:
             samples = whole_samples(state.pool, *state.table.means(candidate))
@@ -33,6 +32,19 @@ def estimated(state: State, candidate: str) -> Estimate:
     return replace(estimate, note="; ".join(filter(None, (estimate.note, evidence.note))))
 
 
+def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
+    """Per task the mean of a candidate's trials, or the reason why there is none."""
+    _check_known(state, candidate)
+    tasks, means = state.table.means(candidate)
+    found: dict[str, float | Missing] = {
+        state.pool.tasks[position]: Missing(reason)
+        for (name, position, _), reason in state.reasons.items()
+        if name == candidate
+    }
+    names = [state.pool.tasks[position] for position in tasks.tolist()]
+    return found | dict(zip(names, means.tolist(), strict=True))
+
+
 def chosen(state: State) -> Choice:
     """The winner among the candidates told in full, or in part if none is."""
     standing = {name: s for name in state.candidates if (s := _standing(state, name))}
@@ -45,6 +57,12 @@ def chosen(state: State) -> Choice:
         left_out=tuple(n for n in state.candidates if n not in field),
         confidence=_confidence(state, choice.candidate, list(field)),
     )
+
+
+def _check_known(state: State, candidate: str) -> None:
+    if not isinstance(candidate, str) or candidate not in state.table:
+        hint = nearest(candidate, state.table.candidates)
+        raise UnknownCandidateError(f"candidate {candidate!r} is not known.{hint}")
 
 
 def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimate:

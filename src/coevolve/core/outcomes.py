@@ -45,6 +45,15 @@ class Usage:
                 raise ScoreError(f"usage {name} must be at least 0, got {value}.")
             object.__setattr__(self, name, plain)
 
+    def to_json(self) -> dict[str, float]:
+        """Plain JSON."""
+        return {
+            "tokens_in": self.tokens_in,
+            "tokens_out": self.tokens_out,
+            "dollars": self.dollars,
+            "seconds": self.seconds,
+        }
+
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(
             tokens_in=self.tokens_in + other.tokens_in,

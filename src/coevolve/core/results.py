@@ -1,7 +1,7 @@
 """Results as users tell them, turned into arrays."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,6 @@ from coevolve.core.outcomes import Missing, Outcome, Usage, checked_score
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError
 
 Score = float | Missing
-Results = Mapping[str, Score | Sequence[Score]] | Iterable[Outcome]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +43,7 @@ class Told:
         else:
             self.scores.append(checked_score(score, task))
         if usage is not None:
-            self.usage[str(len(self.tasks))] = asdict(usage)
+            self.usage[str(len(self.tasks))] = usage.to_json()
         if trace is not None:
             self.traces[str(len(self.tasks))] = trace
         self.tasks.append(task)
@@ -73,11 +72,20 @@ class Told:
 
     def total_usage(self) -> Usage:
         """Sum of what the trials consumed."""
-        return sum((Usage(**usage) for usage in self.usage.values()), Usage())
+        rows = list(self.usage.values())
+        names = ("tokens_in", "tokens_out", "dollars", "seconds")
+        return Usage(**{name: sum([row[name] for row in rows]) for name in names})
+
+
+Results = Mapping[str, Score | Sequence[Score]] | Iterable[Outcome] | Told
 
 
 def read_results(candidate: str, results: Results, trials: Sequence[int]) -> Told:
     """Check and flatten what was told of a candidate, asked for these trial numbers."""
+    if isinstance(results, Told):
+        if not set(results.trials) <= set(trials):
+            raise NotAskedError(f"candidate {candidate!r} was asked for trials {list(trials)}.")
+        return results
     told = Told(tasks=[], trials=[], scores=[], missing={}, usage={}, traces={})
     if not isinstance(results, Iterable) or isinstance(results, str | bytes):
         raise InputError(f"results must be {{task: score}} or Outcomes, got {results!r}.")

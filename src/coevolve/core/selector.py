@@ -9,10 +9,10 @@ from coevolve.core.checks import check_names, check_settings
 from coevolve.core.choice import Choice
 from coevolve.core.drawing import further_event, round_event
 from coevolve.core.estimate import Estimate
-from coevolve.core.events import SCHEMA, Event, Log, fitting, sealed, verified
+from coevolve.core.events import SCHEMA, Event, Log, checked_line, fitting, sealed, verified
 from coevolve.core.history import History
-from coevolve.core.judging import chosen, estimated
-from coevolve.core.outcomes import Usage
+from coevolve.core.judging import chosen, estimated, scores_of
+from coevolve.core.outcomes import Missing, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
@@ -116,6 +116,32 @@ class Selector:
         return self._log.since(seq)
 
     @property
+    def event_count(self) -> int:
+        """How many events there were, those forgotten included."""
+        return len(self._log)
+
+    def forget_events(self) -> None:
+        """Let go of all events so far, to save memory, for whoever keeps a journal of them."""
+        self._log.forget()
+
+    def follow(self, event: Mapping[str, Any]) -> None:
+        """Take in the next event of the selector this one repeats; known events are passed over.
+
+        >>> first = Selector(Pool(["a", "b"]), protocol="naive")
+        >>> second = Selector.from_events(first.events)
+        >>> (assignment,) = first.ask(["new"])
+        >>> second.follow(first.events[-1])
+        >>> second.outstanding()[0].tasks == assignment.tasks
+        True
+        """
+        if event["seq"] < len(self._log):
+            return
+        line = checked_line(event, len(self._log), self._log.seal)
+        with fitting(line.event):
+            self._state.apply(line.event)
+        self._log.append(line)
+
+    @property
     def pool(self) -> Pool:
         """The tasks."""
         return self._state.pool
@@ -151,6 +177,16 @@ class Selector:
         Round 0 are the starting harnesses.
         """
         return self._state.table.history(first, last)
+
+    def scores(self, candidate: str) -> dict[str, float | Missing]:
+        """What was told of a candidate: per task the mean of its trials, or why there is none.
+
+        >>> selector = Selector(Pool(["a", "b"]))
+        >>> selector.tell_full("start", {"a": 1.0, "b": Missing("no sandbox")})
+        >>> selector.scores("start")
+        {'a': 1.0, 'b': Missing(reason='no sandbox')}
+        """
+        return scores_of(self._state, candidate)
 
     def outstanding(self) -> list[Assignment]:
         """Assignments with trials that have not been told yet."""

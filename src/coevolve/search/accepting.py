@@ -1,0 +1,83 @@
+"""From what a proposer hands over to candidates of the run."""
+
+import re
+from collections.abc import Sequence
+from typing import Any
+
+from coevolve.errors import CandidateError
+from coevolve.search.candidate import Candidate
+from coevolve.search.parts import Journal
+from coevolve.search.proposing import Proposal, Proposed
+from coevolve.search.state import RunState
+
+_LONGEST = 60
+
+
+def accept(
+    state: RunState, journal: Journal, round: int, proposals: Sequence[Proposal]
+) -> tuple[list[dict[str, Any]], list[str]]:
+    """Candidates as the event "proposed" lists them, and notes on what was no candidate.
+
+    Names are made unique, files are kept by content, and a copy of an earlier candidate is
+    refused before it costs a trial.
+    """
+    rows: list[dict[str, Any]] = []
+    notes: list[str] = []
+    names = set(state.entries)
+    known = {entry.candidate.address: name for name, entry in state.entries.items()}
+    for proposal in proposals:
+        name = unique(clean(proposal.name), names)
+        try:
+            candidate = _candidate(state, proposal, name, round)
+        except CandidateError as error:
+            notes.append(str(error))
+            continue
+        for content in proposal.files.values():
+            journal.put(content)
+        twin = known.setdefault(candidate.address, name)
+        refused = "" if twin == name else f"its files are those of {twin!r}."
+        rows.append({"candidate": candidate.to_json(), "refused": refused})
+        names.add(name)
+    return rows, notes
+
+
+def as_proposed(handed: object) -> Proposed:
+    """What a proposer returned, if it is that."""
+    if isinstance(handed, Proposed):
+        return handed
+    if isinstance(handed, Sequence) and all(isinstance(p, Proposal) for p in handed):
+        return Proposed(proposals=tuple(handed))
+    raise CandidateError(f"a proposer returns Proposals, got {str(handed)[:80]!r}.")
+
+
+def clean(name: str) -> str:
+    """A name fit for files and terminals.
+
+    >>> clean("  Shorter prompt! "), clean("../..")
+    ('Shorter-prompt', 'candidate')
+    """
+    kept = re.sub(r"[^A-Za-z0-9._+-]+", "-", str(name)).strip("-.")[:_LONGEST].rstrip("-.")
+    return kept or "candidate"
+
+
+def unique(name: str, taken: set[str]) -> str:
+    """The name, with a number if it is taken.
+
+    >>> unique("plain", {"plain", "plain-2"})
+    'plain-3'
+    """
+    if name not in taken:
+        return name
+    return next(n for i in range(2, len(taken) + 3) if (n := f"{name}-{i}") not in taken)
+
+
+def _candidate(state: RunState, proposal: Proposal, name: str, round: int) -> Candidate:
+    if unknown := [parent for parent in proposal.parents if parent not in state.entries]:
+        raise CandidateError(f"candidate {name!r} names the unknown parent {unknown[0]!r}.")
+    return Candidate.of(
+        proposal.files,
+        name=name,
+        round=round,
+        parents=tuple(proposal.parents),
+        hypothesis=str(proposal.hypothesis),
+    )

@@ -1,0 +1,172 @@
+"""What a run looks like from outside: one projection of its state, for every display."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coevolve.search.budget import CAPS
+from coevolve.search.choosing import estimate_json
+from coevolve.search.entry import Entry, Status
+from coevolve.search.evaluating import test_trials
+from coevolve.search.state import RunState
+from coevolve.search.view import best_start, estimate_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRow:
+    """A candidate as displays show it; `estimate` and `test` are None where there is none."""
+
+    name: str
+    round: int
+    start: bool
+    status: str
+    reason: str
+    parents: tuple[str, ...]
+    hypothesis: str
+    estimate: dict[str, Any] | None
+    test: float | None
+    zeros: int
+    missing: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CapRow:
+    """A cap of the budget and what is spent of it."""
+
+    name: str
+    spent: float
+    cap: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A run as displays show it.
+
+    `phase` is "preparing", "phase 0", "searching", "final", "test" or "ended"; `why` says how it
+    ended or why it stopped; `left` is the expected number of seconds to go, if that can be told.
+    `done` of `asked` trials under way in the present wave are recorded.
+    """
+
+    name: str
+    phase: str
+    why: str
+    stopped: bool
+    round: int
+    rounds: int
+    done: int
+    asked: int
+    under_way: int
+    tasks: int
+    protocol: str
+    best: str | None
+    chosen: dict[str, Any] | None
+    candidates: tuple[CandidateRow, ...]
+    budget: tuple[CapRow, ...]
+    proposing: dict[str, float]
+    evaluating: dict[str, float]
+    failures: dict[str, int]
+    missing: int
+    thin_rounds: tuple[int, ...]
+    notes: dict[int, str]
+    seconds: float
+    left: float | None
+    events: int
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+
+def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -> Report:
+    """The run as displays show it, `clock` seconds into it."""
+    seconds = state.clock if clock is None else max(clock, state.clock)
+    spent = state.spending(seconds)
+    wave = state.wave
+    why = (state.ended or state.stopped or {"why": ""})["why"]
+    turn = state.turn
+    return Report(
+        name=state.name,
+        phase=phase(state),
+        why=why,
+        stopped=state.stopped is not None and state.ended is None,
+        round=turn.number if turn is not None else len(state.turns),
+        rounds=state.settings.rounds,
+        done=0 if wave is None else len(wave.done),
+        asked=0 if wave is None else wave.size,
+        under_way=under_way,
+        tasks=len(state.selector.pool),
+        protocol=state.selector.protocol.name,
+        best=best(state),
+        chosen=state.chosen,
+        candidates=tuple(_row(state, entry) for entry in state.entries.values()),
+        budget=tuple(
+            CapRow(name=c, spent=getattr(spent, c), cap=getattr(state.settings.budget, c))
+            for c in CAPS
+        ),
+        proposing=state.proposing.to_json(),
+        evaluating=state.evaluating.to_json(),
+        failures=dict(state.failures),
+        missing=sum(entry.missing for entry in state.entries.values()),
+        thin_rounds=tuple(turn.number for turn in state.turns if turn.thin),
+        notes={turn.number: turn.note for turn in state.turns if turn.note},
+        seconds=seconds,
+        left=_left(state, seconds),
+        events=state.events,
+    )
+
+
+def phase(state: RunState) -> str:
+    """Where a run is."""
+    if state.ended is not None:
+        return "ended"
+    if state.chosen is not None:
+        return "test"
+    if state.wave is not None and state.wave.kind == "start":
+        return "phase 0"
+    if not all(state.entries[n].status == Status.EVALUATED for n in state.starts):
+        return "preparing"
+    over = state.turn is None and len(state.turns) >= state.settings.rounds
+    return "final" if state.finishing or over else "searching"
+
+
+def best(state: RunState) -> str | None:
+    """The candidate with the best score so far; a starting harness while there is no other."""
+    if state.chosen is not None:
+        return str(state.chosen["candidate"]) if state.chosen["candidate"] else None
+    if any(estimate_of(state, name) is not None for name in state.selector.candidates):
+        return state.selector.best().candidate
+    return best_start(state) if state.selector.starts else None
+
+
+def _row(state: RunState, entry: Entry) -> CandidateRow:
+    candidate = entry.candidate
+    estimate = estimate_of(state, candidate.name)
+    tested = state.test is not None and candidate.name in state.test.starts
+    return CandidateRow(
+        name=candidate.name,
+        round=candidate.round,
+        start=candidate.round == 0,
+        status=entry.status.value,
+        reason=entry.reason,
+        parents=candidate.parents,
+        hypothesis=candidate.hypothesis,
+        estimate=None if estimate is None else estimate_json(estimate),
+        test=state.test.estimate(candidate.name).value if tested and state.test else None,
+        zeros=entry.zeros,
+        missing=entry.missing,
+    )
+
+
+def _left(state: RunState, seconds: float) -> float | None:
+    """Expected seconds to go, at the pace so far: proposing and waiting included."""
+    if state.ended is not None:
+        return 0.0
+    told = [turn.trials for turn in state.turns if turn.settled and turn.trials]
+    if not told or not state.evaluating.trials:
+        return None
+    starts = len(state.starts) * len(state.selector.pool) * state.trials
+    searched = max(1, state.evaluating.trials - starts)
+    rounds = state.settings.rounds - len(told)
+    coming = max(0, rounds) * sum(told) / len(told) + test_trials(state)
+    if state.chosen is not None:
+        coming = len(state.wave.open) if state.wave is not None else 0
+    return float(coming * seconds / (searched + starts))

@@ -1,0 +1,267 @@
+"""The state of a run: a fold over its events."""
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from coevolve.core.events import Event, fitting
+from coevolve.core.pool import Pool
+from coevolve.core.selector import Selector
+from coevolve.errors import EventError
+from coevolve.search.budget import Ledger, Spending
+from coevolve.search.candidate import Candidate
+from coevolve.search.entry import Entry, Status, Turn
+from coevolve.search.pace import Pace
+from coevolve.search.settings import SCHEMA, Settings
+from coevolve.search.trials import Cell
+from coevolve.search.wave import Group, Row, Wave, row_of
+
+
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """All that is known of a run. `apply` is the only way it changes."""
+
+    name: str
+    settings: Settings
+    selector: Selector
+    trials: int
+    test: Selector | None
+    config: dict[str, Any]
+    pace: Pace
+    entries: dict[str, Entry] = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
+    wave: Wave | None = None
+    proposing: Ledger = field(default_factory=Ledger)
+    evaluating: Ledger = field(default_factory=Ledger)
+    failures: dict[str, int] = field(default_factory=dict)
+    proposing_since: int | None = None
+    exhausted: str | None = None
+    chosen: dict[str, Any] | None = None
+    finishing: bool = False
+    stopped: dict[str, Any] | None = None
+    ended: dict[str, Any] | None = None
+    events: int = 0
+    clock: float = 0.0
+    sessions: int = 0
+
+    @classmethod
+    def opened(cls, event: Event) -> "RunState":
+        """The state after the first event, which must be "opened"."""
+        if event["type"] != "opened":
+            raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
+        if event["schema"] != SCHEMA:
+            raise EventError(f"a run of schema {event['schema']!r}; this is schema {SCHEMA}.")
+        selector = Selector.from_events([event["selector"]])
+        starts = [Candidate.from_json(start) for start in event["starts"]]
+        trials = event["selector"]["trials"]
+        test = event["test"] and Selector(
+            Pool.from_json(event["test"]), protocol="full", trials=trials
+        )
+        state = cls(
+            name=event["name"],
+            settings=Settings.from_json(event["settings"]),
+            selector=selector,
+            trials=trials,
+            test=test,
+            config=event["config"],
+            pace=Pace.of(selector.pool),
+            entries={start.name: Entry(candidate=start) for start in starts},
+        )
+        state._noted(event)
+        return state
+
+    @property
+    def starts(self) -> list[str]:
+        """Names of the starting harnesses."""
+        return [name for name, entry in self.entries.items() if entry.candidate.round == 0]
+
+    @property
+    def turn(self) -> Turn | None:
+        """The first round that is not over."""
+        return next((turn for turn in self.turns if not turn.settled), None)
+
+    def spending(self, clock: float | None = None) -> Spending:
+        """What the run has spent so far."""
+        seconds = self.clock if clock is None else max(clock, self.clock)
+        return Spending.of(self.proposing, self.evaluating, seconds)
+
+    def apply(self, event: Event) -> None:
+        """Take in the next event."""
+        handler = _HANDLERS.get(event["type"])
+        if handler is None:
+            raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
+        with fitting(event):
+            handler(self, event)
+        self._noted(event)
+
+    def _noted(self, event: Event) -> None:
+        self.events = event["seq"] + 1
+        self.clock = max(self.clock, event["clock"])
+
+    def _session(self, event: Event) -> None:
+        self.sessions += 1
+        self.stopped = None
+
+    def _checked(self, event: Event) -> None:
+        entry = self.entries[event["candidate"]]
+        self._spend(event)
+        if event["fault"] is not None:
+            entry.refuse(f"check failed: {event['fault']['reason']}")
+            self._ready()
+        else:
+            entry.status = Status.CHECKED
+
+    def _prepared(self, event: Event) -> None:
+        entry = self.entries[event["candidate"]]
+        self._spend(event)
+        if event["fault"] is not None:
+            entry.refuse(f"preparing failed: {event['fault']['reason']}")
+        else:
+            entry.status, entry.state = Status.READY, event["state"]
+        self._ready()
+
+    def _ready(self) -> None:
+        """Begin Phase 0 when every starting harness is ready."""
+        starts = [entry for entry in self.entries.values() if entry.candidate.round == 0]
+        if not self.turns and all(entry.status == Status.READY for entry in starts):
+            self.wave = self._whole("start", self.starts, self.selector.pool)
+
+    def _whole(self, kind: Any, names: Iterable[str], pool: Pool) -> Wave:
+        trials = tuple(range(self.trials))
+        groups = tuple(Group(candidate=n, tasks=pool.tasks, trials=trials) for n in names)
+        return Wave(kind=kind, groups=groups)
+
+    def _proposing(self, event: Event) -> None:
+        self.proposing_since = event["seq"]
+
+    def _proposed(self, event: Event) -> None:
+        self.proposing_since = None
+        self.proposing.spend(event["usage"])
+        turn = Turn(number=event["round"], transcript=event["transcript"], note=event["note"])
+        for row in event["candidates"]:
+            candidate = Candidate.from_json(row["candidate"])
+            self.entries[candidate.name] = entry = Entry(candidate=candidate)
+            if row["refused"]:
+                entry.refuse(row["refused"])
+        turn.names = tuple(row["candidate"]["name"] for row in event["candidates"])
+        self.turns.append(turn)
+
+    def _asked(self, event: Event) -> None:
+        for drawn in event["events"]:
+            self.selector.follow(drawn)
+        self.finishing = event["final"]
+        if self.turn is not None:
+            self.turn.asked = True
+        groups = tuple(
+            Group(candidate=a.candidate, tasks=a.tasks, trials=a.trials, assignment=a)
+            for a in self.selector.outstanding()
+        )
+        self.wave = Wave(kind="round", groups=groups)
+
+    def _outcome(self, event: Event) -> None:
+        wave = self._waiting()
+        cell, row = Cell(event["candidate"], event["task"], event["trial"]), row_of(event)
+        wave.take(cell, row)
+        self._count(cell, row, event.get("fault"))
+        if wave.complete and not (wave.kind == "start" and wave.reopen()):
+            self._tell(wave)
+
+    def _count(self, cell: Cell, row: Row, fault: dict[str, Any] | None) -> None:
+        self.evaluating.spend(row.usage, trials=1)
+        self.pace.note(cell.task, row.usage)
+        if fault is not None:
+            entry = self.entries[cell.candidate]
+            entry.missing += row.score is None
+            entry.zeros += row.score is not None
+            self.failures[fault["kind"]] = self.failures.get(fault["kind"], 0) + 1
+
+    def _failed(self, event: Event) -> None:
+        cell = Cell(event["candidate"], event["task"], event["trial"])
+        self._waiting().failed(cell, event["attempt"])
+        self.evaluating.spend(event["usage"], failed_attempts=1)
+
+    def _tell(self, wave: Wave) -> None:
+        """Tell the selector what came out, in the order it was asked."""
+        self.wave = None
+        for group in wave.groups:
+            told = wave.told(group)
+            if group.assignment is not None:
+                self.selector.tell(group.assignment, told)
+            else:
+                self._tell_full(wave, group)
+            if told.tasks:
+                self.entries[group.candidate].status = Status.EVALUATED
+            if wave.kind == "round" and self.turn is not None:
+                self.turn.trials += len(told.tasks)
+                self.turn.missing += len(told.missing)
+        self.selector.forget_events()
+
+    def _tell_full(self, wave: Wave, group: Group) -> None:
+        selector = self.test if wave.kind == "test" else self.selector
+        if selector is None:
+            raise EventError("it tells outcomes of a sealed test, and there is none.")
+        rest = f"the budget of {self.exhausted} was spent"
+        selector.tell_full(group.candidate, wave.told(group, rest=rest))
+        selector.forget_events()
+
+    def _settled(self, event: Event) -> None:
+        turn = self.turn
+        if turn is None or turn.number != event["round"]:
+            raise EventError(f"round {event['round']} is not the one under way.")
+        turn.settled = True
+
+    def _exhausted(self, event: Event) -> None:
+        self.exhausted = event["cap"]
+        if self.wave is not None and (self.wave.kind != "start" or self.wave.complete):
+            self._tell(self.wave)
+        self.wave = None
+
+    def _chosen(self, event: Event) -> None:
+        self.chosen = event
+        if self.test is not None and event["candidate"] is not None:
+            names = dict.fromkeys([*self.starts, event["candidate"]])
+            self.wave = self._whole("test", names, self.test.pool)
+
+    def _stopped(self, event: Event) -> None:
+        self.stopped = event
+
+    def _ended(self, event: Event) -> None:
+        self.ended = event
+
+    def _spend(self, event: Event) -> None:
+        self.evaluating.spend(event["usage"])
+
+    def _waiting(self) -> Wave:
+        if self.wave is None:
+            raise EventError("it tells an outcome while none is waited for.")
+        return self.wave
+
+
+_HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
+    "session": RunState._session,
+    "checked": RunState._checked,
+    "prepared": RunState._prepared,
+    "proposing": RunState._proposing,
+    "proposed": RunState._proposed,
+    "asked": RunState._asked,
+    "outcome": RunState._outcome,
+    "failed": RunState._failed,
+    "settled": RunState._settled,
+    "exhausted": RunState._exhausted,
+    "chosen": RunState._chosen,
+    "stopped": RunState._stopped,
+    "ended": RunState._ended,
+}
+
+
+def fold(events: Iterable[Event]) -> RunState:
+    """The state of the run that these events record, from the first on."""
+    lines = iter(events)
+    first = next(lines, None)
+    if first is None:
+        raise EventError("the journal has no events: the run was never opened.")
+    with fitting(first):
+        state = RunState.opened(first)
+    for event in lines:
+        state.apply(event)
+    return state

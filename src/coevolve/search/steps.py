@@ -1,0 +1,81 @@
+"""What a run does next, which follows from its state alone."""
+
+from enum import StrEnum
+
+from coevolve.errors import StopRun
+from coevolve.search.entry import Entry, Status
+from coevolve.search.state import RunState
+
+
+class Step(StrEnum):
+    """What there is to do.
+
+    >>> Step.ASK.value
+    'ask'
+    """
+
+    PREPARE = "prepare"
+    EVALUATE = "evaluate"
+    PROPOSE = "propose"
+    ASK = "ask"
+    FURTHER = "further"
+    SETTLE = "settle"
+    FINISH = "finish"
+    CHOOSE = "choose"
+    END = "end"
+
+
+def next_step(state: RunState) -> Step | None:
+    """The next thing to do, or nothing when the run has ended."""
+    if state.ended is not None:
+        return None
+    if state.wave is not None:
+        return Step.EVALUATE
+    if state.chosen is not None:
+        return Step.END
+    if state.exhausted is not None:
+        return Step.CHOOSE
+    if _waiting(state, state.starts):
+        return Step.PREPARE
+    if state.finishing:
+        return Step.FINISH
+    return _in_round(state)
+
+
+def _in_round(state: RunState) -> Step:
+    turn = state.turn
+    if turn is None:
+        return Step.FINISH if len(state.turns) >= state.settings.rounds else Step.PROPOSE
+    if turn.asked:
+        return Step.FURTHER
+    if _waiting(state, turn.names):
+        return Step.PREPARE
+    return Step.ASK if accepted(state) else Step.SETTLE
+
+
+def unready(state: RunState) -> list[Entry]:
+    """The candidates that are still to be checked or prepared."""
+    turn = state.turn
+    return _waiting(state, state.starts if turn is None else turn.names)
+
+
+def accepted(state: RunState) -> list[str]:
+    """The candidates of the round under way that can be evaluated."""
+    names = () if state.turn is None else state.turn.names
+    return [name for name in names if state.entries[name].status == Status.READY]
+
+
+def check_starts(state: RunState) -> None:
+    """Stop if a starting harness was refused: nothing can be built on it."""
+    for name in state.starts:
+        entry = state.entries[name]
+        if entry.status == Status.REFUSED:
+            raise StopRun(
+                f"starting harness {name!r} cannot be evaluated: {entry.reason} Mend it, or leave "
+                "it out, and start a new run."
+            )
+
+
+def _waiting(state: RunState, names: tuple[str, ...] | list[str]) -> list[Entry]:
+    entries = [state.entries[name] for name in names]
+    return [e for e in entries if e.status in (Status.PROPOSED, Status.CHECKED)]

@@ -1,0 +1,130 @@
+"""A small run without processes: an executor and a proposer that follow from hashes."""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from hashlib import blake2b
+
+from coevolve.core.outcomes import Usage
+from coevolve.core.pool import Pool
+from coevolve.core.selector import Selector
+from coevolve.search.budget import Budget
+from coevolve.search.candidate import Candidate
+from coevolve.search.loop import Search
+from coevolve.search.memory import MemoryJournal
+from coevolve.search.opening import open_run
+from coevolve.search.parts import Journal
+from coevolve.search.proposing import Proposal, View
+from coevolve.search.settings import Settings
+from coevolve.search.state import RunState
+from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+
+POOL = Pool.grouped(
+    {"law": [f"law-{i}" for i in range(12)], "s2d": [f"s2d-{i}" for i in range(8)]}
+)
+TEST = Pool([f"test-{i}" for i in range(6)])
+STARTS = {"plain": {"harness.py": b"skill = 0.4"}, "terse": {"harness.py": b"skill = 0.5"}}
+
+
+def chance(*parts: object) -> float:
+    """A number in [0, 1) that follows from the parts."""
+    digest = blake2b("/".join(map(str, parts)).encode(), digest_size=8).digest()
+    return int.from_bytes(digest) / 2**64
+
+
+@dataclass
+class StubExecutor:
+    """Solves a task by chance, as likely as the candidate's file says; faults by chance too."""
+
+    capacity: int = 3
+    faults: float = 0.0
+    act: Callable[[Trial], Result | None] = lambda trial: None
+    refuse: Callable[[Candidate], Fault | None] = lambda candidate: None
+    ran: list[Trial] = field(default_factory=list)
+    most: int = 0
+    now: int = 0
+    closed: bool = False
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        return Prepared(fault=self.refuse(candidate))
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        return Prepared(state=f'"{candidate.name} has learned"', usage=Usage(tokens_in=5))
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        self.ran.append(trial)
+        self.now += 1
+        self.most = max(self.most, self.now)
+        await asyncio.sleep(0.002 * chance("wait", *trial.cell, trial.attempt))
+        self.now -= 1
+        if (result := self.act(trial)) is not None:
+            return result
+        if chance("fault", *trial.cell, trial.attempt) < self.faults:
+            blame = Blame.INFRASTRUCTURE
+            return Result(fault=Fault(blame=blame, kind="sandbox", reason="did not start"))
+        solved = chance("solved", candidate.address, trial.task) < 0.5
+        usage = Usage(tokens_in=100, tokens_out=10, dollars=0.01, seconds=0.5)
+        return Result(score=float(solved), usage=usage, trace=f'"{trial.task}"')
+
+    async def close(self) -> None:
+        self.closed = True
+
+
+@dataclass
+class StubProposer:
+    """Writes candidates that build on the best one so far."""
+
+    seen: list[View] = field(default_factory=list)
+
+    async def propose(self, view: View, count: int) -> Sequence[Proposal]:
+        self.seen.append(view)
+        await asyncio.sleep(0.001)
+        parent = view.files(view.parent)["harness.py"]
+        return [
+            Proposal(
+                files={"harness.py": parent + f"\n# {view.round}.{i}".encode()},
+                name=f"r{view.round}-{i}",
+                parents=(view.parent,),
+                hypothesis="one more line helps",
+            )
+            for i in range(count)
+        ]
+
+
+def opened(
+    journal: Journal,
+    *,
+    rounds: int = 3,
+    candidates: int = 2,
+    protocol: str = "task-coevolve",
+    fraction: float = 0.4,
+    trials: int = 1,
+    overlap: bool = False,
+    budget: Budget | None = None,
+    test: Pool | None = TEST,
+) -> None:
+    """A run of the stub world, before its first session."""
+    settings = Settings(
+        rounds=rounds,
+        candidates=candidates,
+        seed=7,
+        overlap=overlap,
+        budget=budget or Budget(),
+    )
+    selector = Selector(POOL, protocol=protocol, fraction=fraction, seed=7, trials=trials)
+    open_run(journal, name="stub", settings=settings, selector=selector, starts=STARTS, test=test)
+
+
+def go_on(
+    journal: Journal, executor: StubExecutor | None = None, proposer: StubProposer | None = None
+) -> RunState:
+    """Run to the end."""
+    search = Search(journal, executor or StubExecutor(), proposer or StubProposer(), pause=0.001)
+    return asyncio.run(search.run())
+
+
+def whole_run(**options: object) -> RunState:
+    """A whole run in memory."""
+    journal = MemoryJournal()
+    opened(journal, **options)  # type: ignore[arg-type]
+    return go_on(journal)
