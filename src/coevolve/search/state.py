@@ -217,16 +217,16 @@ class RunState:
         self.wave = None
 
     def _chosen(self, event: Event) -> None:
-        self.chosen = event
+        self.chosen = _plain(event)
         if self.test is not None and event["candidate"] is not None:
             names = dict.fromkeys([*self.starts, event["candidate"]])
             self.wave = self._whole("test", names, self.test.pool)
 
     def _stopped(self, event: Event) -> None:
-        self.stopped = event
+        self.stopped = _plain(event)
 
     def _ended(self, event: Event) -> None:
-        self.ended = event
+        self.ended = _plain(event)
 
     def _spend(self, event: Event) -> None:
         self.evaluating.spend(event["usage"])
@@ -236,6 +236,8 @@ class RunState:
             raise EventError("it tells an outcome while none is waited for.")
         return self.wave
 
+
+_STAMPS = frozenset({"seq", "type", "at", "clock", "seal"})
 
 _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "session": RunState._session,
@@ -252,6 +254,11 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "stopped": RunState._stopped,
     "ended": RunState._ended,
 }
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    """What an event says, without when it was recorded."""
+    return {key: value for key, value in event.items() if key not in _STAMPS}
 
 
 def fold(events: Iterable[Event]) -> RunState:
