@@ -110,7 +110,7 @@ def _line(event: Event, before: str) -> Line:
     return Line({**event, "seal": seal}, f'{text[:-1]},"seal":"{seal}"}}')
 
 
-_MISFITS = (
+MISFITS = (
     CoevolveError,
     ArithmeticError,
     AttributeError,
@@ -118,6 +118,7 @@ _MISFITS = (
     TypeError,
     ValueError,
 )
+"""What goes wrong while an event is taken in that does not fit."""
 
 
 @contextmanager
@@ -131,8 +132,12 @@ def fitting(event: Event) -> Iterator[None]:
     """
     try:
         yield
-    except EventError:
-        raise
-    except _MISFITS as error:
-        where = f"event {event['seq']} ({event['type']!r})"
-        raise EventError(f"{where} does not fit: {error!r}.") from error
+    except MISFITS as error:
+        raise misfit(event, error) from error
+
+
+def misfit(event: Event, error: Exception) -> EventError:
+    """The error that names an event which does not fit."""
+    if isinstance(error, EventError):
+        return error
+    return EventError(f"event {event['seq']} ({event['type']!r}) does not fit: {error!r}.")

@@ -16,6 +16,7 @@ from coevolve.runs.building import benchmark_spec, build_benchmark, build_propos
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.search.loop import Search
 from coevolve.search.opening import open_run
+from coevolve.search.parts import Executor
 from coevolve.search.state import RunState, fold
 from coevolve.store import RunStore
 
@@ -54,11 +55,19 @@ def create_run(path: Path) -> Path:
 
 @contextmanager
 def session(
-    folder: Path, *, listen: Callable[[Event], None] = lambda event: None
+    folder: Path,
+    *,
+    listen: Callable[[Event], None] = lambda event: None,
+    around: Callable[[LocalExecutor], Executor] = lambda executor: executor,
 ) -> Iterator[Search]:
     """A run to go on with: its journal, executor and proposer, as its first event says.
 
     The run is this process's alone until the end of the `with` block.
+
+    Args:
+        folder: The folder of the run.
+        listen: Called with every event after it had its effect.
+        around: What to put around the executor, such as a `FaultyExecutor` for a drill.
     """
     with RunStore.open(folder.resolve()) as store:
         config, base = recorded_config(_opened(store), folder)
@@ -73,7 +82,7 @@ def session(
             trial_seconds=config.executor.seconds,
             services=services_of(benchmark),
         )
-        yield Search(store, executor, build_proposer(config, base), listen=listen)
+        yield Search(store, around(executor), build_proposer(config, base), listen=listen)
 
 
 def read_state(folder: Path) -> RunState:

@@ -3,6 +3,7 @@
 import asyncio
 import heapq
 import math
+from collections.abc import Callable
 
 import numpy as np
 
@@ -14,6 +15,9 @@ from coevolve.search.state import RunState
 from coevolve.search.trials import Blame, Cell, Fault, Result, Trial
 from coevolve.search.wave import Wave
 
+Order = Callable[[RunState, Cell], float]
+"""Which trials start first: those of the least number, in the order they were asked if equal."""
+
 
 class Evaluation:
     """The trials of one wave, until all are recorded or a budget is spent.
@@ -24,6 +28,7 @@ class Evaluation:
         executor: Where they run.
         rng: Jitter of the waits between attempts.
         pause: Seconds of the first such wait, which doubles with every attempt.
+        order: Which trials start first.
     """
 
     def __init__(
@@ -33,10 +38,11 @@ class Evaluation:
         executor: Executor,
         rng: np.random.Generator,
         pause: float,
+        order: Order,
     ) -> None:
         self._recorder, self._wave, self._executor = recorder, wave, executor
         self._rng, self._pause = rng, pause
-        self._queue = [(rank(recorder.state, cell), n, cell) for n, cell in enumerate(wave.open)]
+        self._queue = [(order(recorder.state, cell), n, cell) for n, cell in enumerate(wave.open)]
         heapq.heapify(self._queue)
         self._later: list[tuple[float, int, Cell]] = []
         self._running: dict[asyncio.Task[Result], Trial] = {}
@@ -117,7 +123,7 @@ class Evaluation:
         heapq.heappush(self._later, (when, len(self._later), trial.cell))
 
 
-def rank(state: RunState, cell: Cell) -> float:
+def longest_first(state: RunState, cell: Cell) -> float:
     """Longest first, in steps of a factor 2, within which candidates keep together.
 
     A worker that has a candidate ready is worth more than the last few percent of order.

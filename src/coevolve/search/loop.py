@@ -10,7 +10,7 @@ from coevolve.errors import StopRun
 from coevolve.search.accepting import accept, as_proposed
 from coevolve.search.budget import usage_row
 from coevolve.search.choosing import choice_json
-from coevolve.search.evaluating import Evaluation, cap_ahead
+from coevolve.search.evaluating import Evaluation, Order, cap_ahead, longest_first
 from coevolve.search.parts import Executor, Journal
 from coevolve.search.preparing import make_ready
 from coevolve.search.proposing import Proposed, Proposer, View
@@ -32,6 +32,7 @@ class Search:
         proposer: Who writes candidates.
         listen: Called with every event after it had its effect.
         pause: Seconds of the first wait before a failed trial is tried again.
+        order: Which trials of a wave start first.
     """
 
     def __init__(
@@ -42,9 +43,11 @@ class Search:
         *,
         listen: Callable[[Event], None] = lambda event: None,
         pause: float = 1.0,
+        order: Order = longest_first,
     ) -> None:
         self._recorder = Recorder(journal, listen)
-        self._executor, self._proposer, self._pause = executor, proposer, pause
+        self._executor, self._proposer = executor, proposer
+        self._pause, self._order = pause, order
         self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposal: asyncio.Task[None] | None = None
         self._evaluation: Evaluation | None = None
@@ -109,7 +112,9 @@ class Search:
             raise StopRun("there is nothing to evaluate.")
         if self._may_overlap():
             self._proposal = asyncio.create_task(self._propose_now(len(self.state.turns) + 1))
-        self._evaluation = Evaluation(self._recorder, wave, self._executor, self._rng, self._pause)
+        self._evaluation = Evaluation(
+            self._recorder, wave, self._executor, self._rng, self._pause, self._order
+        )
         try:
             await self._evaluation.run()
         finally:

@@ -13,9 +13,14 @@ from coevolve.search.view import best_start, estimate_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRow:
-    """A candidate as displays show it; `estimate` and `test` are None where there is none."""
+    """A candidate as displays show it; `estimate` and `test` are None where there is none.
+
+    `done` of `asked` trials of it in the present wave are recorded; `address` is that of its
+    files.
+    """
 
     name: str
+    address: str
     round: int
     start: bool
     status: str
@@ -26,6 +31,8 @@ class CandidateRow:
     test: float | None
     zeros: int
     missing: int
+    done: int
+    asked: int
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,7 +50,9 @@ class Report:
 
     `phase` is "preparing", "phase 0", "searching", "final", "test" or "ended"; `why` says how it
     ended or why it stopped; `left` is the expected number of seconds to go, if that can be told.
-    `done` of `asked` trials under way in the present wave are recorded.
+    `done` of `asked` trials under way in the present wave are recorded. `searched` counts the
+    trials told of generated candidates, and `full` what evaluating each of these candidates on
+    every task would have taken.
     """
 
     name: str
@@ -56,6 +65,9 @@ class Report:
     asked: int
     under_way: int
     tasks: int
+    trials: int
+    searched: int
+    full: int
     protocol: str
     best: str | None
     chosen: dict[str, Any] | None
@@ -83,6 +95,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
     wave = state.wave
     why = (state.ended or state.stopped or {"why": ""})["why"]
     turn = state.turn
+    waves = _waves(state)
     return Report(
         name=state.name,
         phase=phase(state),
@@ -94,10 +107,13 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         asked=0 if wave is None else wave.size,
         under_way=under_way,
         tasks=len(state.selector.pool),
+        trials=state.trials,
+        searched=state.selector.evaluations,
+        full=len(state.selector.pool) * state.trials * _evaluated(state),
         protocol=state.selector.protocol.name,
         best=best(state),
         chosen=state.chosen,
-        candidates=tuple(_row(state, entry) for entry in state.entries.values()),
+        candidates=tuple(_row(state, entry, waves) for entry in state.entries.values()),
         budget=tuple(
             CapRow(name=c, spent=getattr(spent, c), cap=getattr(state.settings.budget, c))
             for c in CAPS
@@ -137,12 +153,33 @@ def best(state: RunState) -> str | None:
     return best_start(state) if state.selector.starts else None
 
 
-def _row(state: RunState, entry: Entry) -> CandidateRow:
+def _evaluated(state: RunState) -> int:
+    """Generated candidates with outcomes."""
+    return sum(
+        entry.candidate.round > 0 and entry.status == Status.EVALUATED
+        for entry in state.entries.values()
+    )
+
+
+def _waves(state: RunState) -> dict[str, tuple[int, int]]:
+    """Trials recorded and asked in the present wave, by candidate."""
+    found: dict[str, tuple[int, int]] = {}
+    for group in () if state.wave is None else state.wave.groups:
+        asked = len(group.tasks) * len(group.trials)
+        waiting = sum(cell in state.wave.open for cell in group.cells()) if state.wave else 0
+        done, before = found.get(group.candidate, (0, 0))
+        found[group.candidate] = done + asked - waiting, before + asked
+    return found
+
+
+def _row(state: RunState, entry: Entry, waves: dict[str, tuple[int, int]]) -> CandidateRow:
     candidate = entry.candidate
     estimate = estimate_of(state, candidate.name)
     tested = state.test is not None and candidate.name in state.test.starts
+    done, asked = waves.get(candidate.name, (0, 0))
     return CandidateRow(
         name=candidate.name,
+        address=candidate.address,
         round=candidate.round,
         start=candidate.round == 0,
         status=entry.status.value,
@@ -153,6 +190,8 @@ def _row(state: RunState, entry: Entry) -> CandidateRow:
         test=state.test.estimate(candidate.name).value if tested and state.test else None,
         zeros=entry.zeros,
         missing=entry.missing,
+        done=done,
+        asked=asked,
     )
 
 

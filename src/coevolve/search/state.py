@@ -4,7 +4,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from coevolve.core.events import Event, fitting
+from coevolve.core.events import MISFITS, Event, fitting, misfit
+from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import EventError
@@ -14,7 +15,7 @@ from coevolve.search.entry import Entry, Status, Turn
 from coevolve.search.pace import Pace
 from coevolve.search.settings import SCHEMA, Settings
 from coevolve.search.trials import Cell
-from coevolve.search.wave import Group, Row, Wave, row_of
+from coevolve.search.wave import Group, Wave
 
 
 @dataclass(slots=True, kw_only=True)
@@ -90,13 +91,16 @@ class RunState:
         handler = _HANDLERS.get(event["type"])
         if handler is None:
             raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
-        with fitting(event):
+        try:
             handler(self, event)
+        except MISFITS as error:
+            raise misfit(event, error) from error
         self._noted(event)
 
     def _noted(self, event: Event) -> None:
         self.events = event["seq"] + 1
-        self.clock = max(self.clock, event["clock"])
+        if event["clock"] > self.clock:
+            self.clock = event["clock"]
 
     def _session(self, event: Event) -> None:
         self.sessions += 1
@@ -159,21 +163,26 @@ class RunState:
         self.wave = Wave(kind="round", groups=groups)
 
     def _outcome(self, event: Event) -> None:
-        wave = self._waiting()
-        cell, row = Cell(event["candidate"], event["task"], event["trial"]), row_of(event)
-        wave.take(cell, row)
-        self._count(cell, row, event.get("fault"))
+        wave = self.wave or self._waiting()
+        usage, task, score = event["usage"], event["task"], event["score"]
+        self.evaluating.spend(usage, trials=1)
+        self.pace.note(task, usage)
+        cell = Cell(event["candidate"], task, event["trial"])
+        if "fault" in event:
+            score = self._faulty(cell, score, event["fault"])
+        wave.take(cell, score)
         if wave.complete and not (wave.kind == "start" and wave.reopen()):
             self._tell(wave)
 
-    def _count(self, cell: Cell, row: Row, fault: dict[str, Any] | None) -> None:
-        self.evaluating.spend(row.usage, trials=1)
-        self.pace.note(cell.task, row.usage)
-        if fault is not None:
-            entry = self.entries[cell.candidate]
-            entry.missing += row.score is None
-            entry.zeros += row.score is not None
-            self.failures[fault["kind"]] = self.failures.get(fault["kind"], 0) + 1
+    def _faulty(self, cell: Cell, score: float | None, fault: dict[str, Any]) -> float | Missing:
+        """Count a fault: a score of 0, or a missing one."""
+        entry, kind = self.entries[cell.candidate], fault["kind"]
+        self.failures[kind] = self.failures.get(kind, 0) + 1
+        if score is not None:
+            entry.zeros += 1
+            return score
+        entry.missing += 1
+        return Missing(f"{kind}: {fault['reason']}")
 
     def _failed(self, event: Event) -> None:
         cell = Cell(event["candidate"], event["task"], event["trial"])

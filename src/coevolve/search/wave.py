@@ -1,24 +1,13 @@
 """A wave: trials that are run together, and told together when the last is done."""
 
-from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Literal, NamedTuple
+from typing import Literal
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.outcomes import Missing
 from coevolve.core.results import Told
 from coevolve.errors import EventError
-from coevolve.search.budget import USAGE
 from coevolve.search.trials import Cell, Split
-
-
-class Row(NamedTuple):
-    """One outcome: a score, or the reason why it is missing."""
-
-    score: float | None
-    reason: str
-    usage: Sequence[float]
-    trace: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,22 +19,21 @@ class Group:
     trials: tuple[int, ...]
     assignment: Assignment | None = None
 
-    def cells(self) -> Iterator[Cell]:
+    def cells(self) -> list[Cell]:
         """Every outcome the group waits for, in order."""
-        for task in self.tasks:
-            for trial in self.trials:
-                yield Cell(self.candidate, task, trial)
+        return [Cell(self.candidate, task, trial) for task in self.tasks for trial in self.trials]
 
 
 @dataclass(slots=True, kw_only=True)
 class Wave:
     """Trials that are told together, in this order, whatever order they end in.
 
-    `open` maps the outcomes that are still waited for to the number of failed attempts.
+    `open` maps the outcomes that are still waited for to the number of failed attempts, `done`
+    the others to their scores. What they consumed and their traces are in the journal alone.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
-    >>> wave.take(Cell("c1", "b", 0), Row(1.0, "", (0, 0, 0, 0), None))
+    >>> wave.take(Cell("c1", "b", 0), 1.0)
     >>> list(wave.open), wave.complete
     ([Cell(candidate='c1', task='a', trial=0)], False)
     """
@@ -53,7 +41,7 @@ class Wave:
     kind: Literal["start", "round", "test"]
     groups: tuple[Group, ...]
     open: dict[Cell, int] = field(init=False)
-    done: dict[Cell, Row] = field(default_factory=dict)
+    done: dict[Cell, float | Missing] = field(default_factory=dict)
     again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -71,11 +59,11 @@ class Wave:
     def size(self) -> int:
         return len(self.open) + len(self.done)
 
-    def take(self, cell: Cell, row: Row) -> None:
+    def take(self, cell: Cell, score: float | Missing) -> None:
         """Record an outcome that was waited for."""
         if self.open.pop(cell, None) is None:
             raise EventError(f"it tells {tuple(cell)}, which was not asked or is already told.")
-        self.done[cell] = row
+        self.done[cell] = score
 
     def failed(self, cell: Cell, attempt: int) -> None:
         """Count a failed attempt at an outcome that is still waited for."""
@@ -90,7 +78,7 @@ class Wave:
         """
         for group in self.groups:
             cells = list(group.cells())
-            missing = [cell for cell in cells if self.done[cell].score is None]
+            missing = [cell for cell in cells if isinstance(self.done[cell], Missing)]
             if 2 * len(missing) > len(cells) and group.candidate not in self.again:
                 self.again.add(group.candidate)
                 for cell in missing:
@@ -103,27 +91,18 @@ class Wave:
 
         What is still open is left out, or is missing for the reason `rest`.
         """
-        told = Told(tasks=[], trials=[], scores=[], missing={}, usage={}, traces={})
-        for cell in group.cells():
-            row = self.done.get(cell)
-            if row is None:
-                if rest:
-                    told.append(cell.task, cell.trial, Missing(rest))
-                continue
-            at = str(len(told.tasks))
-            if row.score is None:
-                told.missing[at] = row.reason
-            told.tasks.append(cell.task)
-            told.trials.append(cell.trial)
-            told.scores.append(row.score)
-            told.usage[at] = dict(zip(USAGE, row.usage, strict=True))
-            if row.trace is not None:
-                told.traces[at] = row.trace
-        return told
-
-
-def row_of(event: dict[str, Any]) -> Row:
-    """The outcome an event records."""
-    fault = event.get("fault")
-    reason = "" if fault is None else f"{fault['kind']}: {fault['reason']}"
-    return Row(event["score"], reason, event["usage"], event.get("trace"))
+        cells = group.cells()
+        done: dict[Cell, float | Missing] = self.done
+        if self.open and rest:
+            done = {**dict.fromkeys(cells, Missing(rest)), **done}
+        elif self.open:
+            cells = [cell for cell in cells if cell in done]
+        found = [done[cell] for cell in cells]
+        return Told(
+            tasks=[cell.task for cell in cells],
+            trials=[cell.trial for cell in cells],
+            scores=[None if isinstance(score, Missing) else score for score in found],
+            missing={str(n): s.reason for n, s in enumerate(found) if isinstance(s, Missing)},
+            usage={},
+            traces={},
+        )

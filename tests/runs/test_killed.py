@@ -1,0 +1,117 @@
+"""A run that is killed and resumed ends exactly as one that was left alone."""
+
+import os
+import random
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from coevolve.runs.session import create_run, read_state
+from coevolve.search.state import RunState
+from coevolve.store import RunStore
+from tests.runs.drill import make_project
+from tests.search.snapshots import snapshot
+
+DRILL = Path(__file__).with_name("drill.py")
+KILLS = 50
+
+
+def begin(folder: Path, **environment: str) -> subprocess.Popen[bytes]:
+    """A process group of its own that goes on with a run."""
+    root = str(DRILL.parents[2])
+    return subprocess.Popen(
+        [sys.executable, str(DRILL), str(folder)],
+        env={**os.environ, **environment, "PYTHONPATH": root},
+        start_new_session=True,
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+    )
+
+
+def kill(process: subprocess.Popen[bytes]) -> None:
+    os.killpg(process.pid, signal.SIGKILL)
+    process.communicate()
+
+
+def finish(folder: Path, **environment: str) -> int:
+    """Go on with a run to its end, or its own death."""
+    with begin(folder, **environment) as process:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode in (0, -signal.SIGKILL), errors.decode()
+        return process.returncode
+
+
+@pytest.fixture(scope="module", params=[False, True], ids=["in turn", "overlapping"])
+def left_alone(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> tuple[bool, RunState]:
+    """The state of the run that nobody interrupts."""
+    folder = create_run(make_project(tmp_path_factory.mktemp("alone"), overlap=request.param))
+    assert finish(folder) == 0
+    state = read_state(folder)
+    assert state.ended == {"why": "finished"}
+    assert state.evaluating.trials >= 300
+    assert state.evaluating.failed_attempts > 0
+    return request.param, state
+
+
+def check_same(folder: Path, expected: RunState) -> None:
+    state = read_state(folder)
+    found, wanted = snapshot(state), snapshot(expected)
+    for field in wanted:
+        assert found[field] == wanted[field], field
+    with RunStore.read(folder) as store:
+        told = Counter(
+            (event["candidate"], event["task"], event["trial"])
+            for event in store.events()
+            if event["type"] == "outcome"
+        )
+    assert max(told.values()) == 1
+    assert sum(told.values()) == state.evaluating.trials
+
+
+def test_killed_at_fifty_random_instants(
+    tmp_path: Path, left_alone: tuple[bool, RunState]
+) -> None:
+    overlap, expected = left_alone
+    kills = KILLS if not overlap else 10
+    rng = random.Random(11)
+    folder = create_run(make_project(tmp_path, overlap=overlap))
+    recorded: list[bytes] = []
+    for _ in range(kills):
+        with begin(folder) as process:
+            with RunStore.read(folder) as store:
+                seen = store.count
+                deadline = time.monotonic() + 30
+                while store.count == seen and time.monotonic() < deadline:
+                    time.sleep(0.01)
+            time.sleep(rng.uniform(0, 0.08))
+            kill(process)
+        with RunStore.read(folder) as store:
+            seals = [event["seal"] for event in store.events()]
+        assert seals[: len(recorded)] == recorded, "what was recorded is lost"
+        recorded = seals
+    assert read_state(folder).ended is None, "the run was over before the last kill"
+    assert finish(folder) == 0
+    check_same(folder, expected)
+
+
+@pytest.mark.parametrize(
+    "where",
+    [{"KILL": "propose"}, {"KILL": "retry"}]
+    + [{"KILL": "write", "AFTER": str(after)} for after in (0, 1, 2, 60, 230, 420)],
+    ids=lambda where: "-".join(where.values()),
+)
+def test_killed_in_the_middle_of(
+    where: dict[str, str], tmp_path: Path, left_alone: tuple[bool, RunState]
+) -> None:
+    overlap, expected = left_alone
+    folder = create_run(make_project(tmp_path, overlap=overlap))
+    assert finish(folder, **where) == -signal.SIGKILL
+    assert finish(folder) == 0
+    check_same(folder, expected)

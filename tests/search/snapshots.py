@@ -1,0 +1,39 @@
+"""A run's state as plain data, without the times, which no two runs share."""
+
+from dataclasses import asdict
+from typing import Any
+
+from coevolve.search.budget import Ledger
+from coevolve.search.state import RunState
+
+
+def snapshot(state: RunState) -> dict[str, Any]:
+    """Every field of a state that follows from outcomes and proposals alone.
+
+    The seal of a selector stands for all its events: draws, probabilities and scores.
+    """
+    return {
+        "name": state.name,
+        "settings": state.settings.to_json(),
+        "trials": state.trials,
+        "entries": {
+            name: (entry.candidate.to_json(), entry.status, entry.reason, entry.state)
+            for name, entry in state.entries.items()
+        },
+        "faults": {name: (e.zeros, e.missing) for name, e in state.entries.items()},
+        "turns": [asdict(turn) for turn in state.turns],
+        "wave": state.wave,
+        "proposing": ledger(state.proposing),
+        "evaluating": ledger(state.evaluating),
+        "failures": dict(sorted(state.failures.items())),
+        "exhausted": state.exhausted,
+        "finishing": state.finishing,
+        "chosen": state.chosen,
+        "ended": state.ended,
+        "selector": (state.selector.event_count, state.selector._log.seal),
+        "test": None if state.test is None else state.test._log.seal,
+    }
+
+
+def ledger(spent: Ledger) -> dict[str, float]:
+    return {name: value for name, value in asdict(spent).items() if name != "nano_seconds"}
