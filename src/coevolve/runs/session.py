@@ -38,7 +38,7 @@ def create_run(path: Path) -> Path:
     folder = run_folder(path, config)
     benchmark = build_benchmark(config, base)
     build_proposer(config, base)
-    selector = _selector(config, benchmark.pool)
+    selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:
         recorded = {**config.to_json(), "project": os.path.relpath(base, folder.resolve())}
         open_run(
@@ -104,7 +104,8 @@ def test_pool(benchmark: Benchmark) -> Pool | None:
     return make_pool(tasks) if tasks else None
 
 
-def _selector(config: RunConfig, pool: Pool) -> Selector:
+def new_selector(config: RunConfig, pool: Pool) -> Selector:
+    """The selector of a configuration, before anything was told."""
     search = config.search
     return Selector(
         pool,

@@ -123,6 +123,9 @@ class Search:
     def _may_overlap(self) -> bool:
         """Whether the next round is to be proposed while this one is evaluated."""
         state = self.state
+        if self._proposal is not None and self._proposal.done():
+            self._proposal.result()
+            self._proposal = None
         under_way = state.turn is not None and state.turn is state.turns[-1]
         more = len(state.turns) < state.settings.rounds and state.chosen is None
         return state.settings.overlap and self._proposal is None and under_way and more

@@ -1,8 +1,10 @@
 """A journal in memory, for notebooks and tests: nothing of it survives the process."""
 
 import json
+import shutil
 import tempfile
 import time
+import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -26,7 +28,7 @@ class MemoryJournal:
         self._log = Log()
         self._contents: dict[str, bytes] = {}
         self._clock, self._since = clock, clock()
-        self._folder: tempfile.TemporaryDirectory[str] | None = None
+        self._folder: Path | None = None
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
         """Record events."""
@@ -58,8 +60,9 @@ class MemoryJournal:
     def checkout(self, candidate: Candidate) -> Path:
         """A folder with the files of a candidate, gone with the journal."""
         if self._folder is None:
-            self._folder = tempfile.TemporaryDirectory(prefix="coevolve-")
-        folder = Path(self._folder.name) / candidate.address
+            self._folder = Path(tempfile.mkdtemp(prefix="coevolve-memory-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        folder = self._folder / candidate.address
         for path, address in candidate.files.items():
             target = folder / path
             target.parent.mkdir(parents=True, exist_ok=True)

@@ -8,6 +8,7 @@ from coevolve.search.choosing import estimate_json
 from coevolve.search.entry import Entry, Status
 from coevolve.search.evaluating import test_trials
 from coevolve.search.state import RunState
+from coevolve.search.steps import unready
 from coevolve.search.view import best_start, estimate_of
 
 
@@ -48,8 +49,10 @@ class CapRow:
 class Report:
     """A run as displays show it.
 
-    `phase` is "preparing", "phase 0", "searching", "final", "test" or "ended"; `why` says how it
-    ended or why it stopped; `left` is the expected number of seconds to go, if that can be told.
+    `phase` is "preparing", "phase 0", "searching", "final", "test" or "ended"; `doing` says what
+    is under way and `why` how it ended or why it stopped; `left` is the expected number of
+    seconds to go, if that can be told.
+
     `done` of `asked` trials under way in the present wave are recorded. `searched` counts the
     trials told of generated candidates, and `full` what evaluating each of these candidates on
     every task would have taken.
@@ -57,6 +60,7 @@ class Report:
 
     name: str
     phase: str
+    doing: str
     why: str
     stopped: bool
     round: int
@@ -99,6 +103,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
     return Report(
         name=state.name,
         phase=phase(state),
+        doing=doing(state),
         why=why,
         stopped=state.stopped is not None and state.ended is None,
         round=turn.number if turn is not None else len(state.turns),
@@ -142,6 +147,20 @@ def phase(state: RunState) -> str:
         return "preparing"
     over = state.turn is None and len(state.turns) >= state.settings.rounds
     return "final" if state.finishing or over else "searching"
+
+
+def doing(state: RunState) -> str:
+    """What is under way, or would be if somebody worked on the run."""
+    if state.ended is not None:
+        return ""
+    parts = []
+    if state.wave is not None:
+        parts.append("evaluating")
+    elif unready(state):
+        parts.append("preparing candidates")
+    if state.proposing_since is not None:
+        parts.append(f"proposing round {len(state.turns) + 1}")
+    return " and ".join(parts)
 
 
 def best(state: RunState) -> str | None:

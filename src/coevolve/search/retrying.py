@@ -11,6 +11,8 @@ LONGEST = 60.0
 def backoff(attempt: int, rng: np.random.Generator, pause: float = 1.0) -> float:
     """Seconds to wait after failed attempt 0, 1, ...: doubling, with full jitter.
 
+    [Brooker 2015] M. Brooker, Exponential Backoff And Jitter, AWS Architecture Blog.
+
     >>> rng = np.random.default_rng(0)
     >>> [round(backoff(attempt, rng), 2) for attempt in range(3)]
     [0.64, 0.54, 0.16]

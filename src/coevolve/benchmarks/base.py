@@ -1,0 +1,122 @@
+"""What a benchmark is: tasks, starting harnesses, and what a trial does."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Protocol, runtime_checkable
+
+from coevolve.core.outcomes import Missing
+from coevolve.core.pool import Pool
+from coevolve.errors import ConfigError
+from coevolve.executors.isolation import Harness
+from coevolve.executors.workload import Score
+from coevolve.search.candidate import Files, check_files, read_folder
+
+Tasks = Iterable[str] | Mapping[str, Iterable[str]]
+"""Tasks of one pool, or the tasks of each pool by its name."""
+Start = Path | str | Mapping[str, bytes | str]
+"""A starting harness: a folder, or contents by relative path."""
+
+
+@runtime_checkable
+class Benchmark(Protocol):
+    """What users implement to have their harnesses searched.
+
+    The object lives in the engine and once more in every worker process, so that it must be
+    built alike each time and keep nothing between calls that changes a score. Its own code is
+    trusted. The candidate's code is not: it runs in the sandbox behind `harness`, and sees what
+    is passed to `harness.call` and nothing else. `pool` and the like may be plain attributes.
+    """
+
+    @property
+    def pool(self) -> Pool:
+        """The validation tasks."""
+        ...
+
+    @property
+    def starts(self) -> Mapping[str, Files]:
+        """Two or more starting harnesses by name, each as its files."""
+        ...
+
+    def check(self, harness: Harness) -> None:
+        """Refuse, by raising, a candidate that cannot be evaluated; cheap, before any trial."""
+        ...
+
+    def prepare(self, harness: Harness) -> object:
+        """Make a candidate ready, once: the JSON value it returns is `harness.state` later."""
+        ...
+
+    def run(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
+        """One trial of a task: a score in [0, 1], or a `Score` with usage and trace."""
+        ...
+
+
+@runtime_checkable
+class SealedBenchmark(Benchmark, Protocol):
+    """A benchmark with a sealed test, which runs once, after the final choice."""
+
+    @property
+    def test_tasks(self) -> Sequence[str]:
+        """Tasks of the test, none of them in the pool."""
+        ...
+
+    def run_test(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
+        """One trial of a test task."""
+        ...
+
+
+def services_of(benchmark: Benchmark) -> Mapping[str, Callable[..., object]]:
+    """What a benchmark serves from the engine's process, by name; nothing unless it says so.
+
+    A benchmark may have an attribute `services` with functions that workers reach through
+    their host: where keys, caches and rate limits belong, which exist once for all workers.
+    """
+    return dict(getattr(benchmark, "services", {}))
+
+
+def sealed_tasks(benchmark: Benchmark) -> tuple[str, ...]:
+    """The sealed test tasks of a benchmark; none if it has no test."""
+    return tuple(getattr(benchmark, "test_tasks", ()))
+
+
+def make_pool(
+    tasks: Tasks,
+    *,
+    weights: Mapping[str, float] | None = None,
+    costs: Mapping[str, float] | None = None,
+) -> Pool:
+    """The pool of some tasks.
+
+    >>> make_pool({"dates": ["d1", "d2"], "sums": ["s1"]})
+    Pool(3 tasks; dates: 2, sums: 1)
+    """
+    if isinstance(tasks, Mapping):
+        return Pool.grouped(tasks, weights=weights, costs=costs)
+    return Pool(tasks, weights=weights, costs=costs)
+
+
+def read_starts(starts: Mapping[str, Start] | Iterable[Path | str]) -> dict[str, Files]:
+    """The files of starting harnesses, given by name or as folders that name them.
+
+    >>> found = read_starts({"echo": {"harness.py": "x = 1"}, "plain": {"harness.py": "x = 2"}})
+    >>> found["plain"]
+    {'harness.py': b'x = 2'}
+    """
+    if isinstance(starts, Mapping):
+        given = list(starts.items())
+    else:
+        given = [(Path(folder).resolve().name, folder) for folder in starts]
+    found: dict[str, Files] = {}
+    for name, start in given:
+        if name in found:
+            raise ConfigError(f"two starting harnesses are named {name!r}; rename a folder.")
+        if isinstance(start, Mapping):
+            found[name] = {
+                path: text.encode() if isinstance(text, str) else text
+                for path, text in start.items()
+            }
+            check_files(found[name], name)
+        else:
+            found[name] = read_folder(Path(start))
+    if len(found) < 2:
+        raise ConfigError(f"a search needs two or more starting harnesses, got {list(found)}.")
+    return found

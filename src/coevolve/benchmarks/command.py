@@ -1,0 +1,181 @@
+"""An executable as a benchmark: anything that can print a score."""
+
+import json
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+from coevolve.benchmarks.base import Start, Tasks, make_pool, read_starts
+from coevolve.core.outcomes import Usage, checked_score
+from coevolve.errors import ConfigError, ScoreError
+from coevolve.executors.failures import CandidateFault, InfrastructureError, OperatorError
+from coevolve.executors.isolation import Executed, Harness
+from coevolve.executors.isolation.faults import one_line
+from coevolve.executors.workload import Score
+
+TEMPORARY = 75
+"""EX_TEMPFAIL of sysexits.h: the executable says that nobody is to blame."""
+NOT_FOUND = 127
+_TAIL = 400
+_SCRIPT = re.compile(r"\.{1,2}/.*|[^-\s][^\s]*\.(?:sh|py|pl|rb|js|lua|awk|jl|R)")
+_MARK = re.compile(r"\{(candidate|task|trial)\}")
+_KEYS = ("score", "usage", "trace", "missing", "error")
+
+
+class CommandBenchmark:
+    """A benchmark whose trials are runs of one executable in the sandbox.
+
+    The executable gets the candidate's folder and a task id, and prints as its last line a JSON
+    object: `{"score": 0.7}`, maybe with `"usage": {"tokens_in": 900, "dollars": 0.01}` and any
+    `"trace"`; or `{"missing": "reason"}` if nobody is to blame, and the trial is tried again; or
+    `{"error": "reason"}` if the candidate is. An exit code other than 0, or no such line, is the
+    candidate's fault, but exit code 75 is nobody's.
+
+    The candidate's code runs inside the executable, and **what the executable can read, the
+    candidate can read**. The sandbox shows it the candidate's folder, the system, the files named
+    in the command and `readable`; if the answers are among them, a candidate can look them up.
+    Keep answers in a function benchmark, whose code runs outside the sandbox. And what the
+    candidate prints must not end up as the last line, or it scores itself.
+
+    Args:
+        command: Program and arguments; `{candidate}`, `{task}` and `{trial}` stand for the folder
+            (it is `.`, for the program starts in it), the task's id and the trial's number. Folder
+            and task are appended if none is used.
+        tasks: Task ids, or the ids of each pool by its name.
+        starts: Two or more starting harnesses, as folders or as files by name.
+        readable: More files and folders the executable may read.
+        test_tasks: Ids of the sealed test.
+        test_readable: What it may read in trials of the test only.
+        network: Whether it may use the network.
+        weights: Weight of each pool by name.
+        costs: Expected cost of each task.
+        base: The folder that relative paths start from.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        *,
+        tasks: Tasks,
+        starts: Mapping[str, Start] | Iterable[Path | str],
+        readable: Sequence[Path | str] = (),
+        test_tasks: Sequence[str] = (),
+        test_readable: Sequence[Path | str] = (),
+        network: bool = False,
+        weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
+        base: Path | str = ".",
+    ) -> None:
+        if isinstance(command, str) or not command:
+            raise ConfigError(f"command must be a list of a program and arguments: {command!r}.")
+        folder = Path(base).resolve()
+        self.pool = make_pool(tasks, weights=weights, costs=costs)
+        self.starts = read_starts(starts)
+        self.test_tasks = tuple(test_tasks)
+        if common := sorted(set(self.test_tasks) & set(self.pool.tasks)):
+            raise ConfigError(f"test task {common[0]!r} is a validation task too.")
+        shown, sealed = ([folder / path for path in paths] for paths in (readable, test_readable))
+        self._command = [_absolute(part, folder, [*shown, *sealed]) for part in command]
+        files = [Path(part) for part in self._command if Path(part).is_absolute()]
+        named = [path for path in files if path.is_file() and path not in sealed]
+        self._readable = list(dict.fromkeys([*named, *shown]))
+        self._test_readable = [*self._readable, *sealed]
+        self._network = network
+
+    def check(self, harness: Harness) -> None:
+        """Nothing: what a candidate must be, only the executable knows."""
+
+    def prepare(self, harness: Harness) -> object:
+        return None
+
+    def run(self, harness: Harness, task: str, trial: int) -> Score:
+        return self._run(harness, task, trial, self._readable)
+
+    def run_test(self, harness: Harness, task: str, trial: int) -> Score:
+        return self._run(harness, task, trial, self._test_readable)
+
+    def _run(self, harness: Harness, task: str, trial: int, readable: list[Path]) -> Score:
+        argv = arguments(self._command, ".", task, trial)
+        done = harness.execute(argv, readable=readable, network=self._network)
+        return read_score(done, argv[0])
+
+
+def arguments(command: Sequence[str], candidate: str, task: str, trial: int) -> list[str]:
+    """The command of one trial.
+
+    >>> arguments(["./score"], ".", "t1", 0)
+    ['./score', '.', 't1']
+    >>> arguments(["./score", "--task={task}", "{candidate}/main.py"], ".", "t1", 0)
+    ['./score', '--task=t1', './main.py']
+    """
+    values = {"candidate": candidate, "task": task, "trial": str(trial)}
+    if not any(_MARK.search(part) for part in command):
+        return [*command, candidate, task]
+    return [_MARK.sub(lambda mark: values[mark[1]], part) for part in command]
+
+
+def read_score(done: Executed, program: str) -> Score:
+    """The score an executable printed.
+
+    Raises:
+        CandidateFault: It failed or printed no score.
+        InfrastructureError: It says that nobody is to blame.
+        OperatorError: There is no such program.
+    """
+    tail = one_line(done.stderr.decode(errors="replace").strip()[-_TAIL:])
+    heard = f"; it said: {tail}" if tail else ""
+    if done.code == TEMPORARY:
+        raise InfrastructureError(f"{program} asked to try again (exit code 75){heard}")
+    if done.code == NOT_FOUND:
+        raise OperatorError(
+            f"there is no program {program} in the sandbox{heard}",
+            advice="Check benchmark.command; name what it needs in benchmark.readable.",
+        )
+    if done.code != 0:
+        raise CandidateFault(f"{program} ended with exit code {done.code}{heard}", kind="exit")
+    lines = done.stdout.decode(errors="replace").strip().splitlines()
+    last = lines[-1] if lines else ""
+    try:
+        said = json.loads(last)
+    except (ValueError, RecursionError):
+        said = None
+    if not isinstance(said, dict):
+        raise _rubbish(program, f"last line is no JSON object: {one_line(last, _TAIL)!r}{heard}")
+    return _as_score(said, program)
+
+
+def _as_score(said: dict[str, Any], program: str) -> Score:
+    if unknown := [key for key in said if key not in _KEYS]:
+        raise _rubbish(program, f"unknown key {unknown[0]!r}; it may print {', '.join(_KEYS)}")
+    if "missing" in said:
+        raise InfrastructureError(one_line(f"{program}: {said['missing']}"))
+    if "error" in said:
+        raise CandidateFault(one_line(str(said["error"])) or "no reason given", kind="error")
+    try:
+        value = checked_score(said.get("score"), "of this trial")
+        usage = Usage(**said["usage"]) if said.get("usage") is not None else None
+    except (ScoreError, TypeError, OverflowError) as error:
+        raise _rubbish(program, str(error)) from error
+    return Score(value=value, usage=usage, trace=said.get("trace"))
+
+
+def _rubbish(program: str, what: str) -> CandidateFault:
+    return CandidateFault(one_line(f"{program} printed no score: {what}", 1_000), kind="no-score")
+
+
+def _absolute(part: str, folder: Path, named: list[Path]) -> str:
+    """A part of the command that names a file of the project, or something readable, in full.
+
+    A script that is not there is refused: the program starts in the candidate's folder, where a
+    candidate could bring along a script of that name and score itself.
+    """
+    path = folder / part
+    if part and (path.is_file() or path in named):
+        return str(path)
+    if _SCRIPT.fullmatch(part) and not _MARK.search(part):
+        raise ConfigError(
+            f"the command names {part!r}, but there is no such file in {folder}; write "
+            "{candidate}/... for a file of the candidate."
+        )
+    return part

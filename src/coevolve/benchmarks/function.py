@@ -1,0 +1,119 @@
+"""A Python function as a benchmark: the shortest way to optimise anything."""
+
+import inspect
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from pathlib import Path
+
+from coevolve.benchmarks.base import Start, Tasks, make_pool, read_starts
+from coevolve.core.outcomes import Missing
+from coevolve.errors import ConfigError
+from coevolve.executors.isolation import Harness, HarnessFault
+from coevolve.executors.workload import Score
+
+Evaluate = Callable[..., float | Score | Missing]
+
+
+class FunctionBenchmark:
+    """A benchmark whose trials are calls of one function.
+
+    The function is trusted and runs outside the sandbox; it reaches the candidate through
+    `harness.call`, and whatever the candidate does wrong there ends as the candidate's fault.
+
+    Args:
+        evaluate: `evaluate(harness, task)` or `evaluate(harness, task, trial)`; returns a score in
+            [0, 1], a `Score`, or `Missing(reason)`.
+        tasks: Task ids, or the ids of each pool by its name.
+        starts: Two or more starting harnesses, as folders or as files by name.
+        prepare: Called once per candidate; what it returns is `harness.state` in every trial.
+        check: Called once per candidate, before anything else; raises if it is not fit.
+        functions: Names that every candidate's `harness.py` must define.
+        test_tasks: Ids of the sealed test.
+        evaluate_test: As `evaluate`, for the test tasks; `evaluate` itself when left out.
+        weights: Weight of each pool by name.
+        costs: Expected cost of each task.
+
+    >>> benchmark = FunctionBenchmark(
+    ...     lambda harness, task: harness.call("double", int(task)) == 2 * int(task),
+    ...     tasks=["1", "2", "3"],
+    ...     starts={
+    ...         "same": {"harness.py": "def double(n): return n"},
+    ...         "square": {"harness.py": "def double(n): return n * n"},
+    ...     },
+    ... )
+    >>> benchmark.pool, list(benchmark.starts)
+    (Pool(3 tasks; all: 3), ['same', 'square'])
+    """
+
+    def __init__(
+        self,
+        evaluate: Evaluate,
+        *,
+        tasks: Tasks,
+        starts: Mapping[str, Start] | Iterable[Path | str],
+        prepare: Callable[[Harness], object] | None = None,
+        check: Callable[[Harness], None] | None = None,
+        functions: Sequence[str] = (),
+        test_tasks: Sequence[str] = (),
+        evaluate_test: Evaluate | None = None,
+        weights: Mapping[str, float] | None = None,
+        costs: Mapping[str, float] | None = None,
+    ) -> None:
+        self.pool = make_pool(tasks, weights=weights, costs=costs)
+        self.starts = read_starts(starts)
+        self.test_tasks = tuple(test_tasks)
+        if common := sorted(set(self.test_tasks) & set(self.pool.tasks)):
+            raise ConfigError(f"test task {common[0]!r} is a validation task too.")
+        if evaluate_test is not None and not self.test_tasks:
+            raise ConfigError("evaluate_test has no effect without test tasks.")
+        self._evaluate = _with_trial(evaluate, "evaluate")
+        self._evaluate_test = _with_trial(evaluate_test or evaluate, "evaluate_test")
+        self._prepare = prepare
+        self._check = check
+        self._functions = tuple(functions)
+
+    def check(self, harness: Harness) -> None:
+        """Load the candidate in the sandbox and look for the functions it must define."""
+        load(harness, self._functions)
+        if self._check is not None:
+            self._check(harness)
+
+    def prepare(self, harness: Harness) -> object:
+        return None if self._prepare is None else self._prepare(harness)
+
+    def run(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
+        return self._evaluate(harness, task, trial)
+
+    def run_test(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
+        return self._evaluate_test(harness, task, trial)
+
+
+def load(harness: Harness, functions: Sequence[str] = ()) -> None:
+    """Import the candidate in its sandbox, and look for functions, without calling any.
+
+    Raises:
+        HarnessFault: The import fails, or a function is missing.
+    """
+    # Paths of attributes that end in a method of a built-in text: harmless to call.
+    harness.call("__name__.upper")
+    for name in functions:
+        try:
+            harness.call(f"{name}.__call__.__class__.__name__.upper")
+        except HarnessFault as error:
+            if error.kind != "missing-function":
+                raise
+            raise HarnessFault(error.kind, f"the harness has no function {name!r}") from error
+
+
+def _with_trial(function: Evaluate, name: str) -> Evaluate:
+    """The function with all three arguments, whether it wants the trial or not."""
+    wrong = f"{name} must be a function of (harness, task) or (harness, task, trial)"
+    if not callable(function):
+        raise ConfigError(f"{wrong}, got {function!r}.")
+    signature = inspect.signature(function)
+    for count in (3, 2):
+        try:
+            signature.bind(*range(count))
+        except TypeError:
+            continue
+        return function if count == 3 else lambda harness, task, trial: function(harness, task)
+    raise ConfigError(f"{wrong}, but takes {signature}.")

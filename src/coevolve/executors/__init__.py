@@ -1,0 +1,1 @@
+"""Where trials run: workers, isolation of candidate code, failures and retries."""

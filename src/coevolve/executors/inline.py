@@ -1,0 +1,128 @@
+"""Trials in the engine's own process, one after another."""
+
+import asyncio
+import json
+from collections.abc import Callable
+from pathlib import Path
+
+from coevolve.errors import InputError, StateError
+from coevolve.executors.attempts import check_candidate, prepare_candidate, run_trial
+from coevolve.executors.failures import classify
+from coevolve.executors.handle import Held
+from coevolve.executors.isolation import Isolation, Limits, find_isolation
+from coevolve.executors.local import Contents
+from coevolve.executors.watched import WatchedHarness
+from coevolve.executors.workload import Workload
+from coevolve.search.candidate import Candidate
+from coevolve.search.trials import Prepared, Result, Trial
+
+NOWHERE = Path("/nonexistent")
+"""Where the files of candidates are for an executor that has none."""
+
+
+class InlineExecutor:
+    """Runs trials where it stands: for synthetic worlds, notebooks and tests.
+
+    The benchmark's code runs in this process, so that a trial can be neither cancelled nor
+    ended by a time limit once it has begun, and nothing else happens meanwhile. Candidate code,
+    if the benchmark calls any, has its own process as everywhere.
+
+    Args:
+        workload: The benchmark.
+        contents: Where candidates' files and states are; a benchmark that never looks at a
+            candidate's files needs none.
+        capacity: How many attempts it accepts at once; they wait for each other.
+        isolation: "auto", "bwrap" or "process", or one that was found already.
+        limits: What a candidate may use.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        *,
+        contents: Contents | None = None,
+        capacity: int = 1,
+        isolation: str | Isolation = "process",
+        limits: Limits | None = None,
+    ) -> None:
+        if capacity < 1:
+            raise InputError(f"capacity must be at least 1, got {capacity!r}.")
+        self.capacity = capacity
+        self._workload = workload
+        self._contents = contents
+        self._isolation = find_isolation(isolation) if isinstance(isolation, str) else isolation
+        self._limits = limits or Limits()
+        self._holds: Held | None = None
+        self._harness: WatchedHarness | None = None
+        self._closed = False
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
+        return await self._prepared(check_candidate, candidate)
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
+        return await self._prepared(prepare_candidate, candidate)
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        """Run one attempt."""
+        await self._turn()
+        try:
+            harness = self._at(candidate, trial.state)
+        except Exception as error:
+            return Result(fault=classify(error))
+        return run_trial(self._workload, harness, trial.task, trial.trial, trial.split)
+
+    async def close(self) -> None:
+        """End the candidate's process, if there is one."""
+        self._closed = True
+        self._drop()
+
+    async def _prepared(
+        self, step: Callable[[Workload, WatchedHarness], Prepared], candidate: Candidate
+    ) -> Prepared:
+        await self._turn()
+        try:
+            harness = self._at(candidate, None)
+        except Exception as error:
+            return Prepared(fault=classify(error))
+        return step(self._workload, harness)
+
+    async def _turn(self) -> None:
+        """Let others go on before the engine is busy with this attempt."""
+        await asyncio.sleep(0)
+        if self._closed:
+            raise StateError("the executor is closed; make another one.")
+
+    def _at(self, candidate: Candidate, state: str | None) -> WatchedHarness:
+        """The harness of a candidate, kept while attempts are the same candidate's."""
+        held = Held(candidate.name, candidate.address, state)
+        if self._harness is None or self._holds != held:
+            self._drop()
+            self._harness = WatchedHarness(
+                self._folder(candidate),
+                isolation=self._isolation,
+                limits=self._limits,
+                name=candidate.name,
+                state=self._state(state),
+                flag=bytearray(1),
+            )
+            self._holds = held
+        return self._harness
+
+    def _folder(self, candidate: Candidate) -> Path:
+        if self._contents is None:
+            return NOWHERE / candidate.name
+        return self._contents.checkout(candidate)
+
+    def _state(self, address: str | None) -> object:
+        if address is None:
+            return None
+        if self._contents is None:
+            raise InputError("an executor without contents cannot look up a candidate's state.")
+        return json.loads(self._contents.get(address))
+
+    def _drop(self) -> None:
+        if self._harness is not None:
+            self._harness.close()
+            self._harness = None

@@ -1,0 +1,192 @@
+"""Isolation by bubblewrap: namespaces of the kernel, without a daemon or an image."""
+
+import functools
+import os
+import platform
+import shutil
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coevolve.errors import StopRun
+from coevolve.executors.isolation.base import Launch
+from coevolve.executors.isolation.confinement import confined, unused_uid
+from coevolve.executors.isolation.copies import copy_folder, open_to_all
+from coevolve.executors.isolation.limits import Limits
+from coevolve.executors.isolation.seccomp import filter_fd
+from coevolve.executors.isolation.system import RUNNER, interpreter, links, system_paths
+
+FOLDER = "/candidate"
+_RUNNER = "/coevolve/runner.py"
+_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Bubblewrap:
+    """Each sandbox has its own file system, processes, network and user.
+
+    Args:
+        program: The bwrap to start; found on the PATH unless given.
+        change_user: Whether root gives each sandbox a user of its own.
+
+    >>> Bubblewrap(program="/usr/bin/bwrap").name
+    'bwrap'
+    """
+
+    program: str = ""
+    change_user: bool = True
+
+    name = "bwrap"
+    protects = (
+        "It sees its own files, the system's programs and this Python, all read-only.",
+        "It sees no home, project, run folder, answers, test tasks or environment variables.",
+        "It has no network, not even to this machine.",
+        "It sees and signals no process but its own, and all of them end with it.",
+        "Its time, memory, processes, files, output and answers are limited.",
+    )
+    exposes = (
+        "A flaw of the kernel would let it out; use a virtual machine against that.",
+        "It can read installed programs and packages, and learn names of this machine's paths.",
+        "It shares processor and caches with everything else here.",
+    )
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        limits: Limits,
+        writable: Path | None = None,
+        readable: Sequence[Path] = (),
+        network: bool = False,
+        slot: int = 0,
+        serve: Mapping[str, Any] | None = None,
+        fds: tuple[int, ...] = (),
+    ) -> Launch:
+        """How to start a program behind bwrap; see `Isolation.command`."""
+        uid = unused_uid(slot) if self.change_user and os.getuid() == 0 else None
+        source, scratch = folder.resolve(), None
+        if uid is not None and not open_to_all(source):
+            scratch = Path(tempfile.mkdtemp(prefix="coevolve-"))
+            scratch.chmod(0o711)
+            source = copy_folder(source, scratch / "candidate")
+        if uid is not None and writable is not None:
+            os.chown(writable, uid, uid)
+        filters = () if network else filter_fd()
+        options = [
+            *_kernel(uid, network, filters),
+            *_system(network),
+            *_private(limits, uid),
+            *_own(source, writable, readable),
+        ]
+        inner = confined(
+            argv,
+            limits,
+            runner=_RUNNER,
+            private_count=uid is not None or (os.getuid() != 0 and counts_per_namespace()),
+            uid=uid,
+            parent=None,
+            serve=None if serve is None else {**serve, "folder": FOLDER},
+        )
+        return Launch(
+            argv=(self.program or found(), *options, "--", *inner),
+            env={},
+            cwd=Path("/"),
+            fds=(*fds, *filters),
+            owned=filters,
+            scratch=scratch,
+            uid=uid,
+            namespace=True,
+            wrappers=2,
+        )
+
+
+def found() -> str:
+    """Where bwrap is; StopRun where it is not."""
+    program = shutil.which("bwrap")
+    if program is None:
+        raise StopRun(
+            "isolation 'bwrap' needs bubblewrap, which is not on the PATH; install it "
+            "(apt install bubblewrap, dnf install bubblewrap) or use isolation 'process'."
+        )
+    return program
+
+
+def counts_per_namespace() -> bool:
+    """Whether this kernel counts processes per user namespace: from Linux 5.14 on."""
+    parts = platform.release().split(".")
+    try:
+        return (int(parts[0]), int(parts[1])) >= (5, 14)
+    except (ValueError, IndexError):
+        return False
+
+
+def _kernel(uid: int | None, network: bool, filters: tuple[int, ...]) -> list[str]:
+    options = [*_NAMESPACES, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    options += ["--hostname", "sandbox", "--clearenv"]
+    if not network:
+        options += ["--unshare-net"]
+    if uid is None:
+        options += ["--unshare-user"]
+    else:
+        options += ["--cap-add", "CAP_SETUID", "--cap-add", "CAP_SETGID"]
+    for fd in filters:
+        options += ["--seccomp", str(fd)]
+    for name, value in environment("/tmp").items():
+        options += ["--setenv", name, value]
+    return options
+
+
+@functools.cache
+def _system(network: bool) -> tuple[str, ...]:
+    options: list[str] = []
+    for target, link in links():
+        options += ["--symlink", target, link]
+    for path in system_paths(network=network):
+        options += _bound("--ro-bind", path)
+    options += ["--ro-bind", str(RUNNER), _RUNNER, "--dev", "/dev", "--proc", "/proc"]
+    # The first process is bwrap's own and has no filter: nobody may write to its memory.
+    return (*options, "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
+
+
+def _private(limits: Limits, uid: int | None) -> list[str]:
+    """/tmp and shared memory, each of limited size; nothing else can be written."""
+    options = []
+    for place in ("/tmp", "/dev/shm"):
+        options += ["--perms", "1777", "--size", str(limits.file_bytes), "--tmpfs", place]
+    return [*options, "--remount-ro", "/dev"]
+
+
+def _own(folder: Path, writable: Path | None, readable: Sequence[Path]) -> list[str]:
+    options = ["--ro-bind", str(folder), FOLDER, "--chdir", FOLDER]
+    for path in readable:
+        options += _bound("--ro-bind", path)
+    if writable is not None:
+        options += _bound("--bind", writable)
+    return [*options, "--remount-ro", "/"]
+
+
+def _bound(option: str, path: Path) -> list[str]:
+    """A path of this machine at the same place; bwrap alone would make private parents of it."""
+    options = []
+    for parent in reversed(path.absolute().parents[:-1]):
+        options += ["--perms", "0755", "--dir", str(parent)]
+    return [*options, option, str(path.resolve()), str(path.absolute())]
+
+
+def environment(home: str) -> dict[str, str]:
+    """All that a sandboxed program finds in its environment.
+
+    Numeric libraries would start one thread for each processor, past the limit on processes.
+    """
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    return {
+        "PATH": f"{interpreter().parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+        "HOME": home,
+        "TMPDIR": home,
+        "USER": "candidate",
+        "LANG": "C.UTF-8",
+        **dict.fromkeys(threads, "1"),
+    }

@@ -1,0 +1,127 @@
+"""A filter of system calls: what a candidate never needs and an attacker of the kernel does.
+
+Namespaces take away files, processes and the network. The filter takes away what they leave:
+sockets of families that know no namespace (a virtual machine's AF_VSOCK reaches its host), memory
+that no limit counts, and the parts of the kernel in which most ways out were found.
+
+A program for the kernel is a list of instructions of eight bytes: code, where to jump if true and
+if false, and a constant; see https://docs.kernel.org/userspace-api/seccomp_filter.html.
+"""
+
+import functools
+import os
+import platform
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+_LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
+_ALLOW, _DENY, _UNKNOWN = 0x7FFF0000, 0x00050001, 0x00050026  # yes, EPERM, ENOSYS
+_NUMBER, _ARCHITECTURE, _FIRST_ARGUMENT = 0, 4, 16
+_FAMILIES = {"AF_UNIX": 1, "AF_INET": 2, "AF_INET6": 10, "AF_NETLINK": 16}
+_NEW_NAMESPACES = 0x7E020000
+_FOREIGN_CALLS = 0x40000000  # the x32 numbers of x86-64
+
+
+class Machine(NamedTuple):
+    """An architecture: its name for the kernel, and the numbers of its system calls."""
+
+    audit: int
+    socket: int
+    clone: int
+    denied: tuple[int, ...]
+
+
+_CLONE3 = 435
+_EVERYWHERE = (
+    *range(425, 428),  # io_uring: its own way to sockets and files
+    *range(428, 434),  # open_tree, move_mount, fsopen, fsconfig, fsmount, fspick
+    438,  # pidfd_getfd
+    442,  # mount_setattr
+    447,  # memfd_secret
+)
+_MACHINES = {
+    "x86_64": Machine(
+        audit=0xC000003E,
+        socket=41,
+        clone=56,
+        denied=(
+            *(101, 310, 311, 312),  # ptrace, process_vm_readv, process_vm_writev, kcmp
+            *(155, 161, 165, 166, 272, 308),  # pivot_root, chroot, (u)mount, unshare, setns
+            *(303, 304),  # name_to_handle_at, open_by_handle_at
+            *(298, 300, 321, 323),  # perf_event_open, fanotify_init, bpf, userfaultfd
+            *(248, 249, 250),  # add_key, request_key, keyctl
+            *(29, 68, 319),  # shmget, msgget, memfd_create: memory outside every limit
+            *(103, 154, 163, 167, 168, 169, 172, 173),  # syslog, modify_ldt, acct, swap, io ports
+            *(175, 176, 246, 313, 320),  # modules, kexec
+        ),
+    ),
+    "aarch64": Machine(
+        audit=0xC00000B7,
+        socket=198,
+        clone=220,
+        denied=(
+            *(117, 270, 271, 272),
+            *(39, 40, 41, 51, 97, 268),
+            *(264, 265),
+            *(241, 262, 280, 282),
+            *(217, 218, 219),
+            *(186, 194, 279),
+            *(89, 116, 142, 224, 225),
+            *(104, 105, 106, 273, 294),
+        ),
+    ),
+}
+
+
+def filter_fd() -> tuple[int, ...]:
+    """A descriptor from which bwrap reads the filter; none on an unknown architecture."""
+    code = program(platform.machine())
+    if not code:
+        return ()
+    reader, writer = os.pipe()
+    with os.fdopen(writer, "wb") as pipe:
+        pipe.write(code)
+    return (reader,)
+
+
+@functools.cache
+def program(machine: str) -> bytes:
+    """The filter for an architecture, empty if unknown.
+
+    >>> len(program("x86_64")) % 8, program("s390x")
+    (0, b'')
+    """
+    known = _MACHINES.get(machine)
+    return b"" if known is None else b"".join(_instructions(known))
+
+
+def _instructions(machine: Machine) -> Iterator[bytes]:
+    yield _step(_LOAD, _ARCHITECTURE)
+    yield _step(_EQUAL, machine.audit, 1, 0)
+    yield _step(_RETURN, _DENY)
+    yield _step(_LOAD, _NUMBER)
+    yield from _unless(_AT_LEAST, _FOREIGN_CALLS, _DENY)
+    yield from _unless(_EQUAL, _CLONE3, _UNKNOWN)  # the C library then uses clone
+    for number in (*machine.denied, *_EVERYWHERE):
+        yield from _unless(_EQUAL, number, _DENY)
+    yield _step(_EQUAL, machine.clone, 0, 4)
+    yield _step(_LOAD, _FIRST_ARGUMENT)
+    yield from _unless(_ANY_BIT, _NEW_NAMESPACES, _DENY)
+    yield _step(_RETURN, _ALLOW)
+    yield _step(_EQUAL, machine.socket, 0, len(_FAMILIES) + 2)
+    yield _step(_LOAD, _FIRST_ARGUMENT)
+    for left, family in zip(range(len(_FAMILIES), 0, -1), _FAMILIES.values(), strict=True):
+        yield _step(_EQUAL, family, left, 0)
+    yield _step(_RETURN, _DENY)
+    yield _step(_RETURN, _ALLOW)
+
+
+def _unless(test: int, constant: int, verdict: int) -> Iterator[bytes]:
+    """End with the verdict if the test holds, else go on."""
+    yield _step(test, constant, 0, 1)
+    yield _step(_RETURN, verdict)
+
+
+def _step(code: int, constant: int, if_true: int = 0, if_false: int = 0) -> bytes:
+    return struct.pack("=HBBI", code, if_true, if_false, constant)

@@ -1,0 +1,164 @@
+"""The worker: a trusted process that hosts a benchmark and runs its trials, one at a time.
+
+Started by the engine as `python -m coevolve.executors.worker FLAG PARENT`, with a socket for
+its standard input. It takes one setup, then requests, and answers each; while it works on one,
+it may ask the engine for a service. `docs/failures.md` says what becomes of its errors.
+"""
+
+import contextlib
+import json
+import mmap
+import os
+import signal
+import socket
+import sys
+import threading
+import traceback
+from pathlib import Path
+from typing import Any, NoReturn
+
+from coevolve.errors import CoevolveError
+from coevolve.executors.attempts import check_candidate, prepare_candidate, run_trial
+from coevolve.executors.building import building_fault
+from coevolve.executors.failures import FaultError, classify
+from coevolve.executors.isolation import Isolation, Limits, find_isolation
+from coevolve.executors.messages import done_to_json, fault_from_json, fault_to_json
+from coevolve.executors.pipes import Message, Pipe, PipeError
+from coevolve.executors.processes import die_with
+from coevolve.executors.watched import Flag, WatchedHarness
+from coevolve.executors.workload import Spec, Workload
+from coevolve.search.trials import Fault, Prepared, Result
+
+
+def main() -> None:
+    """Serve the engine until it closes the socket."""
+    flag, parent = int(sys.argv[1]), int(sys.argv[2])
+    die_with(parent)
+    signal.signal(signal.SIGTERM, _terminate)
+    with contextlib.suppress(Terminated):
+        _serve(flag)
+
+
+def _serve(flag: int) -> None:
+    pipe = Pipe(_socket())
+    setup = pipe.receive()
+    if setup is None:
+        return
+    try:
+        worker = Worker(pipe, setup, _shared(flag))
+    except (Exception, SystemExit) as error:
+        traceback.print_exc()
+        pipe.send({"fault": fault_to_json(building_fault(error, Spec.from_json(setup["spec"])))})
+        return
+    with worker:
+        pipe.send({"ready": True})
+        worker.serve()
+
+
+class Terminated(BaseException):
+    """The engine wants this process to end; no error of the benchmark."""
+
+
+class PipeHost:
+    """The engine, reached through the socket; one question at a time, from any thread."""
+
+    def __init__(self, pipe: Pipe) -> None:
+        self._pipe = pipe
+        self._turn = threading.Lock()
+
+    def ask(self, service: str, /, **payload: Any) -> Any:
+        """What a service of the engine answers; raises the fault it met."""
+        with self._turn:
+            self._pipe.send({"ask": service, "payload": payload})
+            answer = self._pipe.receive()
+        if answer is None:
+            raise Terminated
+        if "fault" in answer:
+            raise FaultError(fault_from_json(answer["fault"]))
+        return answer["answer"]
+
+
+class Worker:
+    """A workload, and the harness of the candidate it worked on last."""
+
+    def __init__(self, pipe: Pipe, setup: Message, flag: Flag) -> None:
+        self._pipe = pipe
+        self._flag = flag
+        self._slot: int = setup["slot"]
+        self._limits = Limits(**setup["limits"])
+        self._isolation: Isolation = find_isolation(setup["isolation"])
+        self._workload: Workload = Spec.from_json(setup["spec"]).build(PipeHost(pipe))
+        self._harness: WatchedHarness | None = None
+
+    def __enter__(self) -> "Worker":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self._harness is not None:
+            self._harness.close()
+
+    def serve(self) -> None:
+        """Answer requests until there are no more."""
+        while (request := self._pipe.receive()) is not None:
+            done = self._done(request)
+            try:
+                self._pipe.send(done_to_json(done))
+            except PipeError as error:
+                self._pipe.send(done_to_json(Prepared(fault=_unsent(error), usage=done.usage)))
+
+    def _done(self, request: Message) -> Result | Prepared:
+        harness = self._at(request.get("candidate"))
+        match request["op"]:
+            case "check":
+                return check_candidate(self._workload, harness)
+            case "prepare":
+                return prepare_candidate(self._workload, harness)
+            case _:
+                return run_trial(
+                    self._workload, harness, request["task"], request["trial"], request["split"]
+                )
+
+    def _at(self, candidate: Message | None) -> WatchedHarness:
+        """The harness at work: of this candidate, or of the one before where none is named."""
+        if candidate is not None:
+            self.__exit__()
+            self._harness = WatchedHarness(
+                Path(candidate["folder"]),
+                isolation=self._isolation,
+                limits=self._limits,
+                name=candidate["name"],
+                state=None if candidate["state"] is None else json.loads(candidate["state"]),
+                slot=self._slot,
+                flag=self._flag,
+            )
+        if self._harness is None:
+            raise CoevolveError("the first request of a worker must name a candidate.")
+        return self._harness
+
+
+def _unsent(error: PipeError) -> Fault:
+    return classify(CoevolveError(f"the answer of the benchmark cannot be kept: {error}"))
+
+
+def _socket() -> socket.socket:
+    """The socket that came as standard input, out of reach of the benchmark's children."""
+    kept = os.dup(0)
+    nowhere = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(nowhere, 0)
+    os.close(nowhere)
+    return socket.socket(fileno=kept)
+
+
+def _shared(number: int) -> mmap.mmap:
+    """The byte of an inherited file."""
+    flag = mmap.mmap(number, 1)
+    os.close(number)
+    return flag
+
+
+def _terminate(number: int, frame: object) -> NoReturn:
+    raise Terminated
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,102 @@
+"""Proposers that need no model: a fixed list, and a Python function."""
+
+import inspect
+from collections.abc import Awaitable, Callable, Sequence
+from pathlib import Path
+from typing import Self
+
+from coevolve.errors import InputError
+from coevolve.proposers.base import Proposal, Proposed, View, as_proposed
+from coevolve.proposers.threads import in_thread
+from coevolve.search.candidate import read_folder
+from coevolve.search.loading import load_function
+
+Item = Path | str | Proposal
+
+
+class Scripted:
+    """Proposes what a list says, and nothing when it has come to its end.
+
+    What a round gets follows from its number alone, so that a resumed run goes on with the right
+    item. A folder is read when its turn comes, and its name becomes the candidate's.
+
+    Args:
+        items: Folders or proposals in their order, of which each round gets as many as it asks
+            for; or a list of such lists, one for each round.
+
+    >>> import asyncio
+    >>> new = [Proposal(name=name, files={"harness.py": b""}) for name in ("a", "b", "c")]
+    >>> view = View(round=2, seed=0, tasks=(), standings=(), best=None, parent="", read=bytes,
+    ...     trace=lambda candidate, task: None)
+    >>> [p.name for p in asyncio.run(Scripted(new).propose(view, 2)).proposals]
+    ['c']
+    """
+
+    def __init__(self, items: Sequence[Item] | Sequence[Sequence[Item]]) -> None:
+        nested = [not isinstance(item, Path | str | Proposal) for item in items]
+        if isinstance(items, str) or (any(nested) and not all(nested)):
+            raise InputError(
+                "a script is a list of folders or proposals, or a list of such lists, one for "
+                f"each round; got {items!r}."
+            )
+        self._rounds = [tuple(item) for item in items] if any(nested) else None  # type: ignore[arg-type]
+        self._items: tuple[Item, ...] = () if any(nested) else tuple(items)  # type: ignore[arg-type]
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        if self._rounds is None:
+            turn = self._items[(view.round - 1) * count : view.round * count]
+        else:
+            turn = self._rounds[view.round - 1] if view.round <= len(self._rounds) else ()
+        return as_proposed([_proposal(item) for item in turn], source="the script")
+
+
+class FunctionProposer:
+    """Proposes what a Python function returns.
+
+    Args:
+        function: Called with the view and how many candidates are wanted; returns proposals, or
+            mappings with the keys name, files (text or bytes), parents and hypothesis. A plain
+            function runs in a thread of its own; an `async` one is awaited.
+        name: What errors call it; its own name when left out.
+
+    >>> import asyncio
+    >>> def propose(view, count):
+    ...     return [{"name": f"r{view.round}", "files": {"harness.py": "answer = 42"}}]
+    >>> view = View(round=2, seed=0, tasks=(), standings=(), best=None, parent="", read=bytes,
+    ...     trace=lambda candidate, task: None)
+    >>> asyncio.run(FunctionProposer(propose).propose(view, 1)).proposals[0].name
+    'r2'
+    """
+
+    def __init__(
+        self, function: Callable[[View, int], object | Awaitable[object]], *, name: str = ""
+    ) -> None:
+        if not callable(function):
+            raise InputError(f"a proposer needs a function, got {function!r}.")
+        self._function = function
+        self._name = name or getattr(function, "__name__", type(function).__name__)
+
+    @classmethod
+    def from_file(cls, path: Path, function: str = "propose") -> Self:
+        """The proposer in a Python file.
+
+        Raises:
+            ConfigError: The file cannot be loaded or has no such function.
+        """
+        return cls(load_function(path, function), name=f"{function} in {path.name}")
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        if inspect.iscoroutinefunction(self._function):
+            given = await self._function(view, count)
+        else:
+            given = await in_thread(self._function, view, count)
+            if inspect.isawaitable(given):
+                given = await given
+        return as_proposed(given, source=self._name)
+
+
+def _proposal(item: Item) -> Proposal:
+    if isinstance(item, Proposal):
+        return item
+    folder = Path(item)
+    return Proposal(files=read_folder(folder), name=folder.resolve().name)

@@ -1,0 +1,43 @@
+"""Blocking functions beside the event loop, in threads nobody waits for."""
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable
+
+
+async def in_thread[**P, T](function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """What a function returns that may take minutes.
+
+    The thread is a daemon, unlike those of `asyncio.to_thread`: a run that is interrupted ends
+    at once and not when the function does.
+
+    >>> asyncio.run(in_thread(sum, [1, 2]))
+    3
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        result, failure = None, None
+        try:
+            result = context.run(function, *arguments, **named)
+        except BaseException as error:
+            failure = error
+            if isinstance(error, StopIteration):
+                failure = RuntimeError("the function raised StopIteration")
+        with contextlib.suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=work, name=f"coevolve-{function!r}", daemon=True).start()
+    return await future

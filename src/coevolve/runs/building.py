@@ -1,0 +1,120 @@
+"""From a configuration to a benchmark, the spec workers build it from, and a proposer."""
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from coevolve.benchmarks.base import Benchmark
+from coevolve.benchmarks.synthetic import SyntheticWorld
+from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
+from coevolve.core.pool import Pool
+from coevolve.errors import ConfigError
+from coevolve.executors.workload import Spec
+from coevolve.proposers import FunctionProposer, Proposer, Scripted
+from coevolve.runs.config import RunConfig
+from coevolve.runs.plugs import (
+    CommandBenchmarkSettings,
+    FunctionBenchmarkSettings,
+    FunctionProposerSettings,
+    ScriptedProposerSettings,
+    SyntheticBenchmarkSettings,
+)
+
+_OF_BENCHMARK = {"kind", "starts", "test_tasks", "seconds"}
+
+
+def build_benchmark(config: RunConfig, base: Path) -> Benchmark:
+    """The benchmark of a configuration whose paths start from `base`.
+
+    Raises:
+        ConfigError: What the configuration names cannot be loaded or is no benchmark.
+    """
+    config.check_paths(base)
+    spec = benchmark_spec(config, base)
+    try:
+        found: object = spec.build()
+    except ImportError as error:
+        raise ConfigError(
+            f"benchmark.kind {spec.factory!r} cannot be imported: {error}"
+        ) from error
+    except TypeError as error:
+        raise ConfigError(f"benchmark.kind {spec.factory!r} cannot be called: {error}") from error
+    for name in ("pool", "starts", "check", "prepare", "run"):
+        if not hasattr(found, name):
+            raise ConfigError(
+                f"benchmark {spec.factory!r} gave a {type(found).__name__} without {name!r}, "
+                "which is no benchmark; see docs/benchmark.md."
+            )
+    assert isinstance(found, Benchmark)
+    if not isinstance(found.pool, Pool):
+        raise ConfigError(f"the pool of benchmark {spec.factory!r} is no Pool: {found.pool!r}.")
+    return found
+
+
+def benchmark_spec(config: RunConfig, base: Path) -> Spec:
+    """How a worker builds the benchmark of a configuration."""
+    base = base.resolve()
+    table = config.benchmark
+    match table:
+        case FunctionBenchmarkSettings():
+            factory = "coevolve.benchmarks.file:load_file"
+            given: dict[str, Any] = {
+                "path": str(base / table.file),
+                "starts": _within(base, table.starts),
+            }
+        case CommandBenchmarkSettings():
+            factory = "coevolve.benchmarks.command:CommandBenchmark"
+            given = table.model_dump(mode="json", exclude={"kind", "tasks_file"})
+            given["base"] = str(base)
+            given["starts"] = _within(base, table.starts)
+            if table.tasks_file is not None:
+                given["tasks"] = read_tasks(base / table.tasks_file)
+        case SyntheticBenchmarkSettings():
+            factory = "coevolve.benchmarks.synthetic.benchmark:build"
+            given = table.model_dump(mode="json", exclude={"kind"})
+        case _:
+            factory = table.kind
+            given = dict(table.arguments)
+    return Spec(factory=factory, arguments=given, folder=base)
+
+
+def build_proposer(config: RunConfig, base: Path) -> Proposer:
+    """The proposer of a configuration whose paths start from `base`.
+
+    Raises:
+        ConfigError: What the configuration names cannot be loaded.
+    """
+    config.check_paths(base)
+    table = config.proposer
+    match table:
+        case ScriptedProposerSettings():
+            return Scripted(
+                [
+                    base / item if isinstance(item, str) else [base / folder for folder in item]
+                    for item in table.folders
+                ]  # type: ignore[arg-type]
+            )
+        case FunctionProposerSettings():
+            return FunctionProposer.from_file(base / table.file, table.function)
+        case _:
+            world = config.benchmark.model_dump(exclude=_OF_BENCHMARK)
+            return SyntheticProposer(SyntheticWorld(**world))
+
+
+def read_tasks(path: Path) -> list[str] | dict[str, list[str]]:
+    """The tasks in a file: one id a line, or JSON with a list or a list for each pool."""
+    text = path.read_text(encoding="utf-8")
+    if path.suffix != ".json":
+        return [line.strip() for line in text.splitlines() if line.strip()]
+    try:
+        found = json.loads(text)
+    except ValueError as error:
+        raise ConfigError(f"{path} is no JSON: {error}") from error
+    if not isinstance(found, list | dict):
+        raise ConfigError(f"{path} must hold a list, or a list for each pool, got {found!r}.")
+    return found
+
+
+def _within(base: Path, paths: Sequence[str]) -> list[str]:
+    return [str(base / path) for path in paths]

@@ -1,0 +1,154 @@
+"""The two tables that name what is plugged in: `[benchmark]` and `[proposer]`."""
+
+from collections.abc import Iterator, Mapping
+from typing import Annotated, Any, Literal
+
+from pydantic import Discriminator, Field, Strict, Tag, model_validator
+
+from coevolve.errors import InputError
+from coevolve.runs.settings import Amount, Count, Needed, Table, Text, Texts
+
+Tasks = Texts | dict[Text, Texts]
+Starts = Annotated[tuple[Text, ...], Strict(False), Field(min_length=2)]
+
+
+class FunctionBenchmarkSettings(Table):
+    """A Python file with an `evaluate` function."""
+
+    kind: Literal["function"]
+    file: Text
+    starts: Starts
+
+    def needs(self) -> Iterator[Needed]:
+        yield ("file", self.file, "file")
+        yield from (("starts", folder, "folder") for folder in self.starts)
+
+
+class CommandBenchmarkSettings(Table):
+    """An executable that prints a score."""
+
+    kind: Literal["command"]
+    command: Annotated[tuple[Text, ...], Strict(False), Field(min_length=1)]
+    starts: Starts
+    tasks: Tasks | None = None
+    tasks_file: Text | None = None
+    test_tasks: Texts = ()
+    readable: Texts = ()
+    test_readable: Texts = ()
+    network: bool = False
+    weights: dict[str, Amount] | None = None
+    costs: dict[str, Amount] | None = None
+
+    @model_validator(mode="after")
+    def _has_tasks_once(self) -> "CommandBenchmarkSettings":
+        if (self.tasks is None) == (self.tasks_file is None):
+            raise InputError("give either tasks or tasks_file, and not both.")
+        if self.test_readable and not self.test_tasks:
+            raise InputError("test_readable has no effect without test_tasks.")
+        return self
+
+    def needs(self) -> Iterator[Needed]:
+        if self.tasks_file is not None:
+            yield ("tasks_file", self.tasks_file, "file")
+        yield from (("starts", folder, "folder") for folder in self.starts)
+        yield from (("readable", path, "either") for path in self.readable)
+        yield from (("test_readable", path, "either") for path in self.test_readable)
+
+
+class SyntheticBenchmarkSettings(Table):
+    """A synthetic world; see `coevolve.benchmarks.synthetic.SyntheticWorld`."""
+
+    kind: Literal["synthetic"]
+    pools: dict[Text, Count] = Field(default_factory=lambda: {"all": 89}, min_length=1)
+    ease: dict[str, float] | None = None
+    skills: Count = 3
+    spread: Amount = 3.0
+    sharpness: Amount = 3.0
+    drift: float = 0.0
+    step: Amount = 0.4
+    mends: Annotated[int, Field(ge=0)] = 2
+    mend: float = 5.0
+    seed: Annotated[int, Field(ge=0)] = 0
+    starts: Annotated[int, Field(ge=2)] = 2
+    test_tasks: Annotated[int, Field(ge=0)] = 0
+    seconds: Annotated[float, Field(ge=0)] = 0.0
+
+
+class OwnBenchmarkSettings(Table):
+    """A factory that returns a benchmark, as `package.module:factory`."""
+
+    kind: Annotated[str, Field(pattern=r"^[A-Za-z_][\w.]*:[A-Za-z_]\w*$")]
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+
+class ScriptedProposerSettings(Table):
+    """Folders, proposed in their order; a list of folders is one round."""
+
+    kind: Literal["scripted"]
+    folders: Annotated[tuple[Text | Texts, ...], Strict(False), Field(min_length=1)]
+
+    def needs(self) -> Iterator[Needed]:
+        for item in self.folders:
+            for folder in (item,) if isinstance(item, str) else item:
+                yield ("folders", folder, "folder")
+
+    def check_length(self, rounds: int, candidates: int) -> None:
+        """Refuse a script that would leave a round without a proposal."""
+        flat = all(isinstance(item, str) for item in self.folders)
+        lasts = -(-len(self.folders) // candidates) if flat else len(self.folders)
+        if lasts < rounds:
+            raise InputError(
+                f"'proposer.folders' has {len(self.folders)} entries, which last for {lasts} "
+                f"rounds of {candidates}, but 'search.rounds' is {rounds}."
+            )
+
+
+class FunctionProposerSettings(Table):
+    """A function of a Python file."""
+
+    kind: Literal["function"]
+    file: Text
+    function: Text = "propose"
+
+    def needs(self) -> Iterator[Needed]:
+        yield ("file", self.file, "file")
+
+
+class SyntheticProposerSettings(Table):
+    """The proposer of the synthetic world the benchmark is."""
+
+    kind: Literal["synthetic"]
+
+
+BENCHMARKS: dict[str, type[Table]] = {
+    "function": FunctionBenchmarkSettings,
+    "command": CommandBenchmarkSettings,
+    "synthetic": SyntheticBenchmarkSettings,
+    "package.module:factory": OwnBenchmarkSettings,
+}
+PROPOSERS: dict[str, type[Table]] = {
+    "scripted": ScriptedProposerSettings,
+    "function": FunctionProposerSettings,
+    "synthetic": SyntheticProposerSettings,
+}
+
+
+def _kind(table: Any) -> Any:
+    """The tag of a table: its `kind`, and one tag for all factories."""
+    kind = table.get("kind") if isinstance(table, Mapping) else getattr(table, "kind", None)
+    return "package.module:factory" if isinstance(kind, str) and ":" in kind else kind
+
+
+BenchmarkSettings = Annotated[
+    Annotated[FunctionBenchmarkSettings, Tag("function")]
+    | Annotated[CommandBenchmarkSettings, Tag("command")]
+    | Annotated[SyntheticBenchmarkSettings, Tag("synthetic")]
+    | Annotated[OwnBenchmarkSettings, Tag("package.module:factory")],
+    Discriminator(_kind),
+]
+ProposerSettings = Annotated[
+    Annotated[ScriptedProposerSettings, Tag("scripted")]
+    | Annotated[FunctionProposerSettings, Tag("function")]
+    | Annotated[SyntheticProposerSettings, Tag("synthetic")],
+    Discriminator(_kind),
+]

@@ -1,0 +1,72 @@
+"""Traces and usage of single attempts."""
+
+import asyncio
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coevolve.core.outcomes import Usage
+from coevolve.executors.attempts import MOST_TRACE, trace_text
+from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.workload import Score
+from coevolve.search.candidate import Candidate
+from coevolve.search.trials import Result, Split
+from tests.executors.projects import trial
+
+
+class Giving:
+    """A workload that gives the same thing for every trial."""
+
+    def __init__(self, given: Any, state: Any = None) -> None:
+        self.given, self.state = given, state
+
+    def check(self, harness: Any) -> None:
+        pass
+
+    def prepare(self, harness: Any) -> object:
+        return self.state
+
+    def run(self, harness: Any, task: str, trial: int) -> Any:
+        return self.given
+
+
+CANDIDATE = Candidate.of({"harness.py": b"x = 1"}, name="c1")
+
+
+def gave(given: Any, split: Split = "validation") -> Result:
+    executor = InlineExecutor(Giving(given))
+    return asyncio.run(executor.run(CANDIDATE, trial("t", split=split)))
+
+
+def test_seconds_are_measured_unless_the_evaluator_knows_better() -> None:
+    assert gave(1.0).usage.seconds > 0
+    assert gave(Score(value=1.0, usage=Usage(tokens_out=5))).usage.seconds > 0
+    assert gave(Score(value=1.0, usage=Usage(tokens_out=5))).usage.tokens_out == 5
+    assert gave(Score(value=1.0, usage=Usage(seconds=90))).usage.seconds == 90
+
+
+def test_a_trial_without_anything_to_show_has_no_trace() -> None:
+    assert gave(1.0).trace is None
+
+
+def test_without_an_evaluator_of_its_own_the_sealed_test_uses_the_only_one() -> None:
+    assert gave(0.25, split="test").score == 0.25
+
+
+@pytest.mark.parametrize(
+    "trace",
+    [float("nan"), {"when": Path("x")}, "\x1b" * 200_000, "\U0001f600" * 200_000, ["x"] * 99_999],
+)
+def test_a_trace_is_always_json_of_a_bounded_length(trace: object) -> None:
+    text = trace_text({"trace": trace, "output": "x" * 16_000}) or ""
+    assert len(text) <= MOST_TRACE
+    assert set(json.loads(text, parse_constant=pytest.fail)) == {"trace", "output"}
+
+
+def test_a_state_that_is_no_json_is_a_fault() -> None:
+    executor = InlineExecutor(Giving(1.0, state={1, 2}))
+    prepared = asyncio.run(executor.prepare(CANDIDATE))
+    assert prepared.fault is not None
+    assert "what prepare returned is not plain JSON" in prepared.fault.reason

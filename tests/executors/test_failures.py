@@ -1,0 +1,131 @@
+"""Who is to blame for an exception, and how long to wait after it."""
+
+import errno
+import socket
+import ssl
+import subprocess
+from typing import Any
+
+import pytest
+
+from coevolve.errors import StopRun, StoreError
+from coevolve.executors.blames import CLASSES, HTTP, SYSTEM
+from coevolve.executors.failures import (
+    CandidateFault,
+    FaultError,
+    InfrastructureError,
+    OperatorError,
+    classify,
+)
+from coevolve.executors.isolation import HarnessFault, SandboxError
+from coevolve.search.trials import Blame, Fault
+
+
+def named(name: str, *bases: type, **attributes: Any) -> type[Exception]:
+    """An error class as a library would define it."""
+    return type(name, bases or (Exception,), attributes)
+
+
+@pytest.mark.parametrize(
+    ("name", "blame"), [(name, row.blame) for row in CLASSES for name in row.names]
+)
+def test_every_class_of_the_table_is_known_by_its_name_or_a_base(name: str, blame: Blame) -> None:
+    error = named(name)
+    assert classify(error("it happened")).blame is blame
+    found = classify(named("Special", error)("it happened"))
+    assert (found.blame, found.kind) == (blame, "Special")
+    assert found.reason == "Special: it happened"
+
+
+@pytest.mark.parametrize(
+    ("code", "blame"), [(code, row.blame) for row in SYSTEM for code in row.codes]
+)
+def test_every_number_of_the_system_in_the_table_is_known(code: int, blame: Blame) -> None:
+    assert classify(OSError(code, "it happened")).blame is blame
+
+
+@pytest.mark.parametrize(
+    ("status", "blame"), [(code, row.blame) for row in HTTP for code in row.codes]
+)
+def test_errors_with_an_http_status_are_known(status: int, blame: Blame) -> None:
+    response = named("Response", object, status_code=status)
+    assert classify(named("HTTPStatusError", status_code=status)()).blame is blame
+    assert classify(named("HTTPStatusError", response=response)()).blame is blame
+    assert classify(named("HTTPError", code=status)()).blame is blame
+
+
+@pytest.mark.parametrize(
+    ("error", "blame"),
+    [
+        (TimeoutError(), Blame.INFRASTRUCTURE),
+        (ConnectionResetError("gone"), Blame.INFRASTRUCTURE),
+        (socket.gaierror(-2, "Name or service not known"), Blame.INFRASTRUCTURE),
+        (ssl.SSLError(1, "bad record"), Blame.INFRASTRUCTURE),
+        (ssl.SSLCertVerificationError(1, "self-signed"), Blame.OPERATOR),
+        (MemoryError(), Blame.INFRASTRUCTURE),
+        (OSError(errno.EMFILE, "Too many open files"), Blame.INFRASTRUCTURE),
+        (SandboxError("bwrap did not start"), Blame.INFRASTRUCTURE),
+        (PermissionError(errno.EACCES, "Permission denied"), Blame.OPERATOR),
+        (ModuleNotFoundError("No module named 'judge'"), Blame.OPERATOR),
+        (StopRun("set a key"), Blame.OPERATOR),
+        (StoreError("no disk"), Blame.OPERATOR),
+        (HarnessFault("memory", "used 3 GB"), Blame.CANDIDATE),
+        (FileNotFoundError(errno.ENOENT, "labels.json"), Blame.BENCHMARK),
+        (subprocess.TimeoutExpired("pytest", 5), Blame.BENCHMARK),
+        (AssertionError(), Blame.BENCHMARK),
+        (SystemExit(1), Blame.BENCHMARK),
+    ],
+)
+def test_errors_of_this_machine(error: BaseException, blame: Blame) -> None:
+    assert classify(error).blame is blame
+
+
+@pytest.mark.parametrize(
+    ("error", "blame"),
+    [
+        (InfrastructureError("r"), Blame.INFRASTRUCTURE),
+        (OperatorError("r", advice="a"), Blame.OPERATOR),
+        (CandidateFault("r"), Blame.CANDIDATE),
+    ],
+)
+def test_benchmarks_say_themselves_who_is_to_blame(error: Any, blame: Blame) -> None:
+    found = classify(error)
+    assert (found.blame, found.kind, found.reason) == (blame, type(error).__name__, "r")
+    assert found.advice == ("a" if blame is Blame.OPERATOR else "")
+
+
+def test_a_fault_from_another_process_is_kept() -> None:
+    fault = Fault(blame=Blame.OPERATOR, kind="k", reason="r", advice="a")
+    assert classify(FaultError(fault)) == fault
+
+
+def test_an_account_without_credit_is_no_rate_limit() -> None:
+    error = named("RateLimitError")("Error code: 429 - {'code': 'insufficient_quota'}")
+    assert classify(error).blame is Blame.OPERATOR
+    assert classify(error).advice.startswith("Add credit")
+
+
+def raised(error: Exception, cause: Exception) -> Exception:
+    try:
+        raise error from cause
+    except Exception as caught:
+        return caught
+
+
+def test_an_unknown_error_is_judged_by_what_it_was_raised_from() -> None:
+    wrapped = raised(RuntimeError("the judge failed"), named("RateLimitError")("slow down"))
+    assert classify(wrapped).blame is Blame.INFRASTRUCTURE
+    assert classify(raised(wrapped, KeyError("x"))).blame is Blame.BENCHMARK
+    assert classify(raised(CandidateFault("r"), TimeoutError())).blame is Blame.CANDIDATE
+
+
+def test_of_several_errors_the_gravest_counts() -> None:
+    group = ExceptionGroup("two", [KeyError("x"), TimeoutError()])
+    assert classify(group).blame is Blame.INFRASTRUCTURE
+    assert classify(ExceptionGroup("more", [group, OSError(errno.ENOSPC, "full")])).blame is (
+        Blame.OPERATOR
+    )
+
+
+def test_a_reason_is_never_endless() -> None:
+    assert len(classify(ValueError("x" * 1_000_000)).reason) <= 2_000

@@ -1,0 +1,35 @@
+"""The page on failures shows the table the code uses, whole and nothing else."""
+
+import errno
+from collections.abc import Iterator
+from pathlib import Path
+
+from coevolve.executors.blames import CLASSES, HTTP, QUOTA, SYSTEM, Codes, Row
+from coevolve.search.retrying import RETRIES
+
+PAGE = (Path(__file__).parent.parent.parent / "docs" / "failures.md").read_text()
+
+
+def line(names: str, row: Row | Codes) -> str:
+    return f"| {names} | {row.blame} | {row.meaning} | {row.advice} |"
+
+
+def table() -> Iterator[str]:
+    for row in (*CLASSES, QUOTA):
+        yield line(", ".join(f"`{name}`" for name in row.names), row)
+    for codes in SYSTEM:
+        yield line(", ".join(f"`{errno.errorcode[code]}`" for code in codes.codes), codes)
+    for codes in HTTP:
+        yield line(", ".join(str(code) for code in codes.codes), codes)
+
+
+def test_the_page_has_every_row_and_no_other() -> None:
+    heading = "| error | blame | what it means | advice |"
+    shown = [
+        text for part in PAGE.split(heading)[1:] for text in part.split("\n\n")[0].splitlines()[2:]
+    ]
+    assert shown == list(table())
+
+
+def test_the_page_names_the_number_of_retries() -> None:
+    assert {2: "twice"}[RETRIES] in PAGE

@@ -1,0 +1,448 @@
+"""The loop, on a small run without processes."""
+
+import asyncio
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import pytest
+
+from coevolve.core.events import Event
+from coevolve.core.outcomes import Missing, Usage
+from coevolve.core.selector import Selector
+from coevolve.errors import ConfigError, EventError, StopRun
+from coevolve.search.budget import Budget
+from coevolve.search.candidate import Candidate
+from coevolve.search.entry import Status
+from coevolve.search.loop import Search
+from coevolve.search.memory import MemoryJournal
+from coevolve.search.opening import open_run
+from coevolve.search.proposing import Proposal, Proposed, View
+from coevolve.search.settings import Settings
+from coevolve.search.state import fold
+from coevolve.search.trials import Blame, Fault, Result, Trial
+from tests.search.snapshots import snapshot
+from tests.search.stubs import (
+    POOL,
+    STARTS,
+    TEST,
+    StubExecutor,
+    StubProposer,
+    go_on,
+    opened,
+    whole_run,
+)
+
+PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "halving", "racing"]
+
+
+def fault(blame: Blame, kind: str = "broken") -> Fault:
+    return Fault(blame=blame, kind=kind, reason="it broke.", advice="Mend it.")
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_run_goes_through_every_phase(protocol: str) -> None:
+    state = whole_run(protocol=protocol)
+    assert state.ended == {"why": "finished"}
+    assert [turn.number for turn in state.turns] == [1, 2, 3]
+    assert state.chosen is not None
+    assert state.chosen["candidate"] in state.selector.candidates
+    assert state.selector.starts == ("plain", "terse")
+    assert state.test is not None
+    assert set(state.test.starts) == {"plain", "terse", state.chosen["candidate"]}
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+def test_a_fold_of_the_events_is_the_state(protocol: str, overlap: bool) -> None:
+    journal = MemoryJournal()
+    opened(journal, protocol=protocol, overlap=overlap)
+    state = go_on(journal, StubExecutor(faults=0.2))
+    assert snapshot(fold(journal.events())) == snapshot(state)
+
+
+@pytest.mark.parametrize("protocol", ["task-coevolve", "adaptive"])
+def test_the_order_in_which_trials_end_does_not_matter(protocol: str) -> None:
+    ends = []
+    for capacity in (1, 3, 16):
+        journal = MemoryJournal()
+        opened(journal, protocol=protocol)
+        ends.append(snapshot(go_on(journal, StubExecutor(capacity=capacity, faults=0.2))))
+    assert ends[0] == ends[1] == ends[2]
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool) -> None:
+    journal = MemoryJournal()
+    opened(journal, rounds=3, candidates=1, overlap=overlap)
+    expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
+    events = list(journal.events())
+    for kept in range(1, len(events)):
+        part = MemoryJournal()
+        part._contents.update(journal._contents)
+        for event in events[:kept]:
+            body = {k: v for k, v in event.items() if k not in ("seq", "type", "seal")}
+            part.append([(event["type"], body)])
+        assert snapshot(go_on(part, StubExecutor(faults=0.2))) == expected, events[kept - 1]
+
+
+def test_never_more_at_once_than_the_executor_can_take() -> None:
+    journal, executor = MemoryJournal(), StubExecutor(capacity=4)
+    opened(journal)
+    go_on(journal, executor)
+    assert executor.most == 4
+    assert executor.closed
+
+
+def test_longest_trials_start_first_once_their_length_is_known() -> None:
+    lengths = {task: 2.0 ** (number % 5) for number, task in enumerate(POOL.tasks)}
+
+    def act(trial: Trial) -> Result | None:
+        if trial.split == "test":
+            return None
+        return Result(score=0.5, usage=Usage(seconds=lengths[trial.task]))
+
+    journal, executor = MemoryJournal(), StubExecutor(capacity=1, act=act)
+    opened(journal, protocol="full", rounds=1, candidates=1)
+    go_on(journal, executor)
+    started = [
+        lengths[t.task] for t in executor.ran if t.candidate == "r1-0" and t.task in lengths
+    ]
+    assert started == sorted(lengths.values(), reverse=True)
+
+
+class TestFaults:
+    def test_infrastructure_is_tried_again_twice_and_then_missing(self) -> None:
+        def act(trial: Trial) -> Result | None:
+            bad = trial.task == "law-3" or (trial.task == "law-4" and trial.attempt < 2)
+            return Result(fault=fault(Blame.INFRASTRUCTURE)) if bad else None
+
+        journal, executor = MemoryJournal(), StubExecutor(act=act)
+        opened(journal, protocol="full", rounds=1, candidates=1)
+        state = go_on(journal, executor)
+        attempts = Counter(t.task for t in executor.ran if t.candidate == "r1-0")
+        assert (attempts["law-3"], attempts["law-4"], attempts["law-5"]) == (3, 3, 1)
+        scores = state.selector.scores("r1-0")
+        assert scores["law-3"] == Missing("broken: it broke.")
+        assert isinstance(scores["law-4"], float)
+        assert state.entries["r1-0"].missing == 1
+        assert state.evaluating.failed_attempts == 3 * 4
+
+    @pytest.mark.parametrize("blame", [Blame.CANDIDATE, Blame.BENCHMARK])
+    def test_a_candidates_fault_scores_0_and_is_not_tried_again(self, blame: Blame) -> None:
+        def act(trial: Trial) -> Result | None:
+            return Result(fault=fault(blame)) if trial.candidate == "r1-0" else None
+
+        journal, executor = MemoryJournal(), StubExecutor(act=act)
+        opened(journal, protocol="full", rounds=1, candidates=2)
+        state = go_on(journal, executor)
+        assert set(state.selector.scores("r1-0").values()) == {0.0}
+        assert state.entries["r1-0"].zeros == len(POOL)
+        assert state.failures == {"broken": len(POOL)}
+        assert max(Counter(t.cell for t in executor.ran).values()) == 1
+
+    @pytest.mark.parametrize("blame", [Blame.OPERATOR, Blame.BENCHMARK])
+    def test_what_the_operator_must_mend_stops_the_run_and_loses_nothing(
+        self, blame: Blame
+    ) -> None:
+        def act(trial: Trial) -> Result | None:
+            return Result(fault=fault(blame)) if trial.task == "s2d-1" else None
+
+        journal = MemoryJournal()
+        opened(journal)
+        with pytest.raises(StopRun, match=r"'plain', task 's2d-1': broken: it broke. Mend it."):
+            go_on(journal, StubExecutor(act=act))
+        state = fold(journal.events())
+        assert state.stopped is not None
+        assert "Mend it." in state.stopped["why"]
+        assert go_on(journal).ended == {"why": "finished"}
+
+    def test_a_round_with_under_half_of_its_outcomes_is_run_again_once_then_reported(
+        self,
+    ) -> None:
+        def act(trial: Trial) -> Result | None:
+            bad = trial.candidate == "r1-0"
+            return Result(fault=fault(Blame.INFRASTRUCTURE)) if bad else None
+
+        journal, executor = MemoryJournal(), StubExecutor(act=act)
+        opened(journal, rounds=2, candidates=1)
+        state = go_on(journal, executor)
+        trials = {t.trial for t in executor.ran if t.candidate == "r1-0"}
+        assert trials == {0, 1}
+        assert [turn.thin for turn in state.turns] == [True, False]
+        assert state.chosen is not None
+        assert state.chosen["candidate"] == "r2-0"
+
+    def test_a_starting_harness_with_under_half_is_run_again_once(self) -> None:
+        def act(trial: Trial) -> Result | None:
+            bad = trial.candidate == "plain" and len(executor.ran) < 4 * len(POOL)
+            return Result(fault=fault(Blame.INFRASTRUCTURE)) if bad else None
+
+        journal, executor = MemoryJournal(), StubExecutor(act=act)
+        opened(journal, rounds=1)
+        state = go_on(journal, executor)
+        assert sum(isinstance(s, float) for s in state.selector.scores("plain").values()) >= 10
+        assert state.ended == {"why": "finished"}
+
+
+class TestBudget:
+    def test_a_cap_on_trials_is_never_passed_and_leaves_room_for_the_test(self) -> None:
+        journal, executor = MemoryJournal(), StubExecutor()
+        opened(journal, budget=Budget(trials=80))
+        state = go_on(journal, executor)
+        assert state.ended == {"why": "budget: trials"}
+        assert state.evaluating.trials == len(executor.ran) == 80
+        assert state.test is not None
+        assert len(state.test.starts) == 3
+        assert state.chosen is not None
+        assert state.chosen["candidate"] is not None
+
+    @pytest.mark.parametrize(
+        "budget",
+        [Budget(dollars=0.75), Budget(tokens=8000)],
+        ids=["dollars", "tokens"],
+    )
+    def test_money_and_tokens_are_never_passed(self, budget: Budget) -> None:
+        journal = MemoryJournal()
+        opened(journal, budget=budget, rounds=20)
+        state = go_on(journal, StubExecutor(capacity=8))
+        spent = state.spending()
+        assert state.ended is not None
+        assert state.ended["why"].startswith("budget: ")
+        assert spent.dollars <= (budget.dollars or 99)
+        assert spent.tokens <= (budget.tokens or 10**9)
+        assert spent.dollars > 0.7
+
+    def test_hours_end_a_run(self) -> None:
+        now = [0.0]
+
+        def act(trial: Trial) -> Result | None:
+            now[0] += 60
+            return None
+
+        journal = MemoryJournal(clock=lambda: now[0])
+        opened(journal, budget=Budget(hours=1.0))
+        state = go_on(journal, StubExecutor(act=act, capacity=1))
+        assert state.ended == {"why": "budget: hours"}
+        assert 60 <= state.evaluating.trials <= 61
+
+    def test_a_budget_that_ends_in_phase_0_leaves_nobody_to_choose(self) -> None:
+        journal = MemoryJournal()
+        opened(journal, budget=Budget(tokens=1500))
+        state = go_on(journal)
+        assert state.ended == {"why": "budget: tokens"}
+        assert state.chosen is not None
+        assert state.chosen["candidate"] is None
+
+    def test_a_cap_that_cannot_pay_for_phase_0_and_the_test_is_refused(self) -> None:
+        with pytest.raises(ConfigError, match=r"a budget of 57 trials is too small.* take 58"):
+            opened(MemoryJournal(), budget=Budget(trials=57))
+
+
+@dataclass
+class Offering(StubProposer):
+    """Hands over what it was given."""
+
+    offers: Sequence[object] = ()
+
+    async def propose(self, view: View, count: int) -> Sequence[Proposal]:
+        self.seen.append(view)
+        offer = self.offers[view.round - 1]
+        if isinstance(offer, Exception):
+            raise offer
+        return offer  # type: ignore[return-value]
+
+
+def proposal(text: str, name: str = "new", **fields: object) -> Proposal:
+    return Proposal(files={"harness.py": text.encode()}, name=name, **fields)  # type: ignore[arg-type]
+
+
+class TestProposals:
+    def run(self, *offers: object, candidates: int = 2) -> tuple[MemoryJournal, Offering]:
+        journal, proposer = MemoryJournal(), Offering(offers=offers)
+        opened(journal, rounds=len(offers), candidates=candidates)
+        go_on(journal, proposer=proposer)
+        return journal, proposer
+
+    def test_a_copy_of_an_earlier_candidate_is_refused_without_a_trial(self) -> None:
+        plain = STARTS["plain"]["harness.py"].decode()
+        journal, _ = self.run([proposal(plain), proposal("x = 1")], [proposal("x = 1", "same")])
+        state = fold(journal.events())
+        assert state.entries["new"].status == Status.REFUSED
+        assert state.entries["new"].reason == "its files are those of 'plain'."
+        assert state.entries["same"].reason == "its files are those of 'new-2'."
+        assert state.selector.candidates == ("new-2",)
+
+    def test_names_are_made_unique_and_fit_for_files(self) -> None:
+        offers = [proposal("a", "../x y"), proposal("b", "plain")], [proposal("c", "../x y")]
+        journal, _ = self.run(*offers)
+        assert list(fold(journal.events()).entries)[2:] == ["x-y", "plain-2", "x-y-2"]
+
+    def test_files_that_make_no_candidate_are_noted(self) -> None:
+        bad = Proposal(files={"../up.py": b""}, name="bad")
+        orphan = proposal("x", "orphan", parents=("nobody",))
+        journal, _ = self.run([bad, orphan], [proposal("x = 2")])
+        note = fold(journal.events()).turns[0].note
+        assert "'bad' has a file with the path '../up.py'" in note
+        assert "'orphan' names the unknown parent 'nobody'" in note
+
+    def test_a_proposer_that_raises_costs_a_round_and_not_the_run(self) -> None:
+        journal, proposer = self.run(ValueError("no idea"), [proposal("x = 1")])
+        state = fold(journal.events())
+        assert state.turns[0].note == "ValueError: no idea"
+        assert state.ended == {"why": "finished"}
+        assert [view.round for view in proposer.seen] == [1, 2]
+
+    def test_rubbish_costs_a_round(self) -> None:
+        journal, _ = self.run("rubbish", [proposal("x = 1")])
+        assert (
+            "a proposer returns Proposals, got 'rubbish'" in fold(journal.events()).turns[0].note
+        )
+
+    def test_three_empty_rounds_in_a_row_stop_the_run(self) -> None:
+        with pytest.raises(StopRun, match=r"3 rounds in a row gave no candidate.*KeyError: 'k'"):
+            self.run(*[KeyError("k")] * 5)
+
+    def test_more_than_was_asked_for_is_left_out(self) -> None:
+        journal, _ = self.run([proposal(f"x = {i}", f"c{i}") for i in range(4)])
+        state = fold(journal.events())
+        assert state.selector.candidates == ("c0", "c1")
+        assert state.turns[0].note == "4 were proposed, 2 were asked for."
+
+    def test_usage_and_transcript_are_kept_apart_from_evaluating(self) -> None:
+        handed = Proposed(
+            proposals=(proposal("x = 1"),), usage=Usage(tokens_in=70, dollars=2), transcript="hm"
+        )
+        journal, _ = self.run(handed)
+        state = fold(journal.events())
+        assert (state.proposing.tokens, state.proposing.dollars) == (70, 2.0)
+        assert journal.get(state.turns[0].transcript or "") == b"hm"
+
+    def test_a_failed_check_is_recorded_and_never_evaluated(self) -> None:
+        def refuse(candidate: Candidate) -> Fault | None:
+            return fault(Blame.CANDIDATE) if candidate.name == "r1-1" else None
+
+        journal, executor = MemoryJournal(), StubExecutor(refuse=refuse)
+        opened(journal)
+        state = go_on(journal, executor)
+        assert state.entries["r1-1"].reason == "check failed: it broke."
+        assert "r1-1" not in {trial.candidate for trial in executor.ran}
+
+    def test_a_starting_harness_that_fails_its_check_stops_the_run(self) -> None:
+        journal = MemoryJournal()
+        opened(journal)
+        with pytest.raises(StopRun, match="starting harness 'plain' cannot be evaluated"):
+            go_on(journal, StubExecutor(refuse=lambda candidate: fault(Blame.CANDIDATE)))
+
+
+class TestTheView:
+    def test_it_has_what_was_told_and_nothing_of_the_test(self) -> None:
+        journal, proposer = MemoryJournal(), StubProposer()
+        opened(journal)
+        go_on(journal, proposer=proposer)
+        view = proposer.seen[-1]
+        assert view.tasks == POOL.tasks
+        assert not set(view.tasks) & set(TEST.tasks)
+        assert {s.candidate.name for s in view.standings} == {
+            *("plain", "terse", "r1-0", "r1-1", "r2-0", "r2-1")
+        }
+        standing = view.standing("r2-0")
+        assert standing.estimate is not None
+        assert len(standing.outcomes) == standing.estimate.tasks == 9
+        assert view.trace("r2-0", next(iter(standing.outcomes))) is not None
+        assert view.best is not None
+        assert len({view.seed for view in proposer.seen}) == 3
+
+    def test_before_the_first_round_the_best_start_is_the_parent(self) -> None:
+        journal, proposer = MemoryJournal(), StubProposer()
+        opened(journal)
+        state = go_on(journal, proposer=proposer)
+        first = proposer.seen[0]
+        best = max(("plain", "terse"), key=lambda name: state.selector.estimate(name).value)
+        assert (first.best, first.parent) == (None, best)
+
+    def test_overlapping_proposals_know_one_round_less(self) -> None:
+        journal, proposer = MemoryJournal(), StubProposer()
+        opened(journal, overlap=True)
+        go_on(journal, proposer=proposer)
+        pending = [
+            [s.candidate.round for s in v.standings if s.status == "pending"]
+            for v in proposer.seen
+        ]
+        assert pending == [[], [1, 1], [2, 2]]
+
+
+def test_a_run_needs_two_starting_harnesses() -> None:
+    one = {"plain": STARTS["plain"]}
+    with pytest.raises(ConfigError, match="two or more starting harnesses, got 1"):
+        open_run(
+            MemoryJournal(),
+            name="x",
+            settings=Settings(rounds=1),
+            selector=Selector(POOL),
+            starts=one,
+        )
+
+
+def test_an_interrupted_run_says_so_and_can_be_resumed() -> None:
+    journal = MemoryJournal()
+    opened(journal)
+
+    async def interrupted() -> None:
+        executor = StubExecutor()
+        search = Search(journal, executor, StubProposer())
+        task = asyncio.create_task(search.run())
+        while len(executor.ran) < 30:
+            await asyncio.sleep(0.001)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert executor.now <= executor.capacity
+
+    asyncio.run(interrupted())
+    assert fold(journal.events()).stopped == {"why": "interrupted"}
+    expected = snapshot(whole_run())
+    assert snapshot(go_on(journal)) == expected
+
+
+def test_a_journal_whose_draws_do_not_follow_from_its_outcomes_is_refused() -> None:
+    journal = MemoryJournal()
+    opened(journal)
+    go_on(journal)
+    events = list(journal.events())
+    flipped: list[Event] = []
+    for event in events:
+        if event["type"] == "outcome" and event["candidate"] == "plain":
+            event = {**event, "score": 1 - event["score"]}
+        flipped.append(event)
+    with pytest.raises(EventError, match="seal does not match"):
+        fold(flipped)
+
+
+def test_an_outcome_nobody_asked_for_is_refused() -> None:
+    journal = MemoryJournal()
+    opened(journal)
+    go_on(journal)
+    events = list(journal.events())
+    at = next(n for n, e in enumerate(events) if e["type"] == "outcome")
+    with pytest.raises(EventError, match="was not asked or is already told"):
+        fold([*events[: at + 1], {**events[at], "seq": at + 1}])
+
+
+def test_several_trials_per_task() -> None:
+    journal, executor = MemoryJournal(), StubExecutor()
+    opened(journal, trials=2, rounds=1, candidates=1)
+    state = go_on(journal, executor)
+    assert {t.trial for t in executor.ran} == {0, 1}
+    assert state.test is not None
+    tested = Counter(t.cell for t in executor.ran if t.split == "test")
+    assert len(tested) == 3 * len(TEST) * 2
+
+
+def test_trials_of_a_prepared_candidate_get_its_state() -> None:
+    journal, executor = MemoryJournal(), StubExecutor()
+    opened(journal)
+    go_on(journal, executor)
+    trial = next(t for t in executor.ran if t.candidate == "r1-0")
+    assert journal.get(trial.state or "") == b'"r1-0 has learned"'
+    assert replace(trial, attempt=1).cell == trial.cell
