@@ -1,0 +1,112 @@
+"""Events in their file: read in chunks and checked, appended in transactions."""
+
+import sqlite3
+from collections.abc import Iterator, Sequence
+
+from coevolve.core.events import Event
+from coevolve.errors import InputError
+from coevolve.store import database
+from coevolve.store.layout import Layout
+from coevolve.store.lines import are_sealed, good, parsed, seal_of
+from coevolve.store.trouble import damaged, explained
+
+_LINES = "SELECT text FROM events WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?"
+_LINE = "SELECT text FROM events WHERE seq = ?"
+_ADD = "INSERT INTO events VALUES (?, ?)"
+_MOST_LINES = 512
+_MOST_BYTES = 4_000_000
+
+
+class EventFile:
+    """The events of a run, through one connection.
+
+    Nothing is read in a long transaction, which would keep the writer from clearing its log.
+    """
+
+    def __init__(self, layout: Layout, connection: sqlite3.Connection) -> None:
+        self._layout = layout
+        self._connection = connection
+
+    def close(self) -> None:
+        """Close the connection; the last one moves the log into the main file."""
+        with explained(self._layout.journal):
+            self._connection.close()
+
+    def recorded(self) -> int:
+        """How many events there should be."""
+        return database.extent(self._connection, self._layout)[0]
+
+    def count(self) -> int:
+        """How many events there are as of now."""
+        count, rows = database.extent(self._connection, self._layout)
+        if rows != count:
+            what = f"{count} events were recorded and {rows} are there"
+            raise damaged(self._layout.folder, min(count, rows), what)
+        return count
+
+    def read(self, since: int, until: int | None) -> Iterator[Event]:
+        """Events since a number, as far as they went when the first of them was asked for."""
+        if since < 0:
+            raise InputError(f"events are counted from 0, got {since}.")
+        end = self.count() if until is None else min(until, self.count())
+        before = self.seal(since - 1) if since < end else b""
+        while since < end:
+            lines = self._lines(since, end)
+            whole = _are_good(lines, before)
+            if not whole:
+                del lines[good(lines, before) :]
+            yield from parsed(lines)
+            since += len(lines)
+            if not whole:
+                raise damaged(self._layout.folder, since, "it is missing or its seal is wrong")
+            before = seal_of(lines[-1])
+
+    def seal(self, number: int) -> bytes:
+        """The seal of an event; that of event -1, before the first, is empty."""
+        if number < 0:
+            return b""
+        with explained(self._layout.journal, number):
+            row = self._connection.execute(_LINE, (number,)).fetchone()
+        if row is None or not isinstance(row[0], bytes):
+            raise damaged(self._layout.folder, number, "it is missing")
+        return seal_of(row[0])
+
+    def check_structure(self) -> None:
+        """Have SQLite look at every page: what can be read today may break the next append."""
+        with explained(self._layout.journal):
+            found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
+        if found != (b"ok",):
+            raise damaged(self._layout.folder, self.recorded(), str(found))
+
+    def write(self, since: int, lines: Sequence[str]) -> None:
+        """Append lines in one transaction, or none of them."""
+        run = self._connection.execute
+        with explained(self._layout.journal, since):
+            run("BEGIN IMMEDIATE")
+            try:
+                self._connection.executemany(_ADD, enumerate(lines, since))
+                run("UPDATE head SET count = ? WHERE id = 0", (since + len(lines),))
+                run("COMMIT")
+            except BaseException:
+                if self._connection.in_transaction:
+                    run("ROLLBACK")
+                raise
+
+    def _lines(self, since: int, end: int) -> list[bytes]:
+        """Some lines in a row: few enough to hold in memory, however long they are."""
+        lines: list[bytes] = []
+        room = _MOST_BYTES
+        with explained(self._layout.journal, since):
+            rows = self._connection.execute(_LINES, (since, end, _MOST_LINES))
+            try:
+                while room > 0 and (some := rows.fetchmany(64)):
+                    lines += [line for (line,) in some]
+                    room -= sum(len(line) for (line,) in some if isinstance(line, bytes))
+            finally:
+                rows.close()
+        return lines
+
+
+def _are_good(lines: list[bytes], before: bytes) -> bool:
+    """Whether there are lines, and all are good; damage may have turned text into anything."""
+    return bool(lines) and all(type(line) is bytes for line in lines) and are_sealed(lines, before)

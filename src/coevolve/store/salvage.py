@@ -1,0 +1,171 @@
+"""Looking for damage, and keeping what is intact."""
+
+import os
+import shutil
+from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from itertools import batched, count
+from pathlib import Path
+
+from coevolve.errors import DamageError
+from coevolve.store import database
+from coevolve.store.journal import EventFile
+from coevolve.store.layout import Layout
+from coevolve.store.lines import are_sealed, seal_of
+from coevolve.store.lock import Lock, owner
+from coevolve.store.log import hides_commits
+from coevolve.store.pages import RawPages
+from coevolve.store.trouble import damaged, explained
+
+_WINDOW = 100_000
+"""Lines are looked for in order; those so far ahead of the last good one are let go."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """What a look at every event of a journal found.
+
+    `events` is how many were recorded, None where that cannot be told any more; the first
+    `intact` of them are good; `damage` says what is wrong, None when nothing is.
+    """
+
+    events: int | None
+    intact: int
+    damage: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Repaired:
+    """What a repair kept and lost (None: nobody can tell), and where the damaged journal is.
+
+    `backup` is None when nothing was damaged, and then nothing was changed.
+    """
+
+    kept: int
+    lost: int | None
+    backup: Path | None
+
+
+def verify(folder: Path) -> Health:
+    """Read a whole journal, whether or not somebody is writing it.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from coevolve.store.run import RunStore
+    >>> with TemporaryDirectory() as folder:
+    ...     RunStore.create(Path(folder)).close()
+    ...     verify(Path(folder))
+    Health(events=0, intact=0, damage=None)
+    """
+    layout = Layout(folder)
+    database.require(layout)
+    recorded, error = _looked_at(layout, log=owner(folder) is None)
+    if error is None:
+        return Health(events=recorded, intact=recorded or 0, damage=None)
+    found = recounted(layout, error)
+    return Health(events=recorded, intact=found.intact, damage=str(found))
+
+
+def repair(folder: Path) -> Repaired:
+    """Make a journal of the intact events before the first damage; a healthy one is left alone.
+
+    The damaged files are kept beside it under another name, and never deleted.
+    """
+    layout = Layout(folder)
+    database.require(layout)
+    lock = Lock(layout.lock)
+    try:
+        recorded, error = _looked_at(layout, log=True)
+        if error is None:
+            return Repaired(kept=recorded or 0, lost=0, backup=None)
+        with explained(layout.journal):
+            kept = _write_anew(layout)
+            backup = _swap(layout)
+    finally:
+        lock.release()
+    lost = None if recorded is None else max(0, recorded - kept)
+    return Repaired(kept=kept, lost=lost, backup=backup)
+
+
+def check_log(layout: Layout) -> None:
+    """Refuse a log that hides transactions; not for one that is being written."""
+    with explained(layout.log):
+        if hides_commits(layout.log):
+            raise damaged(layout.folder, 0, f"{layout.log.name} is damaged in its middle")
+
+
+def _looked_at(layout: Layout, *, log: bool) -> tuple[int | None, DamageError | None]:
+    """How many events were recorded, if that can be told, and the first damage, if any."""
+    recorded: int | None = None
+    try:
+        if log:
+            check_log(layout)
+        with closing(EventFile(layout, database.open_reader(layout))) as file:
+            recorded = file.recorded()
+            for _ in file.read(0, None):
+                pass
+            file.check_structure()
+    except DamageError as error:
+        return recorded, error
+    return recorded, None
+
+
+def recounted(layout: Layout, error: DamageError) -> DamageError:
+    """An error met while opening, with the number of events that can be kept."""
+    return damaged(
+        layout.folder, sum(1 for _ in _intact(layout)), getattr(error, "what", str(error))
+    )
+
+
+def _intact(layout: Layout) -> Iterator[bytes]:
+    """The lines before the first damage, wherever in the files they are."""
+    found: dict[int, set[bytes]] = {}
+    seq, before = 0, b""
+    with explained(layout.journal), RawPages(layout) as pages:
+        for number, text in pages.lines():
+            if seq <= number < seq + _WINDOW:
+                found.setdefault(number, set()).add(text)
+            while line := _fitting(found.get(seq, ()), before):
+                yield line
+                found.pop(seq)
+                seq, before = seq + 1, seal_of(line)
+
+
+def _fitting(lines: set[bytes] | tuple[()], before: bytes) -> bytes | None:
+    return next((line for line in lines if are_sealed([line], before)), None)
+
+
+def _write_anew(layout: Layout) -> int:
+    """The intact lines in a new file, which has no name yet that anybody looks for."""
+    fresh = _fresh(layout)
+    for path in (fresh.journal, fresh.log, fresh.index):
+        path.unlink(missing_ok=True)
+    fresh.folder.mkdir(exist_ok=True)
+    database.make(fresh.journal)
+    kept = 0
+    with closing(EventFile(fresh, database.open_writer(fresh))) as file:
+        for lines in batched(_intact(layout), 2_000, strict=False):
+            file.write(kept, [line.decode() for line in lines])
+            kept += len(lines)
+    return kept
+
+
+def _fresh(layout: Layout) -> Layout:
+    return Layout(layout.unfinished)
+
+
+def _swap(layout: Layout) -> Path:
+    """Put the new file in the place of the damaged one, which stays under another name."""
+    names = (layout.folder / f"run.db.damaged-{n}" for n in count(1))
+    backup = next(name for name in names if not name.exists())
+    # The old log first: SQLite would write what is in it over the new file.
+    for path, end in ((layout.log, "-wal"), (layout.index, "-shm")):
+        if path.exists():
+            path.rename(backup.with_name(backup.name + end))
+    try:
+        os.link(layout.journal, backup)
+    except OSError:
+        # A file system without links.
+        shutil.copy2(layout.journal, backup)
+    _fresh(layout).journal.replace(layout.journal)
+    return backup
