@@ -30,7 +30,7 @@ workers = 2
 kind = "{isolation}"
 seconds = 2
 cpu_seconds = 2
-memory_mb = 300
+memory_mb = 1024
 output_mb = 1
 answer_mb = 1
 startup_seconds = 3
@@ -60,7 +60,7 @@ import glob, os, sys
 
 def files():
     for root, folders, names in os.walk("/"):
-        dull = ("usr", "lib", "lib64", "sys", "dev", "proc", "site-packages", "python3.13", "python3.12")
+        dull = ("usr", "lib", "lib64", "sys", "dev", "proc", "python3.13", "python3.12")
         folders[:] = [name for name in folders if name not in dull and not name.isdigit()]
         yield from (os.path.join(root, name) for name in names)
     yield from glob.glob("/proc/[0-9]*/environ")
