@@ -55,6 +55,8 @@ class Told:
 
     def without(self, known: Bools) -> "Told":
         """Only the outcomes that are not known yet."""
+        if not known.any():
+            return self
         keep = np.flatnonzero(~known).tolist()
         place = {str(old): str(new) for new, old in enumerate(keep)}
         return Told(

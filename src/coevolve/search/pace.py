@@ -25,7 +25,7 @@ class Pace:
     trials: int = 0
     tokens: float = 0
     dollars: float = 0.0
-    sums: dict[str, tuple[float, int]] = field(default_factory=dict)
+    sums: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, pool: Pool) -> "Pace":
@@ -39,17 +39,22 @@ class Pace:
     def note(self, task: str, row: Sequence[float]) -> None:
         """Learn from one trial, whose usage is listed in the order of `USAGE`."""
         tokens_in, tokens_out, dollars, seconds = row
-        before, count = self.sums.get(task, (0.0, 0))
-        self.sums[task] = before + seconds, count + 1
+        known = self.sums.get(task)
+        if known is None:
+            known = self.sums[task] = [0.0, 0]
+        known[0] += seconds
+        known[1] += 1
         self.total += seconds
         self.trials += 1
-        self.tokens = max(self.tokens, tokens_in + tokens_out)
-        self.dollars = max(self.dollars, dollars)
+        if dollars > self.dollars:
+            self.dollars = dollars
+        if tokens_in + tokens_out > self.tokens:
+            self.tokens = tokens_in + tokens_out
 
     def seconds(self, task: str) -> float:
         """Expected seconds of a trial of a task."""
-        seconds, count = self.sums.get(task, (0.0, 0))
-        if count:
+        if task in self.sums:
+            seconds, count = self.sums[task]
             return seconds / count
         mean = self.total / self.trials if self.trials else 1.0
         return mean * self.costs.get(task, 1.0)

@@ -163,26 +163,28 @@ class RunState:
         self.wave = Wave(kind="round", groups=groups)
 
     def _outcome(self, event: Event) -> None:
-        wave = self.wave or self._waiting()
-        usage, task, score = event["usage"], event["task"], event["score"]
-        self.evaluating.spend(usage, trials=1)
-        self.pace.note(task, usage)
-        cell = Cell(event["candidate"], task, event["trial"])
-        if "fault" in event:
-            score = self._faulty(cell, score, event["fault"])
-        wave.take(cell, score)
-        if wave.complete and not (wave.kind == "start" and wave.reopen()):
+        wave = self.wave
+        if wave is None:
+            raise EventError("it tells an outcome while none is waited for.")
+        task, score = event["task"], event["score"]
+        cell = (event["candidate"], task, event["trial"])
+        if wave.open.pop(cell, None) is None:  # type: ignore[call-overload]
+            raise EventError(f"it tells {cell}, which was not asked or is already told.")
+        self.evaluating.spend(event["usage"], trials=1)
+        self.pace.note(task, event["usage"])
+        wave.done[cell] = score if "fault" not in event else self._faulty(event)  # type: ignore[index]
+        if not wave.open and not (wave.kind == "start" and wave.reopen()):
             self._tell(wave)
 
-    def _faulty(self, cell: Cell, score: float | None, fault: dict[str, Any]) -> float | Missing:
+    def _faulty(self, event: Event) -> float | Missing:
         """Count a fault: a score of 0, or a missing one."""
-        entry, kind = self.entries[cell.candidate], fault["kind"]
-        self.failures[kind] = self.failures.get(kind, 0) + 1
-        if score is not None:
+        entry, fault = self.entries[event["candidate"]], event["fault"]
+        self.failures[fault["kind"]] = self.failures.get(fault["kind"], 0) + 1
+        if event["score"] is not None:
             entry.zeros += 1
-            return score
+            return float(event["score"])
         entry.missing += 1
-        return Missing(f"{kind}: {fault['reason']}")
+        return Missing(f"{fault['kind']}: {fault['reason']}")
 
     def _failed(self, event: Event) -> None:
         cell = Cell(event["candidate"], event["task"], event["trial"])

@@ -40,12 +40,14 @@ class Wave:
 
     kind: Literal["start", "round", "test"]
     groups: tuple[Group, ...]
+    cells: dict[str, list[Cell]] = field(init=False)
     open: dict[Cell, int] = field(init=False)
     done: dict[Cell, float | Missing] = field(default_factory=dict)
     again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.open = {cell: 0 for group in self.groups for cell in group.cells()}
+        self.cells = {group.candidate: group.cells() for group in self.groups}
+        self.open = {cell: 0 for cells in self.cells.values() for cell in cells}
 
     @property
     def split(self) -> Split:
@@ -77,7 +79,7 @@ class Wave:
         Only starting harnesses need it: rounds are drawn again by the selector.
         """
         for group in self.groups:
-            cells = list(group.cells())
+            cells = self.cells[group.candidate]
             missing = [cell for cell in cells if isinstance(self.done[cell], Missing)]
             if 2 * len(missing) > len(cells) and group.candidate not in self.again:
                 self.again.add(group.candidate)
@@ -91,7 +93,7 @@ class Wave:
 
         What is still open is left out, or is missing for the reason `rest`.
         """
-        cells = group.cells()
+        cells = self.cells[group.candidate]
         done: dict[Cell, float | Missing] = self.done
         if self.open and rest:
             done = {**dict.fromkeys(cells, Missing(rest)), **done}
