@@ -7,11 +7,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import Any
 
 from coevolve.core.events import Event
+from coevolve.errors import DamageError
 from coevolve.store import RunStore
+
+COUNT = 150
+"""Events of the runs to damage."""
 
 
 @contextmanager
@@ -66,3 +70,24 @@ def python(code: str, *arguments: object) -> Iterator[subprocess.Popen[str]]:
             yield process
         finally:
             process.kill()
+
+
+def copied(source: Path) -> Path:
+    """A copy of a run, beside it."""
+    return Path(shutil.copytree(source, mkdtemp(dir=source.parent), dirs_exist_ok=True))
+
+
+def flip(path: Path, place: int, bit: int = 0) -> None:
+    """Flip one bit of a file."""
+    data = bytearray(path.read_bytes())
+    data[place] ^= 1 << bit
+    path.write_bytes(data)
+
+
+def outcome(folder: Path) -> list[str] | DamageError:
+    """What a run gives: all it holds, or an error."""
+    try:
+        with RunStore.open(folder) as run:
+            return texts(list(run.events()))
+    except DamageError as error:
+        return error

@@ -1,57 +1,15 @@
 """Damage is noticed, named, and repaired up to where it begins."""
 
-import shutil
 import sqlite3
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from tempfile import mkdtemp
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 
 from coevolve.errors import DamageError, OwnedError, StoreError
 from coevolve.store import Health, Repaired, RunStore, repair, verify
-from tests.store.helpers import crashed, kept, noted, scratch, texts, write
-
-COUNT = 150
-
-
-@pytest.fixture(scope="module")
-def top() -> Iterator[Path]:
-    with scratch() as folder:
-        yield folder
-
-
-@pytest.fixture(scope="module")
-def closed(top: Path) -> Path:
-    """A closed run; its last events are longer than a page."""
-    folder = top / "closed"
-    with RunStore.create(folder) as run:
-        for number in range(COUNT):
-            run.append(noted(f"{number} ".ljust(100 if number < 140 else 9000, "x")))
-    return folder
-
-
-@pytest.fixture(scope="module")
-def killed(top: Path) -> Path:
-    """A run whose writer was killed: its last events are in the log only."""
-    write(top / "killed", 100)
-    with RunStore.open(top / "killed") as run:
-        for number in range(100, COUNT):
-            run.append(noted(f"{number} ".ljust(100, "x")))
-        return crashed(run, top / "copy")
-
-
-def copied(source: Path) -> Path:
-    return Path(shutil.copytree(source, mkdtemp(dir=source.parent), dirs_exist_ok=True))
-
-
-def flip(path: Path, place: int, bit: int = 0) -> None:
-    data = bytearray(path.read_bytes())
-    data[place] ^= 1 << bit
-    path.write_bytes(data)
+from tests.store.helpers import COUNT, copied, flip, kept, noted, outcome
 
 
 def event_of(folder: Path, text: bytes) -> None:
@@ -115,81 +73,6 @@ def test_a_run_can_be_verified_while_it_is_written(tmp_path: Path) -> None:
     with RunStore.create(tmp_path) as run:
         run.append(noted("a", "b"))
         assert verify(tmp_path) == Health(events=2, intact=2, damage=None)
-
-
-def outcome(folder: Path) -> list[str] | DamageError:
-    """What a run gives: all it holds, or an error."""
-    try:
-        with RunStore.open(folder) as run:
-            return texts(list(run.events()))
-    except DamageError as error:
-        return error
-
-
-def check_salvage(folder: Path, wanted: list[str], *, hidden: int = 0) -> None:
-    """A run opens with all it had, or says it is damaged and can be repaired to a prefix."""
-    found = outcome(folder)
-    if isinstance(found, DamageError):
-        assert "coevolve doctor --repair" in str(found)
-        repaired = repair(folder)
-        assert repaired.kept >= found.intact
-        assert repaired.backup is not None
-        assert repaired.lost is None or repaired.lost == len(wanted) - repaired.kept
-        with RunStore.open(folder) as run:
-            found = texts(list(run.events()))
-        assert len(found) == repaired.kept
-        assert found == wanted[: len(found)]
-    else:
-        assert found == wanted[: len(found)]
-        assert len(found) >= len(wanted) - hidden
-    with RunStore.open(folder) as run:
-        run.append(noted("goes on"))
-    assert kept(folder) == [*found, "goes on"]
-
-
-@settings(max_examples=100, deadline=None)
-@given(part=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_a_flipped_bit_anywhere_does_no_harm_or_is_noticed(
-    closed: Path, part: float, bit: int
-) -> None:
-    folder = copied(closed)
-    path = folder / "run.db"
-    flip(path, int(part * path.stat().st_size), bit)
-    check_salvage(folder, kept(closed))
-    shutil.rmtree(folder)
-
-
-@pytest.mark.parametrize("place", range(100))
-def test_a_flipped_bit_in_the_first_bytes_does_no_harm_or_is_noticed(
-    closed: Path, place: int
-) -> None:
-    for bit in (0, 5):
-        folder = copied(closed)
-        flip(folder / "run.db", place, bit)
-        check_salvage(folder, kept(closed))
-
-
-@settings(max_examples=60, deadline=None)
-@given(part=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
-def test_a_flipped_bit_in_the_log_hides_the_last_transaction_at_most(
-    killed: Path, part: float, bit: int
-) -> None:
-    folder = copied(killed)
-    path = folder / "run.db-wal"
-    flip(path, int(part * path.stat().st_size), bit)
-    check_salvage(folder, [f"{n} ".ljust(100, "x") for n in range(COUNT)], hidden=1)
-    shutil.rmtree(folder)
-
-
-@settings(max_examples=60, deadline=None)
-@given(part=st.floats(0, 1))
-def test_a_truncated_journal_keeps_what_is_left_of_it(closed: Path, part: float) -> None:
-    folder = copied(closed)
-    path = folder / "run.db"
-    with path.open("r+b") as file:
-        file.truncate(int(part * path.stat().st_size))
-    check_salvage(folder, kept(closed))
-    shutil.rmtree(folder)
 
 
 def test_half_a_journal_gives_half_its_events(

@@ -11,7 +11,7 @@ from coevolve.core.events import verified
 from coevolve.errors import EventError, OwnedError, StoreError
 from coevolve.search.parts import Journal
 from coevolve.store import RunStore
-from tests.store.helpers import kept, noted, texts
+from tests.store.helpers import crashed, kept, noted, texts
 
 JSON = st.recursive(
     st.none()
@@ -190,6 +190,16 @@ def test_what_a_killed_creation_left_behind_is_no_run(tmp_path: Path) -> None:
     with RunStore.create(tmp_path) as run:
         run.append(noted("a"))
     assert kept(tmp_path) == ["a"]
+
+
+def test_the_log_of_another_journal_is_not_mixed_into_a_new_one(tmp_path: Path) -> None:
+    with RunStore.create(tmp_path / "run") as run:
+        run.append(noted("old"))
+        copy = crashed(run, tmp_path / "copy")
+    (copy / "run.db").unlink()
+    with pytest.raises(StoreError, match=r"run\.db-wal is the log of a journal that is not there"):
+        RunStore.create(copy)
+    assert (copy / "run.db-wal").stat().st_size > 0
 
 
 def test_a_reader_cannot_write(tmp_path: Path) -> None:

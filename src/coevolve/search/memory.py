@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.core.events import Event, Log, sealed
-from coevolve.errors import StoreError
+from coevolve.errors import DamageError
 from coevolve.search.candidate import Candidate, address_of
 
 
@@ -54,7 +54,7 @@ class MemoryJournal:
     def get(self, address: str) -> bytes:
         """The bytes kept at an address."""
         if address not in self._contents:
-            raise StoreError(f"nothing is kept at {address!r}.")
+            raise DamageError(f"nothing is kept at {address!r}.")
         return self._contents[address]
 
     def checkout(self, candidate: Candidate) -> Path:

@@ -2,6 +2,7 @@
 
 import itertools
 import os
+from collections.abc import Iterable
 from pathlib import Path
 
 from coevolve.errors import DamageError, InputError
@@ -25,16 +26,13 @@ class Blobs:
             raise InputError(f"an address has 32 hex digits, got {address!r}.")
         return self._layout.blobs / address[:2] / address
 
-    def put(self, data: bytes, *, durable: bool) -> str:
-        """Keep some bytes; a damaged blob of the same address is made good.
-
-        A durable blob is on the disk on return: it outlives a power cut as well.
-        """
+    def put(self, data: bytes) -> str:
+        """Keep some bytes; a damaged blob of the same address is made good."""
         address = address_of(data)
         path = self.path(address)
         with explained(path):
             if not (path.is_file() and path.read_bytes() == data):
-                self._write(path, data, durable)
+                self._write(path, data)
         return address
 
     def get(self, address: str) -> bytes:
@@ -48,7 +46,13 @@ class Blobs:
             raise _lost(address, path, "is damaged: its bytes are not those of its address")
         return data
 
-    def _write(self, path: Path, data: bytes, durable: bool) -> None:
+    def sync(self, addresses: Iterable[str]) -> None:
+        """Wait until blobs and their names are on the disk, to outlive a power cut."""
+        paths = [self.path(address) for address in addresses]
+        for path in (*paths, *{path.parent for path in paths}):
+            _sync(path)
+
+    def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         unfinished = self._layout.unfinished / f"blob-{os.getpid()}-{next(self._numbers)}"
         unfinished.parent.mkdir(exist_ok=True)
@@ -57,19 +61,14 @@ class Blobs:
                 file.write(data)
                 file.flush()
                 os.fchmod(file.fileno(), 0o444)
-                if durable:
-                    os.fsync(file.fileno())
             unfinished.replace(path)
-            if durable:
-                _sync_folder(path.parent)
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
 
 
-def _sync_folder(folder: Path) -> None:
-    """Put the names in a folder on the disk."""
-    opened = os.open(folder, os.O_RDONLY)
+def _sync(path: Path) -> None:
+    opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
     finally:

@@ -69,6 +69,8 @@ class Checkouts:
             _make_folders(fresh, candidate)
             for name, address in candidate.files.items():
                 _write(fresh / name, self._blobs.get(address))
+            # A run cannot go on without them, and whoever runs them is about to spend money.
+            self._blobs.sync(candidate.files.values())
             path.parent.mkdir(exist_ok=True)
             if path.is_symlink() or path.exists():
                 path.rename(self._aside("changed"))

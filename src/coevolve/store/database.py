@@ -59,6 +59,12 @@ def make_first(layout: Layout) -> None:
                 f"{layout.folder} holds a run already. Go on with `coevolve resume "
                 f"{layout.folder}`, or choose another folder."
             )
+        if not _is_empty(layout.log):
+            # SQLite would write what is in it over the new file.
+            raise StoreError(
+                f"{layout.log} is the log of a journal that is not there. Put its run.db back, "
+                "or move it away."
+            )
         layout.clear_unfinished()
         layout.unfinished.mkdir()
         unfinished = Layout(layout.unfinished).journal

@@ -10,8 +10,10 @@ from coevolve.store.layout import Layout
 from coevolve.store.lines import are_sealed, good, parsed, seal_of
 from coevolve.store.trouble import damaged, explained
 
-_LINES = "SELECT text FROM events WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?"
-_LINE = "SELECT text FROM events WHERE seq = ?"
+# Bytes whatever happens: damage may have turned text into anything.
+_TEXT = "SELECT CAST(coalesce(text, '') AS BLOB) FROM events"
+_LINES = f"{_TEXT} WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?"
+_LINE = f"{_TEXT} WHERE seq = ?"
 _ADD = "INSERT INTO events VALUES (?, ?)"
 _MOST_LINES = 512
 _MOST_BYTES = 4_000_000
@@ -52,7 +54,7 @@ class EventFile:
         before = self.seal(since - 1) if since < end else b""
         while since < end:
             lines = self._lines(since, end)
-            whole = _are_good(lines, before)
+            whole = bool(lines) and are_sealed(lines, before)
             if not whole:
                 del lines[good(lines, before) :]
             yield from parsed(lines)
@@ -67,7 +69,7 @@ class EventFile:
             return b""
         with explained(self._layout.journal, number):
             row = self._connection.execute(_LINE, (number,)).fetchone()
-        if row is None or not isinstance(row[0], bytes):
+        if row is None:
             raise damaged(self._layout.folder, number, "it is missing")
         return seal_of(row[0])
 
@@ -101,12 +103,7 @@ class EventFile:
             try:
                 while room > 0 and (some := rows.fetchmany(64)):
                     lines += [line for (line,) in some]
-                    room -= sum(len(line) for (line,) in some if isinstance(line, bytes))
+                    room -= sum(map(len, lines[-len(some) :]))
             finally:
                 rows.close()
         return lines
-
-
-def _are_good(lines: list[bytes], before: bytes) -> bool:
-    """Whether there are lines, and all are good; damage may have turned text into anything."""
-    return bool(lines) and all(type(line) is bytes for line in lines) and are_sealed(lines, before)

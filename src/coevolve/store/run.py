@@ -171,14 +171,10 @@ class RunStore:
         count = self.count
         return next(self.events(count - 1)) if count else None
 
-    def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address.
-
-        With `durable` they also outlive a power cut, for which this waits for the disk: for what
-        the run cannot go on without, such as the files of candidates.
-        """
+    def put(self, data: bytes) -> str:
+        """Keep some bytes and return their address."""
         self._require_writer()
-        return self._blobs.put(data, durable=durable)
+        return self._blobs.put(data)
 
     def get(self, address: str) -> bytes:
         """The bytes kept at an address, checked for damage."""
