@@ -26,7 +26,7 @@ def small_disk(tmp_path: Path) -> Iterator[Path]:
     mounted = (
         os.getuid() == 0
         and not subprocess.run(
-            ["mount", "-t", "tmpfs", "-o", "size=1m", "tmpfs", disk], check=False, stderr=-3
+            ["mount", "-t", "tmpfs", "-o", "size=2m", "tmpfs", disk], check=False, stderr=-3
         ).returncode
     )
     if not mounted:
@@ -45,7 +45,7 @@ def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(small_disk: Path) -> N
         opened(store)
 
     def fill(trial: Trial) -> Result | None:
-        if len(executor.ran) == 50:
+        if len(executor.ran) == 20:
             room = os.statvfs(small_disk)
             (small_disk / "big").write_bytes(bytes(room.f_bavail * room.f_frsize))
         return None
@@ -58,7 +58,7 @@ def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(small_disk: Path) -> N
         go_on(store, executor)
     assert executor.closed
     recorded = read_state(folder).evaluating.trials
-    assert recorded >= 10
+    assert 10 <= recorded < 40
     (small_disk / "big").unlink()
     remount(small_disk, "size=8m")
     again = StubExecutor()
