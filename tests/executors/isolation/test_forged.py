@@ -58,6 +58,10 @@ def deaf():
 MESSAGES = {
     "deep-nest": ("[" * 500_000, "not-json"),
     "deep-answer": ('{"id": 2, "answer": ' + "[" * 200_000 + "]" * 200_000 + "}", "not-json"),
+    "deeper-than-anybody-needs": (
+        '{"id": 2, "answer": ' + "[" * 300 + "]" * 300 + "}",
+        "not-json",
+    ),
     "nan": ('{"id": 2, "answer": NaN}', "not-json"),
     "infinity-by-size": ('{"id": 2, "answer": 1e999}', "not-json"),
     "huge-number": ('{"id": 2, "answer": ' + "9" * 100_000 + "}", "not-json"),

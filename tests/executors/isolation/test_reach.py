@@ -11,13 +11,14 @@ import textwrap
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from coevolve.executors.isolation import HarnessFault, Isolation, find_isolation
 
-from .conftest import Make
+from .conftest import STRICT, Make
 
 HUNTER = '''
 import os
@@ -104,6 +105,22 @@ def test_no_secret_of_the_host_can_be_found(bwrap: Isolation, tmp_path: Path) ->
         check=True,
     )
     assert json.loads(done.stdout) == []
+
+
+def test_the_same_holds_for_a_user_without_rights(bwrap: Isolation, tmp_path: Path) -> None:
+    if os.getuid() != 0:
+        pytest.skip("all other tests here run as such a user")
+    needle = secrets.token_hex(16)
+    folder = planted(tmp_path, needle)
+    ordinary = ["bwrap", "--unshare-user", "--uid", "1000", "--dev-bind", "/", "/", "--"]
+    done = subprocess.run(
+        [*ordinary, sys.executable, "-c", PARENT, "bwrap", str(folder), needle],
+        env={**os.environ, "API_KEY": needle, "HOME": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert (done.stdout, done.stderr) == ("[]\n", "")
 
 
 def test_the_hunter_would_find_a_secret_in_sight(bwrap: Isolation, make: Make) -> None:
@@ -204,6 +221,19 @@ def test_its_tmp_is_small(bwrap: Isolation, make: Make) -> None:
         bwrap,
     )
     with pytest.raises(HarnessFault, match="No space left"):
+        harness.call("act")
+
+
+def test_it_cannot_fill_memory_with_empty_files(bwrap: Isolation, make: Make) -> None:
+    harness = make(
+        """
+        def act():
+            for n in range(10**9): open(f"/tmp/{n}", "w").close()
+        """,
+        bwrap,
+        replace(STRICT, seconds=60),
+    )
+    with pytest.raises(HarnessFault, match="more than 50,000 files"):
         harness.call("act")
 
 

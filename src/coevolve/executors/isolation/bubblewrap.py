@@ -16,7 +16,7 @@ from coevolve.executors.isolation.confinement import confined, unused_uid
 from coevolve.executors.isolation.copies import copy_folder, open_to_all
 from coevolve.executors.isolation.limits import Limits
 from coevolve.executors.isolation.seccomp import filter_fd
-from coevolve.executors.isolation.system import RUNNER, interpreter, links, system_paths
+from coevolve.executors.isolation.system import RUNNER, environment, links, system_paths
 
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"
@@ -66,6 +66,7 @@ class Bubblewrap:
         fds: tuple[int, ...] = (),
     ) -> Launch:
         """How to start a program behind bwrap; see `Isolation.command`."""
+        program = self.program or found()
         uid = unused_uid(slot) if self.change_user and os.getuid() == 0 else None
         source, scratch = folder.resolve(), None
         if uid is not None and not open_to_all(source):
@@ -78,7 +79,7 @@ class Bubblewrap:
         options = [
             *_kernel(uid, network, filters),
             *_system(network),
-            *_private(limits, uid),
+            *_private(limits),
             *_own(source, writable, readable),
         ]
         inner = confined(
@@ -91,7 +92,7 @@ class Bubblewrap:
             serve=None if serve is None else {**serve, "folder": FOLDER},
         )
         return Launch(
-            argv=(self.program or found(), *options, "--", *inner),
+            argv=(program, *options, "--", *inner),
             env={},
             cwd=Path("/"),
             fds=(*fds, *filters),
@@ -151,7 +152,7 @@ def _system(network: bool) -> tuple[str, ...]:
     return (*options, "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 
 
-def _private(limits: Limits, uid: int | None) -> list[str]:
+def _private(limits: Limits) -> list[str]:
     """/tmp and shared memory, each of limited size; nothing else can be written."""
     options = []
     for place in ("/tmp", "/dev/shm"):
@@ -174,19 +175,3 @@ def _bound(option: str, path: Path) -> list[str]:
     for parent in reversed(path.absolute().parents[:-1]):
         options += ["--perms", "0755", "--dir", str(parent)]
     return [*options, option, str(path.resolve()), str(path.absolute())]
-
-
-def environment(home: str) -> dict[str, str]:
-    """All that a sandboxed program finds in its environment.
-
-    Numeric libraries would start one thread for each processor, past the limit on processes.
-    """
-    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
-    return {
-        "PATH": f"{interpreter().parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
-        "HOME": home,
-        "TMPDIR": home,
-        "USER": "candidate",
-        "LANG": "C.UTF-8",
-        **dict.fromkeys(threads, "1"),
-    }

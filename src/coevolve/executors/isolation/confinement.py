@@ -9,7 +9,7 @@ from typing import Any
 from coevolve.executors.isolation.limits import Limits
 from coevolve.executors.isolation.system import interpreter
 
-OPEN_FILES = 512
+OPEN_FILES = 256
 _SPARE = 8
 """Processes past the limit that may exist until the watch sees them."""
 _SHARED_SPARE = 512

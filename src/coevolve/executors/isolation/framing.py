@@ -2,10 +2,13 @@
 
 import json
 import math
+from collections.abc import Iterable
 from typing import Any
 
 from coevolve.errors import InputError
 from coevolve.executors.isolation.faults import HarnessFault
+
+MOST_DEPTH = 200
 
 _HEADER = 4
 
@@ -31,10 +34,12 @@ def unpacked(data: bytes) -> Any:
     """
     try:
         value = _decode(data.decode())
+        if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _too_deep(value):
+            raise RecursionError  # before anybody shows or copies it by recursion
         if b"\\ud" in data or b"\\uD" in data:
             _encode(value).encode()  # half a surrogate pair is no character
     except RecursionError:
-        raise HarnessFault("not-json", "its answer is nested too deeply") from None
+        raise HarnessFault("not-json", f"its answer is nested deeper than {MOST_DEPTH}") from None
     except (ValueError, MemoryError) as error:
         raise HarnessFault("not-json", f"its answer is not JSON: {error}") from None
     return value
@@ -78,6 +83,21 @@ class Inbox:
 def too_large(length: int, most: int) -> HarnessFault:
     """The fault of an answer past the limit."""
     return HarnessFault("answer-limit", f"its answer has {length:,} bytes, past its {most:,}")
+
+
+def _too_deep(value: object) -> bool:
+    level = [value]
+    for _ in range(MOST_DEPTH):
+        level = [child for item in level for child in _children(item)]
+        if not level:
+            return False
+    return True
+
+
+def _children(item: object) -> Iterable[object]:
+    if isinstance(item, list):
+        return item
+    return item.values() if isinstance(item, dict) else ()
 
 
 def _finite(text: str) -> float:

@@ -9,11 +9,10 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.executors.isolation.base import Launch
-from coevolve.executors.isolation.bubblewrap import environment
 from coevolve.executors.isolation.confinement import confined, unused_uid
 from coevolve.executors.isolation.copies import copy_folder
 from coevolve.executors.isolation.limits import Limits
-from coevolve.executors.isolation.system import RUNNER, interpreter, site_packages
+from coevolve.executors.isolation.system import RUNNER, environment, interpreter, site_packages
 
 MARK = "COEVOLVE_SANDBOX"
 

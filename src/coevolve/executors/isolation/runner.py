@@ -24,19 +24,14 @@ def main(argv: list[str]) -> None:
     """Confine this process as told, then serve or execute."""
     config: Config = codec()[1](argv[1])
     confine(config)
-    if config.get("serve") is not None:
-        serve(config["serve"])
-    else:
-        execute(argv[2:])
+    serve(config["serve"]) if config["serve"] else execute(argv[2:])
 
 
 def confine(config: Config) -> None:
     """Set limits, become a user without rights, and die with the parent."""
-    import resource
-
     for name, limit in config["limits"].items():
         try:
-            resource.setrlimit(getattr(resource, name), (limit, limit))
+            _lower(name, limit)
         except (OSError, ValueError):
             if sys.platform == "linux":
                 raise
@@ -45,13 +40,21 @@ def confine(config: Config) -> None:
         os.setgroups([])
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
-    if config.get("parent"):
+    if config.get("parent") and sys.platform == "linux":
         _die_with(config["parent"])
 
 
+def _lower(name: str, limit: int, *, for_good: bool = True) -> None:
+    """Set a limit, or leave the lower one that this machine has."""
+    import resource
+
+    kind = getattr(resource, name)
+    most = resource.getrlimit(kind)[1]
+    limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
+    resource.setrlimit(kind, (limit, limit if for_good else most))
+
+
 def _die_with(parent: int) -> None:
-    if sys.platform != "linux":
-        return
     import ctypes
 
     ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
@@ -69,10 +72,9 @@ def execute(argv: list[str]) -> None:
 
 
 def codec() -> tuple[Callable[[object], str], Callable[[str], Any]]:
-    """Encoder and decoder of JSON.
+    """Encoder and decoder of JSON: the inner parts of `json`, where they are as expected.
 
-    Importing `json` takes as long as starting Python, so its inner parts are used where they are
-    as expected.
+    Importing all of it takes as long as starting Python.
     """
     sample = '{"a": [1.5, "ü"]}'
     try:
@@ -82,7 +84,10 @@ def codec() -> tuple[Callable[[object], str], Callable[[str], Any]]:
             shape = (_json.encode_basestring, None, ": ", ", ", False, False, False)
             return "".join(_json.make_encoder({}, _unknown, *shape)(value, 0))
 
-        scan = _json.make_scanner(_Scanning)  # type: ignore[arg-type]
+        namespace: Any = type(sys.implementation)
+        reading = namespace(strict=True, object_hook=None, object_pairs_hook=None)
+        reading.parse_int, reading.parse_float, reading.parse_constant = int, float, float
+        scan = _json.make_scanner(reading)
         if encode(scan(sample, 0)[0]) == sample:
             return encode, lambda text: scan(text, 0)[0]
     except (ImportError, TypeError, ValueError, AttributeError):
@@ -90,14 +95,6 @@ def codec() -> tuple[Callable[[object], str], Callable[[str], Any]]:
     import json
 
     return json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode, json.loads
-
-
-class _Scanning:
-    """How JSON is read, in the words of the json module."""
-
-    strict = True
-    object_hook = object_pairs_hook = None
-    parse_float, parse_int, parse_constant = float, int, float
 
 
 def _unknown(value: object) -> object:
@@ -130,13 +127,13 @@ class Link:
         return message
 
     def _read(self, count: int) -> bytes:
-        data = os.read(self.reader, min(count, 1 << 20))
+        data = bytearray()
         while len(data) < count:
             more = os.read(self.reader, min(count - len(data), 1 << 20))
             if not more:
                 os._exit(0)
             data += more
-        return data
+        return bytes(data)
 
 
 class AskError(Exception):
@@ -178,7 +175,7 @@ def serve(config: Config) -> None:
     try:
         module = __import__(config["module"])
     except BaseException as error:
-        answer(link, {"error": describe(error, config), "import": True})
+        answer(link, {"error": describe(error, config)})
         return
     link.send({"loaded": True})
     while True:
@@ -198,24 +195,14 @@ class NoFunction(Exception):  # noqa: N818
 
 def perform(module: ModuleType, call: dict[str, Any]) -> object:
     """Call what the parent asked for."""
-    _limit_cpu(call["cpu"])
+    used = os.times()
+    _lower("RLIMIT_CPU", int(used.user + used.system + call["cpu"]) + 1, for_good=False)
     target: Any = module
     for part in call["call"].split("."):
-        if not hasattr(target, part):
-            raise NoFunction(f"{module.__name__}.py has no {call['call']!r}")
-        target = getattr(target, part)
+        target = None if target is None else getattr(target, part, None)
     if not callable(target):
-        raise NoFunction(f"{call['call']!r} of {module.__name__}.py cannot be called")
+        raise NoFunction(f"{module.__name__} has no function {call['call']!r}")
     return target(*call["args"], **call["kwargs"])
-
-
-def _limit_cpu(seconds: float) -> None:
-    import resource
-
-    usage = resource.getrusage(resource.RUSAGE_SELF)
-    soft = int(usage.ru_utime + usage.ru_stime + seconds) + 1
-    hard = resource.getrlimit(resource.RLIMIT_CPU)[1]
-    resource.setrlimit(resource.RLIMIT_CPU, (soft, hard))
 
 
 def answer(link: Link, reply: dict[str, Any]) -> None:
@@ -242,10 +229,7 @@ def describe(error: BaseException, config: Config) -> dict[str, str]:
     except BaseException as worse:
         text = f"(its message cannot be shown: {type(worse).__name__})"
     kind = type(error).__name__.encode("utf-8", "backslashreplace").decode()[:100]
-    try:
-        where = _place(error.__traceback__, config.get("folder", "\0"))
-    except BaseException:
-        where = ""
+    where = _place(error.__traceback__, config.get("folder", "\0"))
     return {"type": kind, "text": text, "where": where}
 
 

@@ -37,6 +37,25 @@ def site_packages() -> list[str]:
     return found
 
 
+def environment(home: str) -> dict[str, str]:
+    """All that a sandboxed program finds in its environment.
+
+    Numeric libraries would start one thread for each processor, past the limit on processes.
+    """
+    threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
+    found = {
+        "PATH": f"{interpreter().parent}:/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin",
+        "HOME": home,
+        "TMPDIR": home,
+        "USER": "candidate",
+        "LANG": "C.UTF-8",
+        **dict.fromkeys(threads, "1"),
+    }
+    if "LD_LIBRARY_PATH" in os.environ:  # some builds of Python do not find their library alone
+        found["LD_LIBRARY_PATH"] = str(interpreter().parent.parent / "lib")
+    return found
+
+
 def links() -> Iterator[tuple[str, str]]:
     """Top-level folders that are links on this system, with what they point to."""
     for name in _MERGED:

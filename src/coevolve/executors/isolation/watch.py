@@ -5,11 +5,19 @@ import time
 from coevolve.executors.isolation.base import Launch
 from coevolve.executors.isolation.faults import HarnessFault
 from coevolve.executors.isolation.limits import MEGABYTE, Limits
-from coevolve.executors.isolation.processes import Use, members, proportional_memory, use
+from coevolve.executors.isolation.processes import (
+    Use,
+    members,
+    private_files,
+    proportional_memory,
+    use,
+)
 
 EVERY_SECONDS = 0.05
 _LOOKS_PER_SEARCH = 20
 """Looks at the tree for each search of the machine for processes that left it."""
+MOST_FILES = 50_000
+"""Files in a private folder: each takes memory of the kernel, which no other limit counts."""
 
 
 class Watch:
@@ -57,6 +65,8 @@ class Watch:
                     "memory-limit",
                     f"used {memory // MEGABYTE} MB of memory, past its {limits.memory_mb} MB",
                 )
+        if self._launch.namespace and private_files(self._root) > MOST_FILES:
+            return HarnessFault("file-limit", f"made more than {MOST_FILES:,} files")
         if self._cpu_before is None:
             self._cpu_before = total.cpu_seconds
         if total.cpu_seconds - self._cpu_before > limits.cpu:

@@ -1,0 +1,106 @@
+"""Draws `wallclock.svg` of `docs/engine.md`, from the results of `benchmarks/wallclock.py`.
+
+Left: one round of 89 trials on ten places, as asked and longest first. Right: hours of a whole
+search by order, with and without overlap of proposing and evaluating.
+
+Run it as `make figures` or `python docs/figures_wallclock.py [FOLDER]`; FOLDER is docs/img unless
+given.
+"""
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from figures import ACCENT, INK, PALE, SOFT, STYLE, TRUE
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+
+HERE = Path(__file__).parent
+RESULTS = HERE.parent / "benchmarks" / "results" / "wallclock.json"
+PLACES = 10
+BOUND = "no order can beat"
+SHADES = {"full": ACCENT, "20%": "#d58b2a"}
+
+
+def draw_round(axes: Axes, rows: list[dict[str, Any]], title: str, most: float) -> None:
+    """The trials of a round, each in the place it ran in."""
+    end = max(row["began"] + row["minutes"] for row in rows)
+    for row in rows:
+        last = row["began"] + row["minutes"] == end
+        axes.barh(
+            row["place"],
+            row["minutes"],
+            left=row["began"],
+            height=0.8,
+            color=TRUE if last else ACCENT,
+            edgecolor="white",
+            linewidth=0.8,
+        )
+    axes.axvline(end, color=INK, linewidth=0.8)
+    axes.text(end, -1.1, f" {end:.0f} min", color=INK, va="center")
+    axes.set_title(title, size=9, loc="left", color=INK)
+    axes.set_xlim(0, 1.12 * most)
+    axes.set_ylim(PLACES - 0.4, -1.8)
+    axes.set_yticks([])
+    axes.spines["left"].set_visible(False)
+
+
+def draw_hours(axes: Axes, rows: list[dict[str, str]]) -> None:
+    """Mean hours with standard errors; hollow with overlap."""
+    names = [row["order"] for row in rows]
+    for budget, color in SHADES.items():
+        for overlap in (False, True):
+            column = f"{budget}, overlap" if overlap else budget
+            pairs = [row[column].split(" ± ") for row in rows]
+            hours, errors = ([float(pair[i]) for pair in pairs] for i in (0, 1))
+            places = [place + (0.15 if overlap else -0.15) for place in range(len(rows))]
+            axes.errorbar(
+                hours,
+                places,
+                xerr=errors,
+                fmt="o",
+                color=color,
+                markerfacecolor="white" if overlap else color,
+                markersize=5,
+                linewidth=1.2,
+                label=column,
+            )
+    axes.axhline(names.index(BOUND) - 0.5, color=PALE, linewidth=0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.set_ylim(len(names) - 0.4, -0.6)
+    axes.set_xlim(left=0)
+    axes.set_xlabel("hours of ten rounds")
+    axes.grid(axis="x", color=PALE, linewidth=0.4)
+    axes.tick_params(axis="y", length=0)
+    axes.legend(frameon=False, fontsize=8, ncols=2, loc="lower right", bbox_to_anchor=(1, 1))
+
+
+def figure(results: dict[str, Any]) -> Figure:
+    """Both halves."""
+    whole = Figure(figsize=(9.6, 4.4), facecolor="white", layout="constrained")
+    [[left, right]] = whole.subfigures(1, 2, squeeze=False, width_ratios=(1, 1.5))
+    example = results["example"]
+    most = max(row["began"] + row["minutes"] for row in example)
+    orders = list(dict.fromkeys(row["order"] for row in example))
+    panels = left.subplots(len(orders), 1, sharex=True)
+    for axes, order in zip(panels, orders, strict=True):
+        mine = [row for row in example if row["order"] == order]
+        draw_round(axes, mine, f"{len(mine)} trials, {order.split(',')[0]}", most)
+    panels[-1].set_xlabel("minutes of one round (red: the last to end)", color=SOFT)
+    draw_hours(right.subplots(), results["orders"])
+    return whole
+
+
+def main() -> None:
+    """Draw the figure."""
+    folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "img"
+    folder.mkdir(parents=True, exist_ok=True)
+    with mpl.rc_context(STYLE):
+        drawn = figure(json.loads(RESULTS.read_text()))
+        drawn.savefig(folder / "wallclock.svg", metadata={"Date": None, "Creator": None})
+
+
+if __name__ == "__main__":
+    main()
