@@ -7,8 +7,17 @@ import typer
 from coevolve import __version__
 from coevolve.cli.analyse import analyse_command
 from coevolve.cli.demo import demo
+from coevolve.cli.diff import diff
+from coevolve.cli.doctor import doctor
+from coevolve.cli.estimate import estimate
+from coevolve.cli.export import export
+from coevolve.cli.init import init
 from coevolve.cli.protocols import protocols
 from coevolve.cli.replay import replay
+from coevolve.cli.resume import resume
+from coevolve.cli.run import run
+from coevolve.cli.show import show
+from coevolve.cli.status import status
 from coevolve.errors import CoevolveError
 
 USAGE_ERROR = 2
@@ -49,6 +58,8 @@ def _main(
 ) -> None: ...
 
 
+for _command in (init, doctor, estimate, run, resume, status, show, diff, export):
+    app.command()(_command)
 app.command()(demo)
 app.command()(protocols)
 app.command()(replay)

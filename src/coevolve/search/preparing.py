@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable
 
 import numpy as np
 
-from coevolve.errors import StopRun
+from coevolve.errors import CoevolveError, StopRun
 from coevolve.search.budget import usage_row
 from coevolve.search.candidate import Candidate
 from coevolve.search.entry import Entry, Status
@@ -55,8 +55,8 @@ async def make_ready(
         async with asyncio.TaskGroup() as group:
             for entry in entries:
                 group.create_task(ready(entry))
-    except* StopRun as stops:
-        raise stops.exceptions[0] from None
+    except* CoevolveError as errors:
+        raise errors.exceptions[0] from None
 
 
 def _body(entry: Entry, prepared: Prepared) -> dict[str, object]:

@@ -1,0 +1,91 @@
+"""Whether a project and a run are in good order."""
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from coevolve.benchmarks.conformance import check_benchmark
+from coevolve.benchmarks.findings import Finding, failed, noted, passed
+from coevolve.cli.words import plural
+from coevolve.errors import CoevolveError, StopRun
+from coevolve.runs.building import build_benchmark, build_proposer
+from coevolve.runs.config import RunConfig
+from coevolve.runs.session import recorded_config
+from coevolve.search.state import fold
+from coevolve.store import RunStore, owner, verify
+
+
+def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
+    """The proposer can be built, and the benchmark keeps to what the engine relies on."""
+    try:
+        build_proposer(config, base)
+    except CoevolveError as error:
+        yield failed("proposer", str(error))
+    else:
+        yield passed("proposer", f"{config.proposer.kind!r} is ready")
+    try:
+        benchmark = build_benchmark(config, base)
+        for found in check_benchmark(
+            benchmark, isolation=config.isolation.kind, limits=config.isolation.limits()
+        ):
+            about = f"benchmark, {found.about}"
+            yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
+    except StopRun as stop:
+        yield failed("benchmark", f"not tried out: {stop}")
+    except CoevolveError as error:
+        yield failed("benchmark", str(error))
+
+
+def check_run(folder: Path) -> Iterator[Finding]:
+    """The journal is intact, the candidates' files are there, and what the run waits for."""
+    health = verify(folder)
+    if health.damage is not None:
+        recorded = "?" if health.events is None else f"{health.events:,}"
+        yield failed(
+            "journal",
+            f"damaged: the first {health.intact:,} of {recorded} events are intact. "
+            f"{health.damage}",
+            f"`coevolve doctor --repair {folder}` keeps these and puts the damaged file aside.",
+        )
+        return
+    yield passed("journal", f"all {health.intact:,} events are intact")
+    if not health.intact:
+        yield noted("run", "it was never opened", "`coevolve run FILE.toml` takes it over.")
+        return
+    with RunStore.read(folder) as store:
+        yield from _contents(store)
+
+
+def _contents(store: RunStore) -> Iterator[Finding]:
+    state = fold(store.events())
+    lacking = []
+    for name, entry in state.entries.items():
+        for path, address in entry.candidate.files.items():
+            try:
+                store.get(address)
+            except CoevolveError as error:
+                lacking.append(f"{path} of {name}: {error}")
+    if lacking:
+        yield failed(
+            "candidates",
+            f"{plural(len(lacking), 'file')} cannot be read, {lacking[0]}",
+            "Bring the folder blobs/ of the run back from a copy.",
+        )
+    else:
+        yield passed("candidates", f"all files of {plural(len(state.entries), 'candidate')}")
+    if (holder := owner(store.folder)) is not None:
+        yield noted("run", f"at work: {holder}")
+    elif state.ended is not None:
+        yield passed("run", f"ended: {state.ended['why']}")
+    else:
+        why = "" if state.stopped is None else f", stopped: {state.stopped['why']}"
+        yield noted("run", f"not over{why}", f"`coevolve resume {store.folder}` goes on with it.")
+
+
+def config_of_run(folder: Path) -> tuple[RunConfig, Path] | None:
+    """The configuration of a run, if its first event can be read."""
+    try:
+        with RunStore.read(folder) as store:
+            first = next(store.events(until=1), None)
+    except CoevolveError:
+        return None  # what is wrong is said by `check_run`
+    return None if first is None else recorded_config(first, folder)

@@ -1,0 +1,113 @@
+"""How a run ended: the winner beside the starting harnesses, and what it took."""
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table
+
+from coevolve.cli.words import count, dollars, duration, plural, score, seen
+from coevolve.search.report import CandidateRow, Report
+from coevolve.search.state import RunState
+
+
+def closing_json(report: Report, folder: Path, state: RunState) -> dict[str, Any]:
+    """The report as plain JSON, with where it is, and what full search would have spent."""
+    checkout = winner_folder(report, folder, state)
+    return {
+        **report.to_json(),
+        "folder": str(folder),
+        "winner_folder": None if checkout is None else str(checkout),
+        "full_tokens": full_tokens(report),
+    }
+
+
+def print_closing(console: Console, report: Report, folder: Path, state: RunState) -> None:
+    """Print the closing table and what belongs to it."""
+    console.print()
+    console.print(_table(report))
+    facts = Table.grid(padding=(0, 2))
+    facts.add_column(style="bright_black", no_wrap=True)
+    facts.add_column(overflow="fold")
+    for label, text in _facts(report, folder, state):
+        facts.add_row(label, escape(text))
+    console.print(facts)
+
+
+def full_tokens(report: Report) -> int | None:
+    """Tokens evaluating everything in full would have taken, at the mean of a trial here."""
+    trials = report.evaluating["trials"]
+    spent = report.evaluating["tokens_in"] + report.evaluating["tokens_out"]
+    if not (trials and spent):
+        return None
+    return round(spent + spent / trials * max(0, report.full - report.searched))
+
+
+def winner_folder(report: Report, folder: Path, state: RunState) -> Path | None:
+    """A folder with the winner's files, made if it is not there."""
+    from coevolve.errors import CoevolveError
+    from coevolve.store import RunStore
+
+    winner = (report.chosen or {}).get("candidate")
+    if winner is None:
+        return None
+    candidate = state.entries[winner].candidate
+    with RunStore.read(folder) as store:
+        try:
+            return store.checkout(candidate)
+        except CoevolveError:
+            pass  # a reader cannot make it; a writer can
+    with RunStore.open(folder) as store:
+        return store.checkout(candidate)
+
+
+def _table(report: Report) -> Table:
+    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    tested = any(row.test is not None for row in report.candidates)
+    headings = ["", "harness", "round", "estimate", "tasks", *(["sealed test"] if tested else [])]
+    for heading in headings:
+        right = heading in ("round", "tasks", "sealed test")
+        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    for row in _rows(report):
+        cells = [
+            "★" if row.name == report.best else "",
+            escape(row.name),
+            "start" if row.start else str(row.round),
+            "-" if row.estimate is None else score(row.estimate),
+            "-" if row.estimate is None else seen(row.estimate),
+        ]
+        if tested:
+            cells.append("-" if row.test is None else f"{row.test:.3f}")
+        table.add_row(*cells, style="bold" if row.name == report.best else "")
+    return table
+
+
+def _rows(report: Report) -> list[CandidateRow]:
+    return [row for row in report.candidates if row.start or row.name == report.best]
+
+
+def _facts(report: Report, folder: Path, state: RunState) -> Iterator[tuple[str, str]]:
+    yield (
+        "ended",
+        f"{report.why}, after {plural(report.round, 'round')}, {duration(report.seconds)}",
+    )
+    if report.full:
+        share = f"{report.searched / report.full:.0%}"
+        text = f"{report.searched:,} of candidates, where full search takes {report.full:,}"
+        yield "evaluations", f"{text} ({share}); {report.evaluating['trials']:,} trials in all"
+    if (full := full_tokens(report)) is not None:
+        spent = report.evaluating["tokens_in"] + report.evaluating["tokens_out"]
+        proposing = report.proposing["tokens_in"] + report.proposing["tokens_out"]
+        text = f"{count(spent)} for evaluating, where full search takes about {count(full)}"
+        yield "tokens", f"{text}; {count(proposing)} for proposing"
+    if money := report.evaluating["dollars"] + report.proposing["dollars"]:
+        yield "dollars", dollars(money)
+    if report.missing:
+        yield "missing", f"{plural(report.missing, 'outcome')}; `coevolve status` says why"
+    if report.chosen is not None:
+        yield "why", report.chosen["why"]
+    if (checkout := winner_folder(report, folder, state)) is not None:
+        yield "winner", str(checkout)

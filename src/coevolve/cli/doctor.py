@@ -1,0 +1,116 @@
+"""`coevolve doctor`: is everything fit for a run, and what to do if not."""
+
+import json
+from collections.abc import Iterator
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from coevolve.cli.places import JOURNAL, find_run
+from coevolve.errors import CoevolveError
+
+if TYPE_CHECKING:
+    from coevolve.benchmarks.findings import Finding
+
+MARKS = {"passed": ("ok", "green"), "noted": ("note", "yellow"), "failed": ("mend", "bold red")}
+
+
+def doctor(
+    target: Annotated[
+        Path | None,
+        typer.Argument(
+            metavar="[FILE.toml|RUN]",
+            help="A project or a run to look at; without one, the machine alone.",
+            show_default=False,
+        ),
+    ] = None,
+    repair: Annotated[
+        bool,
+        typer.Option("--repair", help="Keep the intact beginning of a run's damaged journal."),
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Check machine, isolation, project and journal; exit with 1 if something needs mending."""
+    if repair:
+        _repair(find_run(target), as_json)
+        return
+    console = Console(highlight=False)
+    findings: list[Finding] = []
+    for finding in _findings(target):
+        findings.append(finding)
+        if not as_json:
+            console.print(_line(finding))
+    wrong = sum(finding.kind == "failed" for finding in findings)
+    if as_json:
+        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+    else:
+        console.print(f"{wrong} to mend." if wrong else "All is well.")
+    if wrong:
+        raise typer.Exit(1)
+
+
+def _findings(target: Path | None) -> "Iterator[Finding]":
+    from coevolve.benchmarks.findings import failed, passed
+    from coevolve.cli.checkup import check_project, check_run, config_of_run
+    from coevolve.cli.machine import check_access, check_isolation, check_machine
+    from coevolve.runs.config import read_config
+    from coevolve.runs.session import run_folder
+
+    config, base, folder = None, Path(), None
+    if target is not None and target.suffix == ".toml":
+        try:
+            config, base = read_config(target), target.parent
+        except CoevolveError as error:
+            yield failed("configuration", str(error), "Put it right and look again.")
+        else:
+            yield passed("configuration", str(target))
+            known = run_folder(target, config)
+            folder = known if (known / JOURNAL).exists() else None
+    elif target is not None:
+        folder = find_run(target)
+        try:
+            config, base = config_of_run(folder) or (None, base)
+        except CoevolveError as error:
+            yield failed("configuration", str(error))
+    yield from check_machine(folder or base, config)
+    yield from check_isolation(config)
+    yield from check_access()
+    if folder is not None:
+        yield from check_run(folder)
+    if config is not None:
+        yield from check_project(config, base)
+
+
+def _repair(folder: Path, as_json: bool) -> None:
+    from coevolve.store import repair
+
+    done = repair(folder)
+    if as_json:
+        backup = None if done.backup is None else str(done.backup)
+        typer.echo(json.dumps({"kept": done.kept, "lost": done.lost, "backup": backup}))
+        return
+    if done.backup is None:
+        typer.echo(f"All {done.kept:,} events of {folder} are intact; nothing was changed.")
+        return
+    lost = "nobody can tell how many" if done.lost is None else f"{done.lost:,}"
+    typer.echo(
+        f"Kept {done.kept:,} events of {folder}, lost {lost}. The damaged journal is kept as "
+        f"{done.backup}.\nGo on with: coevolve resume {folder}"
+    )
+
+
+def _line(finding: "Finding") -> Table:
+    mark, style = MARKS[finding.kind]
+    line = Table.grid(padding=(0, 2))
+    line.add_column(width=4)
+    line.add_column(overflow="fold")
+    text = Text.assemble((f"{finding.about}: ", "bold"), finding.detail)
+    if finding.advice:
+        text.append(f" {finding.advice}", "" if finding.kind == "passed" else "yellow")
+    line.add_row(Text(mark, style), text)
+    return line

@@ -1,0 +1,124 @@
+"""What happens in a run, as one line each."""
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from coevolve.cli.words import duration, of_cap, plural, score
+from coevolve.core.events import Event
+from coevolve.search.choosing import estimate_json
+from coevolve.search.state import RunState
+from coevolve.search.view import best_start, estimate_of
+
+QUIET = 60.0
+"""Seconds of trials after which a line says how far they are."""
+
+
+@dataclass(slots=True)
+class Narrator:
+    """Turns events into lines for people; `told` is called after each event had its effect."""
+
+    state: RunState
+    phase_0: bool = False
+    last: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.phase_0 = bool(self.state.selector.starts)
+        self.last = self.state.clock
+
+    def told(self, event: Event) -> Iterator[str]:
+        """The lines an event deserves, most often none."""
+        for text in _TELL.get(event["type"], _nothing)(self, event):
+            self.last = event["clock"]
+            yield f"[{duration(event['clock'])}] {text}"
+
+    def session(self, event: Event) -> Iterator[str]:
+        """A session began."""
+        state = self.state
+        again = "" if state.sessions == 1 else f", session {state.sessions}"
+        test = "" if state.test is None else f", {len(state.test.pool)} sealed"
+        yield (
+            f"{state.name}{again}: {plural(len(state.selector.pool), 'task')}{test}, "
+            f"{plural(state.settings.rounds, 'round')} of {state.settings.candidates}, protocol "
+            f"{state.selector.protocol.name}, {plural(event['capacity'], 'worker')}"
+        )
+
+    def readied(self, event: Event) -> Iterator[str]:
+        """A candidate was checked or prepared."""
+        if event["fault"] is not None:
+            yield f"refused {event['candidate']}: {self.state.entries[event['candidate']].reason}"
+
+    def proposed(self, event: Event) -> Iterator[str]:
+        """A proposal ended."""
+        names = [row["candidate"]["name"] for row in event["candidates"] if not row["refused"]]
+        where = f"round {event['round']} of {self.state.settings.rounds}"
+        yield f"{where}: proposed {', '.join(names) or 'nothing'}"
+        for row in event["candidates"]:
+            if row["refused"]:
+                yield f"refused {row['candidate']['name']}: {row['refused']}"
+        if event["note"]:
+            yield f"note: {event['note']}"
+
+    def outcome(self, event: Event) -> Iterator[str]:
+        """A trial has an outcome; the last one of Phase 0 ends it."""
+        wave = self.state.wave
+        if not self.phase_0 and self.state.selector.starts:
+            self.phase_0 = True
+            scores = ", ".join(f"{name} {self._score(name)}" for name in self.state.starts)
+            yield f"phase 0 done: {scores}"
+        elif wave is not None and event["clock"] - self.last >= QUIET:
+            yield f"{len(wave.done):,} of {plural(wave.size, 'trial')} done"
+
+    def settled(self, event: Event) -> Iterator[str]:
+        """A round is over."""
+        turn = self.state.turns[event["round"] - 1]
+        names = [name for name in turn.names if estimate_of(self.state, name) is not None]
+        scores = ", ".join(f"{name} {self._score(name)}" for name in names) or "no candidate"
+        missing = f", {turn.missing} of {turn.trials} missing" if turn.missing else ""
+        thin = " (under half of its outcomes have a score)" if turn.thin else ""
+        best = f"; best {self._best()}" if self.state.selector.starts else ""
+        yield f"round {turn.number} settled: {scores}{missing}{thin}{best}"
+
+    def exhausted(self, event: Event) -> Iterator[str]:
+        """A cap is reached."""
+        spent = of_cap(event["cap"], event["spent"][event["cap"]])
+        yield f"budget of {event['cap']} reached: {spent} spent"
+
+    def chosen(self, event: Event) -> Iterator[str]:
+        """The final choice was made."""
+        if event["candidate"] is None:
+            yield f"chosen: nobody, {event['why']}"
+        else:
+            yield f"chosen: {event['candidate']} {score(event['estimate'])}, {event['why']}"
+
+    def ended(self, event: Event) -> Iterator[str]:
+        """The run is over."""
+        if self.state.test is not None and self.state.test.starts:
+            values = [(n, self.state.test.estimate(n).value) for n in self.state.test.starts]
+            yield f"sealed test: {', '.join(f'{name} {value:.3f}' for name, value in values)}"
+        yield f"ended: {event['why']}"
+
+    def _best(self) -> str:
+        generated = [n for n in self.state.selector.candidates if estimate_of(self.state, n)]
+        name = self.state.selector.best().candidate if generated else best_start(self.state)
+        return f"{name} {self._score(name).partition(' ')[0]}"
+
+    def _score(self, name: str) -> str:
+        estimate = estimate_of(self.state, name)
+        return "?" if estimate is None else score(estimate_json(estimate))
+
+
+def _nothing(narrator: Narrator, event: Event) -> Iterator[str]:
+    yield from ()
+
+
+_TELL: dict[str, Callable[[Narrator, Event], Iterator[str]]] = {
+    "session": Narrator.session,
+    "checked": Narrator.readied,
+    "prepared": Narrator.readied,
+    "proposed": Narrator.proposed,
+    "outcome": Narrator.outcome,
+    "settled": Narrator.settled,
+    "exhausted": Narrator.exhausted,
+    "chosen": Narrator.chosen,
+    "ended": Narrator.ended,
+}

@@ -1,0 +1,1 @@
+"""The project `coevolve init` writes; only the other files are copied."""

@@ -1,0 +1,101 @@
+"""The board and the live view, drawn on consoles of several sizes."""
+
+import asyncio
+import io
+from dataclasses import replace
+
+import pytest
+from rich.console import Console
+
+from coevolve.cli.board import board, chosen_rows
+from coevolve.cli.live import LiveView, PlainView, QuietView, make_view
+from coevolve.search.loop import Search
+from coevolve.search.memory import MemoryJournal
+from coevolve.search.report import Report, report
+from tests.search.stubs import StubExecutor, StubProposer, opened, whole_run
+
+
+def drawn(report: Report, *, width: int, most: int = 20) -> str:
+    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console.print(board(report, width=width, most=most))
+    return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
+
+
+@pytest.fixture(scope="module")
+def ended() -> Report:
+    return report(whole_run())
+
+
+@pytest.mark.parametrize("width", [80, 120])
+def test_no_line_is_wider_than_the_terminal(ended: Report, width: int) -> None:
+    long = replace(ended.candidates[-1], name="a-very-long-name-" * 4, status="refused")
+    many = replace(ended, candidates=(*ended.candidates, replace(long, estimate=None)))
+    text = drawn(many, width=width)
+    assert all(len(line) <= width for line in text.splitlines())
+    assert "★" in text
+
+
+def test_the_best_is_always_among_the_few_that_fit(ended: Report) -> None:
+    rows = chosen_rows(ended, 3)
+    assert len(rows) == 3
+    assert ended.best in [row.name for row in rows]
+    values = [row.estimate["value"] for row in rows if row.estimate]
+    assert values == sorted(values, reverse=True)
+    assert "and 5 other candidates" in drawn(ended, width=80, most=3)
+
+
+def test_faults_and_caps_are_shown(ended: Report) -> None:
+    caps = tuple(replace(cap, cap=10.0) if cap.name == "dollars" else cap for cap in ended.budget)
+    row = replace(ended.candidates[0], zeros=2, missing=1)
+    troubled = replace(
+        ended,
+        budget=caps,
+        candidates=(row, *ended.candidates[1:]),
+        missing=1,
+        failures={"time-limit": 2, "sandbox": 1},
+    )
+    text = drawn(troubled, width=80)
+    assert "of $10.00" in text
+    assert "1 missing, 2 scored 0 (time-limit 2, sandbox 1)" in text
+
+
+def test_what_is_under_way_is_shown(ended: Report) -> None:
+    row = replace(ended.candidates[-1], estimate=None, done=3, asked=8, status="ready")
+    now = replace(
+        ended,
+        phase="searching",
+        doing="evaluating and proposing round 4",
+        candidates=(*ended.candidates[:-1], row),
+        done=3,
+        asked=10,
+        under_way=2,
+        left=70.0,
+    )
+    text = drawn(now, width=80)
+    assert "3 of 10 done, 2 under way" in text
+    assert "3 of 8 trials done" in text
+    assert "round 3 of 3  evaluating and proposing round 4" in text
+    assert "about 1m 10s left" in text
+
+
+def test_a_terminal_gets_a_live_board_and_a_file_gets_lines() -> None:
+    terminal = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "xterm"})
+    assert isinstance(make_view(terminal, quiet=False), LiveView)
+    assert type(make_view(Console(file=io.StringIO()), quiet=False)) is PlainView
+    assert isinstance(make_view(terminal, quiet=True), QuietView)
+
+
+def test_the_live_view_follows_a_run() -> None:
+    file = io.StringIO()
+    environ = {"TERM": "xterm"}
+    console = Console(file=file, force_terminal=True, width=80, height=25, _environ=environ)
+    journal = MemoryJournal()
+    opened(journal)
+    with LiveView(console) as view:
+        search = Search(journal, StubExecutor(), StubProposer(), listen=view.listen, pause=0.001)
+        view.attach(search)
+        asyncio.run(search.run())
+        view.draw()
+    text = file.getvalue()
+    for part in ("phase 0 done", "round 3 settled", "chosen: ", "ended: finished"):
+        assert part in text

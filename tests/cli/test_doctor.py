@@ -1,0 +1,93 @@
+"""`coevolve doctor`, run as users run it."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+from coevolve.runs.session import read_state
+from tests.cli.projects import coevolve, write_doubling
+
+
+def found(*arguments: str | Path) -> dict[str, str]:
+    return {row["about"]: row["kind"] for row in json.loads(coevolve(*arguments, "--json").stdout)}
+
+
+def test_the_machine_alone(tmp_path: Path) -> None:
+    done = coevolve("doctor", cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
+    for about in ("python: ", "cores: ", "memory: ", "disk: ", "isolation: ", "no key needed"):
+        assert about in done.stdout
+
+
+def test_a_sound_project(tmp_path: Path) -> None:
+    done = coevolve("doctor", write_doubling(tmp_path))
+    assert done.returncode == 0, done.stdout
+    assert "note  isolation: candidates run as plain processes, for it is asked for" in done.stdout
+    assert "benchmark, run: start 'same' scores" in done.stdout
+    assert "All is well." in done.stdout
+
+
+def test_a_mistake_in_the_file(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    path.write_text(path.read_text().replace("fraction", "fractoin"))
+    done = coevolve("doctor", path)
+    assert done.returncode == 1
+    assert "Did you mean 'search.fraction'?" in " ".join(done.stdout.split())
+    assert found("doctor", path)["configuration"] == "failed"
+
+
+def test_a_broken_benchmark_and_a_broken_proposer(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    (tmp_path / "benchmark.py").write_text("TASKS = ['1']\ndef evaluate(harness, task): 1 / 0\n")
+    (tmp_path / "propose.py").write_text("import nothing_of_the_kind\n")
+    done = coevolve("doctor", path)
+    assert done.returncode == 1
+    assert "ZeroDivisionError" in done.stdout
+    assert "nothing_of_the_kind" in done.stdout
+    assert "mend  proposer: " in done.stdout
+    assert "mend  benchmark, run: " in done.stdout
+
+
+def test_a_sound_run(finished: Path) -> None:
+    rows = found("doctor", finished / "runs" / "doubling")
+    assert (rows["journal"], rows["candidates"], rows["run"]) == ("passed", "passed", "passed")
+
+
+def test_a_damaged_journal_is_found_and_repaired(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "doubling"
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    events = read_state(run).events
+    data = bytearray((run / "run.db").read_bytes())
+    at = data.index(b'"type":"chosen"')
+    data[at + 8 : at + 14] = b"CHOSEN"
+    (run / "run.db").write_bytes(data)
+    done = coevolve("doctor", run)
+    assert done.returncode == 1
+    assert "coevolve doctor --repair" in " ".join(done.stdout.split())
+    assert coevolve("status", run).returncode == 2
+    repaired = coevolve("doctor", "--repair", run)
+    assert repaired.returncode == 0, repaired.stderr
+    kept = read_state(run).events
+    assert 0 < kept < events
+    assert f"Kept {kept} events of {run}, lost {events - kept}." in repaired.stdout
+    assert "run.db.damaged-1" in repaired.stdout
+    again = json.loads(coevolve("doctor", "--repair", run, "--json").stdout)
+    assert again == {"kept": kept, "lost": 0, "backup": None}
+    resumed = json.loads(coevolve("resume", run, "--json").stdout)
+    assert resumed["why"] == "finished"
+
+
+def test_a_lost_file_of_a_candidate(finished: Path, tmp_path: Path) -> None:
+    run = tmp_path / "runs" / "doubling"
+    shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
+    address = read_state(run).entries["r2-0"].candidate.files["harness.py"]
+    (blob,) = (p for p in (run / "blobs").rglob("*") if p.is_file() and address in _name(p))
+    os.remove(blob)  # noqa: PTH107
+    done = coevolve("doctor", run)
+    assert done.returncode == 1
+    assert "harness.py of r2-0" in " ".join(done.stdout.split())
+
+
+def _name(path: Path) -> str:
+    return path.parent.name + path.name + path.name

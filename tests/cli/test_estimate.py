@@ -1,0 +1,73 @@
+"""`coevolve estimate`, run as users run it."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coevolve.cli.forecast import search_trials
+from coevolve.core.pool import Pool
+from coevolve.core.selector import Selector
+from coevolve.search.settings import Settings
+from tests.cli.projects import coevolve, write_doubling
+
+
+def parts(*arguments: str | Path) -> dict[str, dict[str, Any]]:
+    done = coevolve("estimate", *arguments, "--json")
+    assert done.returncode == 0, done.stderr
+    return {part["part"]: part for part in json.loads(done.stdout)["parts"]}
+
+
+def test_trials_are_known_and_the_rest_is_unknown(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    found = parts(path)
+    assert found["phase 0"]["trials"] == [32, 32]
+    assert found["rounds"]["trials"] == [24, 48]
+    assert found["sealed test"]["trials"] == [12, 12]
+    assert found["all"]["trials"] == [68, 92]
+    assert found["all"]["hours"] is None
+    done = coevolve("estimate", path)
+    assert "unknown" in done.stdout
+    assert "--trial runs one of each starting harness" in done.stdout
+    assert not (tmp_path / "runs").exists()
+
+
+def test_a_trial_of_each_start_tells_the_time(tmp_path: Path) -> None:
+    found = parts(write_doubling(tmp_path), "--trial")
+    low, high = found["phase 0"]["hours"]
+    assert 0 < low < high
+    assert found["phase 0"]["tokens"] == [0, 0]
+    assert found["proposing"]["dollars"] is None
+    assert found["all"]["hours"] is None
+
+
+def test_an_earlier_run_tells_everything(finished: Path) -> None:
+    found = parts(finished / "coevolve.toml", "--like", finished / "runs" / "doubling")
+    low, high = found["all"]["hours"]
+    assert 0 < low <= high
+    assert found["all"]["tokens"] == [0, 0]
+
+
+def test_a_cap_ends_it(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    path.write_text(path.read_text().replace("trials = 200", "trials = 70"))
+    assert parts(path)["all"]["trials"] == [68, 70]
+    assert "A cap of the budget ends the run" in coevolve("estimate", path).stdout
+
+
+def test_two_sources_at_once_are_refused(tmp_path: Path) -> None:
+    done = coevolve("estimate", write_doubling(tmp_path), "--trial", "--like", tmp_path)
+    assert done.returncode == 2
+    assert "give one of them" in done.stderr
+
+
+@pytest.mark.parametrize("protocol", ["full", "adaptive"])
+def test_trials_of_the_rounds_follow_from_the_protocol(protocol: str) -> None:
+    selector = Selector(Pool([f"t{n}" for n in range(20)]), protocol=protocol, fraction=0.2)
+    found = search_trials(selector, Settings(rounds=4, candidates=2), starts=2)
+    assert found.low <= found.high
+    if protocol == "full":
+        assert (found.low, found.high) == (80, 160)
+    else:
+        assert found.high <= 40

@@ -1,0 +1,110 @@
+"""`coevolve status`, `show` and `diff`, run as users run them."""
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from tests.cli.projects import coevolve
+
+
+def test_status_shows_candidates_and_how_it_ended(finished: Path) -> None:
+    done = coevolve("status", cwd=finished)
+    assert done.returncode == 0, done.stderr
+    for text in ("★ r3-0", "same", "68 of 200 trials", "refused: check failed", "Ended: finished"):
+        assert text in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_status_as_json(finished: Path) -> None:
+    report = json.loads(coevolve("status", finished / "coevolve.toml", "--json").stdout)
+    assert report["best"] == "r3-0"
+    assert report["owner"] is None
+    assert {row["name"]: row["status"] for row in report["candidates"]}["r1-1"] == "refused"
+
+
+def test_a_candidate(finished: Path) -> None:
+    done = coevolve("show", "r2-0", cwd=finished)
+    first = json.loads(coevolve("show", "r1-0", "--json", cwd=finished).stdout)
+    assert first["children"] == ["r2-0", "r2-1", "r3-0", "r3-1"]
+    for text in ("round 2, evaluated", "numbers below 80 are enough", "harness.py", "8/16 tasks"):
+        assert text in done.stdout
+    found = json.loads(coevolve("show", "r2-0", "--json", cwd=finished).stdout)
+    assert found["parents"] == ["r1-0"]
+    assert found["round"] == 2
+    assert len(found["outcomes"]) == 8
+    assert (finished / found["folder"] / "harness.py").is_file()
+
+
+def test_a_refused_candidate_has_its_reason(finished: Path) -> None:
+    done = coevolve("show", "r1-1", cwd=finished)
+    assert "check failed: the harness has no function 'double'" in done.stdout
+    assert "No outcomes." in done.stdout
+
+
+def test_a_task(finished: Path) -> None:
+    found = json.loads(coevolve("show", "100", "--json", cwd=finished).stdout)
+    assert (found["pool"], found["split"]) == ("large", "validation")
+    assert {row["candidate"] for row in found["outcomes"]} >= {"same", "square"}
+    assert all(0 < draw["probability"] <= 1 for draw in found["draws"])
+    done = coevolve("show", "200", cwd=finished)
+    assert "sealed test" in done.stdout
+    assert "r3-0" in done.stdout
+
+
+def test_a_round(finished: Path) -> None:
+    done = coevolve("show", "3", "--as", "round", cwd=finished)
+    assert "round 3  8 trials" in done.stdout
+    assert "r3-0" in done.stdout
+    found = json.loads(coevolve("show", "0", "--as", "round", "--json", cwd=finished).stdout)
+    assert [row["name"] for row in found["candidates"]] == ["same", "square"]
+
+
+def test_a_word_with_two_meanings_asks_for_one(finished: Path) -> None:
+    done = coevolve("show", "3", cwd=finished)
+    assert done.returncode == 2
+    assert "'3' is a task and a round; say which with --as task." in done.stderr
+
+
+def test_an_unknown_word_is_answered_with_the_nearest(finished: Path) -> None:
+    done = coevolve("show", "squaer", cwd=finished)
+    assert done.returncode == 2
+    assert "Did you mean 'square'?" in done.stderr
+
+
+def test_a_diff_of_files_estimates_and_outcomes(finished: Path) -> None:
+    done = coevolve("diff", "r1-0", "r3-0", cwd=finished)
+    assert done.returncode == 0, done.stderr
+    assert "-    return 2 * n if n < 40 else 0" in done.stdout
+    assert "+    return 2 * n if n < 120 else 0" in done.stdout
+    assert "numbers below 120 are enough" in done.stdout
+    found = json.loads(coevolve("diff", "r1-0", "r3-0", "--json", cwd=finished).stdout)
+    assert found["shared"]["first_better"] == {}
+    assert all(task.startswith("10") for task in found["shared"]["second_better"])
+    assert "+++ r3-0/harness.py" in found["diff"]
+
+
+def test_a_diff_with_an_unknown_candidate(finished: Path) -> None:
+    done = coevolve("diff", finished / "runs" / "doubling", "r1-0", "r3-9")
+    assert done.returncode == 2
+    assert "has no candidate 'r3-9'. Did you mean" in done.stderr
+
+
+@pytest.mark.parametrize("command", ["status", "resume", "export --to x.csv"])
+def test_a_run_must_be_found(tmp_path: Path, command: str) -> None:
+    done = coevolve(*command.split(), cwd=tmp_path)
+    assert done.returncode == 2
+    assert "name a run: the current folder has none in runs/." in done.stderr
+    done = coevolve(*command.split(), "nowhere", cwd=tmp_path)
+    assert "there is no nowhere" in done.stderr
+
+
+def test_several_runs_are_listed(finished: Path, tmp_path: Path) -> None:
+    for name in ("one", "two"):
+        shutil.copytree(finished / "runs" / "doubling", tmp_path / "runs" / name)
+    done = coevolve("status", cwd=tmp_path)
+    assert done.returncode == 2
+    assert "Runs there: runs/one, runs/two." in done.stderr
+    assert coevolve("status", "runs/two", cwd=tmp_path).returncode == 0
+    assert "Runs there: " in coevolve("status", ".", cwd=tmp_path).stderr
