@@ -111,6 +111,21 @@ def test_longest_trials_start_first_once_their_length_is_known() -> None:
     assert started == sorted(lengths.values(), reverse=True)
 
 
+def test_another_order_of_trials_ends_the_same_way() -> None:
+    journal, executor = MemoryJournal(), StubExecutor(capacity=1)
+    opened(journal, protocol="full", rounds=1, candidates=1)
+    backwards = Search(
+        journal,
+        executor,
+        StubProposer(),
+        order=lambda state, cell: -POOL.position(cell.task) if cell.task in POOL.tasks else 0.0,
+    )
+    state = asyncio.run(backwards.run())
+    started = [t.task for t in executor.ran if t.candidate == "r1-0" and t.split != "test"]
+    assert started == list(reversed(POOL.tasks))
+    assert snapshot(state) == snapshot(whole_run(protocol="full", rounds=1, candidates=1))
+
+
 class TestFaults:
     def test_infrastructure_is_tried_again_twice_and_then_missing(self) -> None:
         def act(trial: Trial) -> Result | None:
@@ -225,6 +240,30 @@ class TestBudget:
         state = go_on(journal, StubExecutor(act=act, capacity=1))
         assert state.ended == {"why": "budget: hours"}
         assert 60 <= state.evaluating.trials <= 61
+
+    def test_hours_leave_time_for_the_test(self) -> None:
+        now = [0.0]
+
+        def act(trial: Trial) -> Result | None:
+            now[0] += 60
+            return Result(score=1.0, usage=Usage(seconds=60))
+
+        journal = MemoryJournal(clock=lambda: now[0])
+        opened(journal, budget=Budget(hours=1.5), rounds=9)
+        state = go_on(journal, StubExecutor(act=act, capacity=1))
+        assert state.ended == {"why": "budget: hours"}
+        assert state.test is not None
+        assert [state.test.estimate(name).value for name in state.test.starts] == [1, 1, 1]
+        assert state.spending().hours <= 1.5 + 1 / 60
+
+    def test_one_dear_trial_does_not_end_the_run_for_the_sake_of_the_test(self) -> None:
+        def act(trial: Trial) -> Result | None:
+            dear = trial.cell == ("plain", "law-0", 0)
+            return Result(score=1.0, usage=Usage(dollars=0.2 if dear else 0.01))
+
+        journal = MemoryJournal()
+        opened(journal, budget=Budget(dollars=2.0))
+        assert go_on(journal, StubExecutor(act=act)).ended == {"why": "finished"}
 
     def test_a_budget_that_ends_in_phase_0_leaves_nobody_to_choose(self) -> None:
         journal = MemoryJournal()

@@ -72,10 +72,17 @@ def clipped(value: float) -> float:
 def score(estimate: Mapping[str, Any]) -> str:
     """An estimate with its standard error; a score that is exact has none.
 
+    Estimates may leave [0, 1], which ranks candidates but is no score: these are shown as the
+    end they passed.
+
     >>> score({"value": 0.8123, "se": 0.041, "tasks": 18, "pool_size": 60, "note": ""})
     '0.812 ± 0.041'
+    >>> score({"value": -0.446, "se": 0.2, "tasks": 18, "pool_size": 60, "note": ""})
+    '≤0.000 ± 0.200'
     """
-    shown = f"{clipped(estimate['value']):.3f}"
+    value = estimate["value"]
+    passed = "≤" if value < -5e-4 else "≥" if value > 1 + 5e-4 else ""
+    shown = f"{passed}{clipped(value):.3f}"
     if estimate["tasks"] == estimate["pool_size"] and not estimate["note"]:
         return shown
     return f"{shown} ± ?" if estimate["se"] is None else f"{shown} ± {estimate['se']:.3f}"

@@ -12,7 +12,7 @@ from rich.console import Console
 
 from coevolve.cli.closing import closing_json, print_closing
 from coevolve.cli.live import TICK, PlainView, make_view
-from coevolve.errors import CoevolveError, StopRun
+from coevolve.errors import StopRun
 from coevolve.runs.session import read_state, session
 from coevolve.search.loop import Search
 from coevolve.search.report import report
@@ -52,8 +52,6 @@ def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
         raise typer.Exit(INTERRUPTED + signal.SIGINT) from None
     except StopRun as stop:
         raise StopRun(f"{stop}\nThen go on with `coevolve resume {folder}`.") from stop
-    except ExceptionGroup as group:
-        raise _ours(group) from group
     if code:
         _say_how_to_resume(console, folder)
     if as_json or not code:
@@ -114,12 +112,3 @@ def _say_how_to_resume(console: Console, folder: Path) -> None:
         markup=False,
         soft_wrap=True,
     )
-
-
-def _ours(group: BaseExceptionGroup[BaseException]) -> BaseException:
-    """The error to tell people of: the first of ours, or else the group."""
-    mine = group.subgroup(CoevolveError)
-    found: BaseException = group if mine is None else mine
-    while mine is not None and isinstance(found, BaseExceptionGroup):
-        found = found.exceptions[0]
-    return found

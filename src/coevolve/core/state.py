@@ -174,6 +174,7 @@ class State:
         elif kind != "further":
             raise EventError(f"it has the unknown kind {kind!r}.")
         tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
+        asked = [frozenset(drawn) for drawn in tasks]
         for index, candidate in enumerate(candidates):
             which = index if len(draws) > 1 else 0
             batches = self.batches.setdefault(candidate, [])
@@ -186,7 +187,7 @@ class State:
                 trials=trials,
                 designs=draws[which],
             )
-            batches.append(Progress(assignment, frozenset(tasks[which])))
+            batches.append(Progress(assignment, asked[which]))
             self.waiting[candidate, assignment.batch] = batches[-1]
             self.asked.add(candidate, draws[which], anew=kind != "further")
 

@@ -100,8 +100,8 @@ class Spending:
 class Budget:
     """Hard caps on trials, tokens, US dollars and hours, proposing and evaluating together.
 
-    A cap left out does not bind. Caps are checked before every trial, together with what the
-    trials under way may still cost: as much each as the dearest trial so far.
+    A cap left out does not bind. Caps are checked before every trial; what the trials under way
+    may still cost is counted in, as much each as the dearest trial so far.
 
     >>> budget = Budget(trials=100, dollars=5)
     >>> budget.reached(Spending(trials=99, dollars=1.0)) is None

@@ -8,6 +8,7 @@ from collections.abc import Callable
 import numpy as np
 
 from coevolve.errors import StopRun
+from coevolve.search.ahead import cap_ahead
 from coevolve.search.parts import Executor
 from coevolve.search.recorder import Recorder
 from coevolve.search.retrying import RETRIES, backoff
@@ -68,7 +69,9 @@ class Evaluation:
         """Start as many trials as may run at once."""
         self._put_back()
         while self._queue and len(self._running) < self._executor.capacity and not self._spent:
-            self._spent = cap_ahead(self._recorder, self.under_way, self._wave)
+            self._spent = cap_ahead(
+                self._recorder, self._executor.capacity, self.under_way, self._wave
+            )
             if self._spent is None:
                 trial = self._trial(heapq.heappop(self._queue)[-1])
                 candidate = self._recorder.state.entries[trial.candidate].candidate
@@ -129,24 +132,6 @@ def longest_first(state: RunState, cell: Cell) -> float:
     A worker that has a candidate ready is worth more than the last few percent of order.
     """
     return -math.floor(math.log2(max(state.pace.seconds(cell.task), 0.5)))
-
-
-def cap_ahead(recorder: Recorder, under_way: int, wave: Wave | None = None) -> str | None:
-    """The cap that one more trial might pass, given what is under way and the test to come."""
-    state = recorder.state
-    spent = state.spending(recorder.journal.clock())
-    ahead = 1 + under_way
-    if state.test is not None and (wave is None or wave.kind != "test"):
-        ahead += test_trials(state)
-    budget = state.settings.budget
-    return budget.reached(spent) or budget.exceeded(spent.plus(ahead, state.pace.dearest))
-
-
-def test_trials(state: RunState) -> int:
-    """Trials of the sealed test: of the starting harnesses and the winner."""
-    if state.test is None:
-        return 0
-    return (len(state.starts) + 1) * len(state.test.pool) * state.trials
 
 
 def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:

@@ -8,9 +8,10 @@ import numpy as np
 from coevolve.core.events import Event
 from coevolve.errors import StopRun
 from coevolve.search.accepting import accept, as_proposed
+from coevolve.search.ahead import cap_ahead
 from coevolve.search.budget import usage_row
 from coevolve.search.choosing import choice_json
-from coevolve.search.evaluating import Evaluation, Order, cap_ahead, longest_first
+from coevolve.search.evaluating import Evaluation, Order, longest_first
 from coevolve.search.parts import Executor, Journal
 from coevolve.search.preparing import make_ready
 from coevolve.search.proposing import Proposed, Proposer, View
@@ -99,7 +100,7 @@ class Search:
         return acts[step]()
 
     async def _prepare(self) -> None:
-        if spent := cap_ahead(self._recorder, 0):
+        if spent := cap_ahead(self._recorder, self._executor.capacity):
             self._recorder.exhausted(spent)
             return
         entries = unready(self.state)
@@ -128,10 +129,11 @@ class Search:
             self._proposal = None
         under_way = state.turn is not None and state.turn is state.turns[-1]
         more = len(state.turns) < state.settings.rounds and state.chosen is None
-        return state.settings.overlap and self._proposal is None and under_way and more
+        wanted = state.settings.overlap and self._proposal is None and under_way and more
+        return wanted and not cap_ahead(self._recorder, self._executor.capacity)
 
     async def _propose(self) -> None:
-        if spent := cap_ahead(self._recorder, 0):
+        if spent := cap_ahead(self._recorder, self._executor.capacity):
             self._recorder.exhausted(spent)
             return
         if self._proposal is None:

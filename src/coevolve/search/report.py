@@ -3,10 +3,10 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from coevolve.search.ahead import test_trials
 from coevolve.search.budget import CAPS
 from coevolve.search.choosing import estimate_json
 from coevolve.search.entry import Entry, Status
-from coevolve.search.evaluating import test_trials
 from coevolve.search.state import RunState
 from coevolve.search.steps import unready
 from coevolve.search.view import best_start, estimate_of

@@ -78,8 +78,8 @@ class RunState:
 
     @property
     def turn(self) -> Turn | None:
-        """The first round that is not over."""
-        return next((turn for turn in self.turns if not turn.settled), None)
+        """The first round that is not over: one of the last two, the last being proposed ahead."""
+        return next((turn for turn in self.turns[-2:] if not turn.settled), None)
 
     def spending(self, clock: float | None = None) -> Spending:
         """What the run has spent so far."""
@@ -126,8 +126,10 @@ class RunState:
 
     def _ready(self) -> None:
         """Begin Phase 0 when every starting harness is ready."""
+        if self.turns:
+            return
         starts = [entry for entry in self.entries.values() if entry.candidate.round == 0]
-        if not self.turns and all(entry.status == Status.READY for entry in starts):
+        if all(entry.status == Status.READY for entry in starts):
             self.wave = self._whole("start", self.starts, self.selector.pool)
 
     def _whole(self, kind: Any, names: Iterable[str], pool: Pool) -> Wave:
@@ -193,7 +195,7 @@ class RunState:
 
     def _tell(self, wave: Wave) -> None:
         """Tell the selector what came out, in the order it was asked."""
-        self.wave = None
+        self.wave, turn = None, self.turn
         for group in wave.groups:
             told = wave.told(group)
             if group.assignment is not None:
@@ -202,9 +204,9 @@ class RunState:
                 self._tell_full(wave, group)
             if told.tasks:
                 self.entries[group.candidate].status = Status.EVALUATED
-            if wave.kind == "round" and self.turn is not None:
-                self.turn.trials += len(told.tasks)
-                self.turn.missing += len(told.missing)
+            if wave.kind == "round" and turn is not None:
+                turn.trials += len(told.tasks)
+                turn.missing += len(told.missing)
         self.selector.forget_events()
 
     def _tell_full(self, wave: Wave, group: Group) -> None:

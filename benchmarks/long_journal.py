@@ -1,0 +1,145 @@
+"""A journal of many outcomes, as a long run would leave it, without running it.
+
+The events go through the recorder and the state of a real run; only what runs trials and writes
+candidates is left out, and events are committed in large batches.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coevolve import Pool, Selector
+from coevolve.core.events import Event
+from coevolve.core.outcomes import Usage
+from coevolve.search.candidate import Candidate
+from coevolve.search.memory import MemoryJournal
+from coevolve.search.opening import open_run
+from coevolve.search.recorder import Recorder
+from coevolve.search.settings import Settings
+from coevolve.search.steps import accepted
+from coevolve.search.trials import Blame, Fault, Result, Trial
+from coevolve.store import RunStore
+
+TASKS, FRACTION, PER_ROUND = 1_000, 0.2, 10
+BATCH = 20_000
+NO_USAGE = [0, 0, 0.0, 0.0]
+LATE = Fault(blame=Blame.CANDIDATE, kind="time-limit", reason="ran past 60 s")
+LOST = Fault(blame=Blame.INFRASTRUCTURE, kind="RateLimitError", reason="slow down")
+
+
+class Batches(MemoryJournal):
+    """A journal that hands events on to a store, many at a time."""
+
+    def __init__(self, store: RunStore) -> None:
+        super().__init__()
+        self._store, self._waiting = store, list[tuple[str, Mapping[str, Any]]]()
+        self._next = store.count
+
+    def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
+        """Keep events for the next batch."""
+        self._waiting += events
+        made = [
+            {"seq": self._next + i, "type": kind, "clock": 0.0, **body}
+            for i, (kind, body) in enumerate(events)
+        ]
+        self._next += len(made)
+        if len(self._waiting) >= BATCH:
+            self.flush()
+        return made
+
+    def events(self, since: int = 0, until: int | None = None) -> Iterator[Event]:
+        """What the store has."""
+        return self._store.events(since, until)
+
+    def put(self, data: bytes) -> str:
+        """Keep some bytes in the store."""
+        return self._store.put(data)
+
+    def flush(self) -> None:
+        """Commit what waits."""
+        self._store.append(self._waiting)
+        self._waiting = []
+
+
+def write(folder: Path, outcomes: int) -> int:
+    """Make a run of at least so many outcomes, and return its number of events."""
+    with RunStore.create(folder) as store:
+        _open(store, outcomes)
+        journal = Batches(store)
+        recorder = Recorder(journal)
+        rng = np.random.default_rng(0)
+        recorder.record("session", {"capacity": 10})
+        _make_ready(recorder, recorder.state.starts)
+        _evaluate(recorder, rng)
+        for round in count(1):
+            if recorder.state.evaluating.trials >= outcomes:
+                break
+            _round(recorder, round, rng)
+        journal.flush()
+        return store.count
+
+
+def _open(store: RunStore, outcomes: int) -> None:
+    open_run(
+        store,
+        name="long",
+        settings=Settings(rounds=outcomes, candidates=PER_ROUND),
+        selector=Selector(Pool([f"task-{i:04d}" for i in range(TASKS)]), fraction=FRACTION),
+        starts={f"start-{i}": {"harness.py": f"# {i}\n".encode()} for i in range(2)},
+    )
+
+
+def _round(recorder: Recorder, round: int, rng: np.random.Generator) -> None:
+    recorder.record("proposing", {"round": round})
+    names = [f"r{round}-{i}" for i in range(PER_ROUND)]
+    rows = [{"candidate": _candidate(name, round).to_json(), "refused": ""} for name in names]
+    body = {"candidates": rows, "usage": [90_000, 4_000, 0.41, 312.5], "transcript": None}
+    recorder.record("proposed", {"round": round, "note": "", **body})
+    _make_ready(recorder, names)
+    selector = recorder.state.selector
+    before = selector.event_count
+    selector.ask(accepted(recorder.state))
+    drawn = list(selector.events_since(before))
+    recorder.record("asked", {"events": drawn, "final": False})
+    _evaluate(recorder, rng)
+    recorder.record("settled", {"round": round})
+
+
+def _candidate(name: str, round: int) -> Candidate:
+    return Candidate.of(
+        {"harness.py": f"# {name}\n".encode()},
+        name=name,
+        round=round,
+        parents=("start-0",),
+        hypothesis="a shorter prompt leaves more room for the examples",
+    )
+
+
+def _make_ready(recorder: Recorder, names: Sequence[str]) -> None:
+    for name in names:
+        body = {"candidate": name, "fault": None, "usage": NO_USAGE}
+        recorder.record("checked", body)
+        recorder.record("prepared", body | {"state": None})
+
+
+def _evaluate(recorder: Recorder, rng: np.random.Generator) -> None:
+    """Outcomes of a wave in the order trials might end: 2% time out, 1% are tried again."""
+    wave = recorder.state.wave
+    cells = [] if wave is None else list(wave.open)
+    rng.shuffle(cells)
+    luck = rng.random(len(cells)).tolist()
+    for cell, chance in zip(cells, luck, strict=True):
+        trial = Trial(candidate=cell[0], task=cell[1], trial=int(cell[2]))
+        tokens, seconds = 400 + int(4_000 * chance), round(3 + 40 * chance, 6)
+        usage = Usage(
+            tokens_in=tokens, tokens_out=tokens // 9, dollars=tokens * 2e-6, seconds=seconds
+        )
+        if chance < 0.01:
+            recorder.failed(trial, Result(fault=LOST, usage=Usage(seconds=0.25)))
+        if chance > 0.98:
+            recorder.outcome(trial, Result(fault=LATE, usage=usage))
+        else:
+            recorder.outcome(trial, Result(score=float(chance < 0.6), usage=usage))

@@ -1,0 +1,200 @@
+"""A search through the real loop, whose trials and proposals take virtual time only."""
+
+import asyncio
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+import virtual_time
+from trial_times import LIMIT, TASKS, Luck, Times, least
+
+from coevolve import Pool, Selector
+from coevolve.benchmarks.synthetic import Harness, SyntheticWorld
+from coevolve.benchmarks.synthetic.benchmark import FILE, harness_files, read_harness
+from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
+from coevolve.core.arrays import Floats
+from coevolve.core.events import Event
+from coevolve.core.outcomes import Usage
+from coevolve.search.candidate import Candidate
+from coevolve.search.evaluating import Order, longest_first
+from coevolve.search.loop import Search
+from coevolve.search.memory import MemoryJournal
+from coevolve.search.opening import open_run
+from coevolve.search.proposing import Proposed, View
+from coevolve.search.settings import Settings
+from coevolve.search.trials import Cell, Prepared, Result, Trial
+
+PLACES = 10
+
+
+class Setting(NamedTuple):
+    """What kind of search."""
+
+    protocol: str
+    fraction: float
+    rounds: int = 10
+    candidates: int = 1
+    overlap: bool = False
+
+
+class Place:
+    """A synthetic world, and how long everything takes in it."""
+
+    def __init__(self, seed: int, times: Times) -> None:
+        self.world = SyntheticWorld(pools={"all": TASKS}, seed=seed)
+        self.luck, self.times = Luck(seed), times
+        self._minutes: dict[str, Floats] = {}
+
+    def seconds(self, cell: Cell) -> float:
+        """How long a trial takes."""
+        if cell.candidate not in self._minutes:
+            self._minutes[cell.candidate] = self.times.minutes(self.luck, cell.candidate)
+        return 60 * float(self._minutes[cell.candidate][self.world.pool.position(cell.task)])
+
+
+class Timed(NamedTuple):
+    """A trial of the search: its round, its task, when it began and how long it took."""
+
+    round: int
+    task: str
+    began: float
+    seconds: float
+
+
+class SleepingExecutor:
+    """Trials that sleep, and end as the world says."""
+
+    capacity = PLACES
+
+    def __init__(self, place: Place, journal: MemoryJournal) -> None:
+        self.trials: list[Timed] = []
+        self.harnesses: dict[str, Harness] = {}
+        self._place, self._journal = place, journal
+        self._outcomes: dict[str, Floats] = {}
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        world = self._place.world
+        harness = read_harness(self._journal.get(candidate.files[FILE]), world)
+        self.harnesses[candidate.name] = harness
+        self._outcomes[candidate.name] = world.outcomes(harness)
+        return Prepared()
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        return Prepared()
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        seconds = self._place.seconds(trial.cell)
+        self.trials.append(Timed(candidate.round, trial.task, self._journal.clock(), seconds))
+        await asyncio.sleep(seconds)
+        position = self._place.world.pool.position(trial.task)
+        score = float(self._outcomes[candidate.name][position])
+        return Result(score=score, usage=Usage(seconds=seconds))
+
+    async def close(self) -> None:
+        pass
+
+
+class SleepingProposer(SyntheticProposer):
+    """The proposer of synthetic worlds, which takes its time."""
+
+    def __init__(self, place: Place) -> None:
+        super().__init__(place.world)
+        self._luck = place.luck
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        seconds = 60 * self._luck.proposal(view.round)
+        await asyncio.sleep(seconds)
+        return replace(await super().propose(view, count), usage=Usage(seconds=seconds))
+
+
+@dataclass(frozen=True, kw_only=True)
+class Simulated:
+    """How a search went. Phase 0 is left out of trials and hours, as in the paper's table."""
+
+    place: Place
+    setting: Setting
+    hours: float
+    trials: tuple[Timed, ...]
+    harnesses: tuple[Harness, ...]
+    winner: Harness
+
+    @cached_property
+    def least_hours(self) -> float:
+        """A time no order of trials can beat, given what was drawn and proposed."""
+        numbers = range(1, self.setting.rounds + 1)
+        evaluating = [least((t.seconds for t in self.of(n)), PLACES) for n in numbers]
+        proposing = [60 * self.place.luck.proposal(n) for n in numbers]
+        if not self.setting.overlap:
+            return (sum(proposing) + sum(evaluating)) / 3600
+        meanwhile = map(max, evaluating, [*proposing[1:], 0.0])
+        return (proposing[0] + sum(meanwhile)) / 3600
+
+    @property
+    def timed_out(self) -> float:
+        """The share of trials that ran into the limit."""
+        return float(np.mean([trial.seconds >= 60 * LIMIT for trial in self.trials]))
+
+    @property
+    def truth(self) -> float:
+        """The winner's true score."""
+        return self.place.world.truth(self.winner)
+
+    @property
+    def best(self) -> float:
+        """The true score of the best candidate that was proposed."""
+        return max(self.place.world.truth(harness) for harness in self.harnesses)
+
+    def of(self, round: int) -> list[Timed]:
+        """The trials of a round, in the order they began."""
+        return [trial for trial in self.trials if trial.round == round]
+
+
+def simulate(place: Place, setting: Setting, order: Order = longest_first) -> Simulated:
+    """A whole search."""
+    clocks: dict[str, float] = {}
+
+    def listen(event: Event) -> None:
+        if event["type"] in ("proposing", "ended"):
+            clocks.setdefault(event["type"], event["clock"])
+
+    async def run(clock: virtual_time.Clock) -> tuple[SleepingExecutor, str]:
+        journal = MemoryJournal(clock)
+        _open(journal, place, setting)
+        executor = SleepingExecutor(place, journal)
+        search = Search(journal, executor, SleepingProposer(place), listen=listen, order=order)
+        state = await search.run()
+        return executor, (state.chosen or {})["candidate"]
+
+    executor, winner = virtual_time.run(run)
+    starts = [start.name for start in place.world.start(2)]
+    return Simulated(
+        place=place,
+        setting=setting,
+        hours=(clocks["ended"] - clocks["proposing"]) / 3600,
+        trials=tuple(trial for trial in executor.trials if trial.round),
+        harnesses=tuple(h for name, h in executor.harnesses.items() if name not in starts),
+        winner=executor.harnesses[winner],
+    )
+
+
+def _open(journal: MemoryJournal, place: Place, setting: Setting) -> None:
+    seed = place.world.seed
+    open_run(
+        journal,
+        name="simulated",
+        settings=Settings(
+            rounds=setting.rounds,
+            candidates=setting.candidates,
+            seed=seed,
+            overlap=setting.overlap,
+        ),
+        # Without the costs of the world: how long trials take is for the engine to find out.
+        selector=Selector(
+            Pool(place.world.pool.tasks),
+            protocol=setting.protocol,
+            fraction=setting.fraction,
+            seed=seed,
+        ),
+        starts={start.name: harness_files(start) for start in place.world.start(2)},
+    )

@@ -1,0 +1,41 @@
+"""Looking ahead: whether a budget can pay for one more trial."""
+
+from coevolve.search.budget import Spending
+from coevolve.search.recorder import Recorder
+from coevolve.search.state import RunState
+from coevolve.search.wave import Wave
+
+
+def cap_ahead(
+    recorder: Recorder, capacity: int, under_way: int = 0, wave: Wave | None = None
+) -> str | None:
+    """The cap that one more trial might pass, if any.
+
+    What is spent counts, one more trial and those under way at the price of the dearest so far,
+    and the sealed test to come at the average price.
+    """
+    state = recorder.state
+    spent = state.spending(recorder.journal.clock())
+    ahead = spent.plus(1 + under_way, state.pace.dearest)
+    if wave is None or wave.kind != "test":
+        ahead = ahead.plus(test_trials(state), _average(state, capacity))
+    budget = state.settings.budget
+    return budget.reached(spent) or budget.exceeded(ahead)
+
+
+def test_trials(state: RunState) -> int:
+    """Trials of the sealed test: of the starting harnesses and the winner."""
+    if state.test is None:
+        return 0
+    return (len(state.starts) + 1) * len(state.test.pool) * state.trials
+
+
+def _average(state: RunState, capacity: int) -> Spending:
+    """What a trial costs on average, and how long it keeps the run when several run at once."""
+    spent, trials = state.evaluating, max(1, state.evaluating.trials)
+    return Spending(
+        trials=1,
+        tokens=spent.tokens / trials,
+        dollars=spent.dollars / trials,
+        hours=spent.seconds / trials / capacity / 3600,
+    )
