@@ -28,10 +28,10 @@ from coevolve.core.events import Event
 from coevolve.executors.isolation.finding import why_not_bubblewrap
 from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
+from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.parts import Executor, Journal
-from coevolve.search.state import fold
 from coevolve.store import RunStore
 
 HERE = Path(__file__).parent

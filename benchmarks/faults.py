@@ -63,7 +63,7 @@ def run(seed: int, *, sharpness: float, rate: float) -> Ran:
     world = SyntheticWorld(pools={"all": TASKS}, sharpness=sharpness, seed=seed)
     journal, state = virtual_time.run(lambda clock: _search(world, rate, clock))
     ledger = state.evaluating
-    missing = sum(entry.missing for entry in state.entries.values())
+    missing = sum(state.tally.missing.values())
     return Ran(
         candidates=[_checked(world, journal, state, n) for n in state.selector.candidates],
         starts=[_checked(world, journal, state, n) for n in state.selector.starts],
@@ -103,7 +103,7 @@ def _checked(world: SyntheticWorld, journal: MemoryJournal, state: RunState, nam
         se=estimate.se,
         held=held,
         asked=len(state.selector.scores(name)),
-        missing=entry.missing,
+        missing=state.tally.missing.get(name, 0),
     )
 
 

@@ -20,12 +20,12 @@ def snapshot(state: RunState) -> dict[str, Any]:
             name: (entry.candidate.to_json(), entry.status, entry.reason, entry.state)
             for name, entry in state.entries.items()
         },
-        "faults": {name: (e.zeros, e.missing) for name, e in state.entries.items()},
+        "faults": (state.tally.zeros, state.tally.missing),
         "turns": [asdict(turn) for turn in state.turns],
         "wave": state.wave,
         "proposing": ledger(state.proposing),
         "evaluating": ledger(state.evaluating),
-        "failures": dict(sorted(state.failures.items())),
+        "failures": state.tally.failures,
         "exhausted": state.exhausted,
         "finishing": state.finishing,
         "chosen": state.chosen,

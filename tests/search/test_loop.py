@@ -14,12 +14,12 @@ from coevolve.errors import ConfigError, EventError, StopRun
 from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
 from coevolve.search.entry import Status
+from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.opening import open_run
 from coevolve.search.proposing import Proposal, Proposed, View
 from coevolve.search.settings import Settings
-from coevolve.search.state import fold
 from coevolve.search.trials import Blame, Fault, Result, Trial
 from tests.search.snapshots import snapshot
 from tests.search.stubs import (
@@ -140,7 +140,7 @@ class TestFaults:
         scores = state.selector.scores("r1-0")
         assert scores["law-3"] == Missing("broken: it broke.")
         assert isinstance(scores["law-4"], float)
-        assert state.entries["r1-0"].missing == 1
+        assert state.tally.missing["r1-0"] == 1
         assert state.evaluating.failed_attempts == 3 * 4
 
     @pytest.mark.parametrize("blame", [Blame.CANDIDATE, Blame.BENCHMARK])
@@ -152,8 +152,8 @@ class TestFaults:
         opened(journal, protocol="full", rounds=1, candidates=2)
         state = go_on(journal, executor)
         assert set(state.selector.scores("r1-0").values()) == {0.0}
-        assert state.entries["r1-0"].zeros == len(POOL)
-        assert state.failures == {"broken": len(POOL)}
+        assert state.tally.zeros["r1-0"] == len(POOL)
+        assert state.tally.failures == {"broken": len(POOL)}
         assert max(Counter(t.cell for t in executor.ran).values()) == 1
 
     @pytest.mark.parametrize("blame", [Blame.OPERATOR, Blame.BENCHMARK])
@@ -262,7 +262,7 @@ class TestBudget:
             return Result(score=1.0, usage=Usage(dollars=0.2 if dear else 0.01))
 
         journal = MemoryJournal()
-        opened(journal, budget=Budget(dollars=2.0))
+        opened(journal, budget=Budget(dollars=2.5))
         assert go_on(journal, StubExecutor(act=act)).ended == {"why": "finished"}
 
     def test_a_budget_that_ends_in_phase_0_leaves_nobody_to_choose(self) -> None:
@@ -454,8 +454,22 @@ def test_a_journal_whose_draws_do_not_follow_from_its_outcomes_is_refused() -> N
         if event["type"] == "outcome" and event["candidate"] == "plain":
             event = {**event, "score": 1 - event["score"]}
         flipped.append(event)
-    with pytest.raises(EventError, match="seal does not match"):
+    with pytest.raises(EventError, match="does not sum up the outcomes before it"):
         fold(flipped)
+    alone = [event for event in events if event["type"] != "outcome"]
+    scores = next(event for event in alone if event["type"] == "told")["scores"]["plain"]
+    scores[0] = 1 - scores[0]
+    with pytest.raises(EventError, match="seal does not match"):
+        fold(alone)
+
+
+def test_a_fold_needs_no_outcome_that_is_summed_up_later() -> None:
+    journal = MemoryJournal()
+    opened(journal)
+    state = go_on(journal, StubExecutor(faults=0.3))
+    alone = [e for e in journal.events() if e["type"] not in ("outcome", "failed")]
+    assert snapshot(fold(alone)) == snapshot(state)
+    assert fold(alone).pace == state.pace
 
 
 def test_an_outcome_nobody_asked_for_is_refused() -> None:

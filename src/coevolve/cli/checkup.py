@@ -10,7 +10,7 @@ from coevolve.errors import CoevolveError, StopRun
 from coevolve.runs.building import build_benchmark, build_proposer
 from coevolve.runs.config import RunConfig
 from coevolve.runs.session import recorded_config
-from coevolve.search.state import fold
+from coevolve.search.folding import fold
 from coevolve.store import RunStore, owner, verify
 
 

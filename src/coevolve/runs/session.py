@@ -14,10 +14,11 @@ from coevolve.errors import ConfigError
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.building import benchmark_spec, build_benchmark, build_proposer
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.opening import open_run
 from coevolve.search.parts import Executor
-from coevolve.search.state import RunState, fold
+from coevolve.search.state import RunState
 from coevolve.store import RunStore
 
 
@@ -88,7 +89,7 @@ def session(
 def read_state(folder: Path) -> RunState:
     """The state of a run as of now, also while another process works on it."""
     with RunStore.read(folder) as store:
-        return fold(store.events())
+        return fold(store.skim())
 
 
 def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:

@@ -12,12 +12,12 @@ def cap_ahead(
     """The cap that one more trial might pass, if any.
 
     What is spent counts, one more trial and those under way at the price of the dearest so far,
-    and the sealed test to come at the average price.
+    and, once Phase 0 has shown what trials cost, the sealed test to come at the average price.
     """
     state = recorder.state
     spent = state.spending(recorder.journal.clock())
-    ahead = spent.plus(1 + under_way, state.pace.dearest)
-    if wave is None or wave.kind != "test":
+    ahead = spent.plus(1 + under_way, state.dearest)
+    if wave is None or wave.kind == "round":
         ahead = ahead.plus(test_trials(state), _average(state, capacity))
     budget = state.settings.budget
     return budget.reached(spent) or budget.exceeded(ahead)

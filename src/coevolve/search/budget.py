@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 from coevolve.core.outcomes import Usage
@@ -66,8 +66,17 @@ class Ledger:
         self.trials += trials
         self.failed_attempts += failed_attempts
 
+    def add(self, other: "Ledger") -> None:
+        """Add what another ledger has."""
+        for name, value in other.exact().items():
+            setattr(self, name, getattr(self, name) + value)
+
+    def exact(self) -> dict[str, int]:
+        """Every field, in whole numbers."""
+        return asdict(self)
+
     def to_json(self) -> dict[str, float]:
-        """Plain JSON."""
+        """What it says, as plain JSON."""
         names = ("trials", "failed_attempts", *USAGE)
         return {name: getattr(self, name) for name in names}
 

@@ -28,8 +28,6 @@ class Entry:
     status: Status = Status.PROPOSED
     reason: str = ""
     state: str | None = None
-    zeros: int = 0
-    missing: int = 0
 
     def refuse(self, reason: str) -> None:
         """Set it aside for good, before any trial of it."""

@@ -12,11 +12,12 @@ from coevolve.search.ahead import cap_ahead
 from coevolve.search.budget import usage_row
 from coevolve.search.choosing import choice_json
 from coevolve.search.evaluating import Evaluation, Order, longest_first
+from coevolve.search.folding import fold
 from coevolve.search.parts import Executor, Journal
 from coevolve.search.preparing import make_ready
 from coevolve.search.proposing import Proposed, Proposer, View
 from coevolve.search.recorder import Recorder
-from coevolve.search.state import RunState, fold
+from coevolve.search.state import RunState
 from coevolve.search.steps import Step, accepted, check_starts, next_step, unready
 from coevolve.search.view import view_of
 
@@ -89,6 +90,7 @@ class Search:
         acts: dict[Step, Callable[[], Awaitable[None]]] = {
             Step.PREPARE: self._prepare,
             Step.EVALUATE: self._evaluate,
+            Step.TELL: self._tell,
             Step.PROPOSE: self._propose,
             Step.ASK: self._ask,
             Step.FURTHER: self._further,
@@ -120,6 +122,9 @@ class Search:
             await self._evaluation.run()
         finally:
             self._evaluation = None
+
+    async def _tell(self) -> None:
+        self._recorder.told()
 
     def _may_overlap(self) -> bool:
         """Whether the next round is to be proposed while this one is evaluated."""
@@ -174,7 +179,7 @@ class Search:
         if since is None:
             self._recorder.record("proposing", {"round": round})
             return view_of(self.state, journal, round)
-        return view_of(fold(journal.events(until=since + 1)), journal, round)
+        return view_of(fold(journal.skim(since + 1)), journal, round)
 
     async def _ask(self) -> None:
         self._empty = 0

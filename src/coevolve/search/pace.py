@@ -1,10 +1,10 @@
 """How long trials of each task take and what they cost, learned as a run goes on."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 from coevolve.core.pool import Pool
-from coevolve.search.budget import Spending
 
 
 @dataclass(slots=True, kw_only=True)
@@ -20,12 +20,12 @@ class Pace:
     (5.0, 5.0)
     """
 
-    costs: dict[str, float]
-    total: float = 0.0
-    trials: int = 0
+    costs: dict[str, float] = field(default_factory=dict)
     tokens: float = 0
     dollars: float = 0.0
     sums: dict[str, list[float]] = field(default_factory=dict)
+    total: float = 0.0
+    trials: int = 0
 
     @classmethod
     def of(cls, pool: Pool) -> "Pace":
@@ -39,27 +39,45 @@ class Pace:
     def note(self, task: str, row: Sequence[float]) -> None:
         """Learn from one trial, whose usage is listed in the order of `USAGE`."""
         tokens_in, tokens_out, dollars, seconds = row
-        known = self.sums.get(task)
-        if known is None:
-            known = self.sums[task] = [0.0, 0]
-        known[0] += seconds
-        known[1] += 1
-        self.total += seconds
-        self.trials += 1
-        if dollars > self.dollars:
-            self.dollars = dollars
-        if tokens_in + tokens_out > self.tokens:
-            self.tokens = tokens_in + tokens_out
+        self._add(task, seconds, 1)
+        self._dearer(tokens_in + tokens_out, dollars)
+
+    def add(self, other: "Pace") -> None:
+        """Learn what another pace has learned."""
+        for task, (seconds, trials) in other.sums.items():
+            self._add(task, seconds, int(trials))
+        self._dearer(other.tokens, other.dollars)
 
     def seconds(self, task: str) -> float:
         """Expected seconds of a trial of a task."""
         if task in self.sums:
-            seconds, count = self.sums[task]
-            return seconds / count
+            seconds, trials = self.sums[task]
+            return seconds / trials
         mean = self.total / self.trials if self.trials else 1.0
         return mean * self.costs.get(task, 1.0)
 
-    @property
-    def dearest(self) -> Spending:
-        """The most a single trial has cost."""
-        return Spending(trials=1, tokens=self.tokens, dollars=self.dollars)
+    def to_json(self) -> dict[str, Any]:
+        """What was learned, as plain JSON."""
+        return {"tokens": self.tokens, "dollars": self.dollars, "sums": self.sums}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Pace":
+        """The pace `to_json` described."""
+        pace = cls(tokens=data["tokens"], dollars=data["dollars"])
+        for task, (seconds, trials) in data["sums"].items():
+            pace._add(task, seconds, trials)
+        return pace
+
+    def _add(self, task: str, seconds: float, trials: int) -> None:
+        known = self.sums.get(task)
+        if known is None:
+            self.sums[task] = [seconds, trials]
+        else:
+            known[0] += seconds
+            known[1] += trials
+        self.total += seconds
+        self.trials += trials
+
+    def _dearer(self, tokens: float, dollars: float) -> None:
+        self.tokens = max(self.tokens, tokens)
+        self.dollars = max(self.dollars, dollars)

@@ -20,6 +20,14 @@ class Journal(Protocol):
         """Events number `since` up to, not including, `until`, checked for damage."""
         ...
 
+    def skim(self, until: int | None = None) -> Iterator[Event]:
+        """Events as `events` gives them, for a fold; may leave out what a later one sums up.
+
+        What may be left out are the events of a wave, "outcome" and "failed", before the event
+        "told" that closes it. Those of a wave that is still open may come after other events.
+        """
+        ...
+
     def put(self, data: bytes) -> str:
         """Keep some bytes and return their address."""
         ...

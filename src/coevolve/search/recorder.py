@@ -1,13 +1,14 @@
 """Events are recorded first, and have their effect then."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
 from coevolve.core.events import Event
 from coevolve.search.budget import usage_row
+from coevolve.search.folding import fold
 from coevolve.search.parts import Journal
-from coevolve.search.state import RunState, fold
+from coevolve.search.state import RunState
 from coevolve.search.trials import Fault, Result, Trial
 
 
@@ -21,12 +22,15 @@ class Recorder:
         self, journal: Journal, listen: Callable[[Event], None] = lambda event: None
     ) -> None:
         self.journal = journal
-        self.state: RunState = fold(journal.events())
+        self.state: RunState = fold(journal.skim())
         self._listen = listen
 
     def record(self, kind: str, body: Mapping[str, Any]) -> None:
         """Record an event, then let it have its effect."""
-        for event in self.journal.append([(kind, body)]):
+        self._record([(kind, body)])
+
+    def _record(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        for event in self.journal.append(events):
             self.state.apply(event)
             self._listen(event)
 
@@ -42,8 +46,17 @@ class Recorder:
 
     def exhausted(self, cap: str) -> None:
         """Record that a cap of the budget is reached."""
-        spent = self.state.spending(self.journal.clock())
-        self.record("exhausted", {"cap": cap, "spent": asdict(spent)})
+        spent = asdict(self.state.spending(self.journal.clock()))
+        ended: list[tuple[str, Mapping[str, Any]]] = [("exhausted", {"cap": cap, "spent": spent})]
+        if self.state.wave is not None:
+            rest = f"the budget of {cap} was spent"
+            ended.insert(0, ("told", {**self.state.wave.to_json(), "rest": rest}))
+        self._record(ended)
+
+    def told(self) -> None:
+        """Record what the wave came to, which closes it."""
+        if self.state.wave is not None:
+            self.record("told", {**self.state.wave.to_json(), "rest": ""})
 
     def _row(self, trial: Trial, result: Result) -> dict[str, Any]:
         row: dict[str, Any] = {

@@ -9,6 +9,7 @@ from coevolve.search.choosing import estimate_json
 from coevolve.search.entry import Entry, Status
 from coevolve.search.state import RunState
 from coevolve.search.steps import unready
+from coevolve.search.tally import Tally
 from coevolve.search.view import best_start, estimate_of
 
 
@@ -95,7 +96,7 @@ class Report:
 def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -> Report:
     """The run as displays show it, `clock` seconds into it."""
     seconds = state.clock if clock is None else max(clock, state.clock)
-    spent = state.spending(seconds)
+    spent, tally = state.spending(seconds), state.tally
     wave = state.wave
     why = (state.ended or state.stopped or {"why": ""})["why"]
     turn = state.turn
@@ -118,15 +119,15 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         protocol=state.selector.protocol.name,
         best=best(state),
         chosen=state.chosen,
-        candidates=tuple(_row(state, entry, waves) for entry in state.entries.values()),
+        candidates=tuple(_row(state, entry, waves, tally) for entry in state.entries.values()),
         budget=tuple(
             CapRow(name=c, spent=getattr(spent, c), cap=getattr(state.settings.budget, c))
             for c in CAPS
         ),
         proposing=state.proposing.to_json(),
         evaluating=state.evaluating.to_json(),
-        failures=dict(state.failures),
-        missing=sum(entry.missing for entry in state.entries.values()),
+        failures=tally.failures,
+        missing=sum(tally.missing.values()),
         thin_rounds=tuple(turn.number for turn in state.turns if turn.thin),
         notes={turn.number: turn.note for turn in state.turns if turn.note},
         seconds=seconds,
@@ -191,7 +192,9 @@ def _waves(state: RunState) -> dict[str, tuple[int, int]]:
     return found
 
 
-def _row(state: RunState, entry: Entry, waves: dict[str, tuple[int, int]]) -> CandidateRow:
+def _row(
+    state: RunState, entry: Entry, waves: dict[str, tuple[int, int]], tally: Tally
+) -> CandidateRow:
     candidate = entry.candidate
     estimate = estimate_of(state, candidate.name)
     tested = state.test is not None and candidate.name in state.test.starts
@@ -207,8 +210,8 @@ def _row(state: RunState, entry: Entry, waves: dict[str, tuple[int, int]]) -> Ca
         hypothesis=candidate.hypothesis,
         estimate=None if estimate is None else estimate_json(estimate),
         test=state.test.estimate(candidate.name).value if tested and state.test else None,
-        zeros=entry.zeros,
-        missing=entry.missing,
+        zeros=tally.zeros.get(candidate.name, 0),
+        missing=tally.missing.get(candidate.name, 0),
         done=done,
         asked=asked,
     )

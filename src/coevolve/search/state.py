@@ -4,9 +4,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from coevolve.core.events import MISFITS, Event, fitting, misfit
-from coevolve.core.outcomes import Missing
+from coevolve.core.events import MISFITS, Event, misfit
 from coevolve.core.pool import Pool
+from coevolve.core.results import Told
 from coevolve.core.selector import Selector
 from coevolve.errors import EventError
 from coevolve.search.budget import Ledger, Spending
@@ -14,7 +14,7 @@ from coevolve.search.candidate import Candidate
 from coevolve.search.entry import Entry, Status, Turn
 from coevolve.search.pace import Pace
 from coevolve.search.settings import SCHEMA, Settings
-from coevolve.search.trials import Cell
+from coevolve.search.tally import Tally
 from coevolve.search.wave import Group, Wave
 
 
@@ -28,13 +28,11 @@ class RunState:
     trials: int
     test: Selector | None
     config: dict[str, Any]
-    pace: Pace
     entries: dict[str, Entry] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     wave: Wave | None = None
     proposing: Ledger = field(default_factory=Ledger)
-    evaluating: Ledger = field(default_factory=Ledger)
-    failures: dict[str, int] = field(default_factory=dict)
+    totals: Tally
     proposing_since: int | None = None
     exhausted: str | None = None
     chosen: dict[str, Any] | None = None
@@ -65,10 +63,10 @@ class RunState:
             trials=trials,
             test=test,
             config=event["config"],
-            pace=Pace.of(selector.pool),
+            totals=Tally(pace=Pace.of(selector.pool)),
             entries={start.name: Entry(candidate=start) for start in starts},
         )
-        state._noted(event)
+        state.note(event)
         return state
 
     @property
@@ -80,6 +78,39 @@ class RunState:
     def turn(self) -> Turn | None:
         """The first round that is not over: one of the last two, the last being proposed ahead."""
         return next((turn for turn in self.turns[-2:] if not turn.settled), None)
+
+    @property
+    def tally(self) -> Tally:
+        """What all trials came to, those of the wave under way included."""
+        if self.wave is None:
+            return self.totals
+        both = Tally(pace=Pace(costs=self.totals.pace.costs))
+        both.add(self.totals)
+        both.add(self.wave.tally)
+        return both
+
+    @property
+    def evaluating(self) -> Ledger:
+        """What evaluating has spent."""
+        both = Ledger()
+        for ledger in (self.totals.ledger, *([self.wave.tally.ledger] if self.wave else [])):
+            both.add(ledger)
+        return both
+
+    @property
+    def pace(self) -> Pace:
+        """How long trials take, as of before the wave under way."""
+        return self.totals.pace
+
+    @property
+    def dearest(self) -> Spending:
+        """The most a single trial has cost."""
+        paces = [self.totals.pace, *([self.wave.tally.pace] if self.wave else [])]
+        return Spending(
+            trials=1,
+            tokens=max(pace.tokens for pace in paces),
+            dollars=max(pace.dollars for pace in paces),
+        )
 
     def spending(self, clock: float | None = None) -> Spending:
         """What the run has spent so far."""
@@ -95,10 +126,11 @@ class RunState:
             handler(self, event)
         except MISFITS as error:
             raise misfit(event, error) from error
-        self._noted(event)
+        self.note(event)
 
-    def _noted(self, event: Event) -> None:
-        self.events = event["seq"] + 1
+    def note(self, event: Event) -> None:
+        """Note how far the state has come."""
+        self.events = max(self.events, event["seq"] + 1)
         if event["clock"] > self.clock:
             self.clock = event["clock"]
 
@@ -165,43 +197,28 @@ class RunState:
         self.wave = Wave(kind="round", groups=groups)
 
     def _outcome(self, event: Event) -> None:
-        wave = self.wave
-        if wave is None:
-            raise EventError("it tells an outcome while none is waited for.")
-        task, score = event["task"], event["score"]
-        cell = (event["candidate"], task, event["trial"])
-        if wave.open.pop(cell, None) is None:  # type: ignore[call-overload]
-            raise EventError(f"it tells {cell}, which was not asked or is already told.")
-        self.evaluating.spend(event["usage"], trials=1)
-        self.pace.note(task, event["usage"])
-        wave.done[cell] = score if "fault" not in event else self._faulty(event)  # type: ignore[index]
-        if not wave.open and not (wave.kind == "start" and wave.reopen()):
-            self._tell(wave)
-
-    def _faulty(self, event: Event) -> float | Missing:
-        """Count a fault: a score of 0, or a missing one."""
-        entry, fault = self.entries[event["candidate"]], event["fault"]
-        self.failures[fault["kind"]] = self.failures.get(fault["kind"], 0) + 1
-        if event["score"] is not None:
-            entry.zeros += 1
-            return float(event["score"])
-        entry.missing += 1
-        return Missing(f"{fault['kind']}: {fault['reason']}")
+        self._waiting().take(event)
 
     def _failed(self, event: Event) -> None:
-        cell = Cell(event["candidate"], event["task"], event["trial"])
-        self._waiting().failed(cell, event["attempt"])
-        self.evaluating.spend(event["usage"], failed_attempts=1)
+        self._waiting().failed(event)
 
-    def _tell(self, wave: Wave) -> None:
-        """Tell the selector what came out, in the order it was asked."""
+    def _told(self, event: Event) -> None:
+        """Close the wave: tell the selector what came out, in the order it was asked.
+
+        The outcomes are known from their own events, or else from this one alone.
+        """
+        wave = self._waiting()
+        if not wave.done and not wave.tally.ledger.failed_attempts:
+            wave.restore(event)
+        elif wave.to_json() != {name: event[name] for name in ("scores", "missing", "tally")}:
+            raise EventError("it does not sum up the outcomes before it.")
         self.wave, turn = None, self.turn
+        self.totals.add(wave.tally)
+        if wave.kind == "start" and not wave.complete:
+            return
         for group in wave.groups:
             told = wave.told(group)
-            if group.assignment is not None:
-                self.selector.tell(group.assignment, told)
-            else:
-                self._tell_full(wave, group)
+            self._tell(wave, group, told, event["rest"])
             if told.tasks:
                 self.entries[group.candidate].status = Status.EVALUATED
             if wave.kind == "round" and turn is not None:
@@ -209,12 +226,14 @@ class RunState:
                 turn.missing += len(told.missing)
         self.selector.forget_events()
 
-    def _tell_full(self, wave: Wave, group: Group) -> None:
+    def _tell(self, wave: Wave, group: Group, told: Told, rest: str) -> None:
+        if group.assignment is not None:
+            self.selector.tell(group.assignment, told)
+            return
         selector = self.test if wave.kind == "test" else self.selector
         if selector is None:
             raise EventError("it tells outcomes of a sealed test, and there is none.")
-        rest = f"the budget of {self.exhausted} was spent"
-        selector.tell_full(group.candidate, wave.told(group, rest=rest))
+        selector.tell_full(group.candidate, wave.told(group, rest=rest) if rest else told)
         selector.forget_events()
 
     def _settled(self, event: Event) -> None:
@@ -225,9 +244,6 @@ class RunState:
 
     def _exhausted(self, event: Event) -> None:
         self.exhausted = event["cap"]
-        if self.wave is not None and (self.wave.kind != "start" or self.wave.complete):
-            self._tell(self.wave)
-        self.wave = None
 
     def _chosen(self, event: Event) -> None:
         self.chosen = _plain(event)
@@ -242,7 +258,7 @@ class RunState:
         self.ended = _plain(event)
 
     def _spend(self, event: Event) -> None:
-        self.evaluating.spend(event["usage"])
+        self.totals.ledger.spend(event["usage"])
 
     def _waiting(self) -> Wave:
         if self.wave is None:
@@ -261,6 +277,7 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "asked": RunState._asked,
     "outcome": RunState._outcome,
     "failed": RunState._failed,
+    "told": RunState._told,
     "settled": RunState._settled,
     "exhausted": RunState._exhausted,
     "chosen": RunState._chosen,
@@ -272,16 +289,3 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
 def _plain(event: Event) -> dict[str, Any]:
     """What an event says, without when it was recorded."""
     return {key: value for key, value in event.items() if key not in _STAMPS}
-
-
-def fold(events: Iterable[Event]) -> RunState:
-    """The state of the run that these events record, from the first on."""
-    lines = iter(events)
-    first = next(lines, None)
-    if first is None:
-        raise EventError("the journal has no events: the run was never opened.")
-    with fitting(first):
-        state = RunState.opened(first)
-    for event in lines:
-        state.apply(event)
-    return state

@@ -16,6 +16,7 @@ class Step(StrEnum):
 
     PREPARE = "prepare"
     EVALUATE = "evaluate"
+    TELL = "tell"
     PROPOSE = "propose"
     ASK = "ask"
     FURTHER = "further"
@@ -30,7 +31,7 @@ def next_step(state: RunState) -> Step | None:
     if state.ended is not None:
         return None
     if state.wave is not None:
-        return Step.EVALUATE
+        return Step.TELL if state.wave.complete else Step.EVALUATE
     if state.chosen is not None:
         return Step.END
     if state.exhausted is not None:

@@ -1,12 +1,15 @@
 """A wave: trials that are run together, and told together when the last is done."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Literal
+from typing import Any, Literal
 
 from coevolve.core.assignment import Assignment
+from coevolve.core.events import Event
 from coevolve.core.outcomes import Missing
 from coevolve.core.results import Told
 from coevolve.errors import EventError
+from coevolve.search.tally import Tally
 from coevolve.search.trials import Cell, Split
 
 
@@ -21,7 +24,8 @@ class Group:
 
     def cells(self) -> list[Cell]:
         """Every outcome the group waits for, in order."""
-        return [Cell(self.candidate, task, trial) for task in self.tasks for trial in self.trials]
+        name, trials = self.candidate, self.trials
+        return [Cell._make((name, task, trial)) for task in self.tasks for trial in trials]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -29,11 +33,11 @@ class Wave:
     """Trials that are told together, in this order, whatever order they end in.
 
     `open` maps the outcomes that are still waited for to the number of failed attempts, `done`
-    the others to their scores. What they consumed and their traces are in the journal alone.
+    the others to their scores; `tally` sums up what they consumed and what went wrong.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
-    >>> wave.take(Cell("c1", "b", 0), 1.0)
+    >>> wave.take({"candidate": "c1", "task": "b", "trial": 0, "score": 1, "usage": [0] * 4})
     >>> list(wave.open), wave.complete
     ([Cell(candidate='c1', task='a', trial=0)], False)
     """
@@ -43,6 +47,7 @@ class Wave:
     cells: dict[str, list[Cell]] = field(init=False)
     open: dict[Cell, int] = field(init=False)
     done: dict[Cell, float | Missing] = field(default_factory=dict)
+    tally: Tally = field(default_factory=Tally)
     again: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -61,32 +66,60 @@ class Wave:
     def size(self) -> int:
         return len(self.open) + len(self.done)
 
-    def take(self, cell: Cell, score: float | Missing) -> None:
-        """Record an outcome that was waited for."""
+    def take(self, event: Event) -> None:
+        """Take in an outcome that was waited for."""
+        cell = Cell(event["candidate"], event["task"], event["trial"])
         if self.open.pop(cell, None) is None:
             raise EventError(f"it tells {tuple(cell)}, which was not asked or is already told.")
-        self.done[cell] = score
+        self.done[cell] = self.tally.outcome(event)
+        if not self.open and self.kind == "start":
+            self._reopen()
 
-    def failed(self, cell: Cell, attempt: int) -> None:
-        """Count a failed attempt at an outcome that is still waited for."""
+    def failed(self, event: Event) -> None:
+        """Take in a failed attempt at an outcome that is still waited for."""
+        cell, attempt = Cell(event["candidate"], event["task"], event["trial"]), event["attempt"]
         if self.open.get(cell) != attempt:
             raise EventError(f"attempt {attempt} at {tuple(cell)} is out of order.")
         self.open[cell] = attempt + 1
+        self.tally.failed(event)
 
-    def reopen(self) -> bool:
+    def to_json(self) -> dict[str, Any]:
+        """What it came to, as plain JSON: scores in order, null where there is none."""
+        scores: dict[str, list[float | None]] = {}
+        missing: dict[str, dict[str, str]] = {}
+        for name, cells in self.cells.items():
+            found = [self.done.get(cell) for cell in cells]
+            scores[name] = [None if isinstance(score, Missing) else score for score in found]
+            gaps = {str(n): s.reason for n, s in enumerate(found) if isinstance(s, Missing)}
+            missing |= {name: gaps} if gaps else {}
+        return {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
+
+    def restore(self, data: Mapping[str, Any]) -> None:
+        """Take in at once what `to_json` said, in place of every single outcome."""
+        if self.done or data["scores"].keys() != self.cells.keys():
+            raise EventError("it does not tell of the trials that were asked.")
+        for name, scores in data["scores"].items():
+            cells = self.cells[name]
+            self.done.update(zip(cells, scores, strict=True))
+            for at, reason in data["missing"].get(name, {}).items():
+                self.done[cells[int(at)]] = Missing(reason)
+        self.open = {cell: 0 for cell, score in self.done.items() if score is None}
+        for cell in self.open:
+            del self.done[cell]
+        self.tally = Tally.from_json(data["tally"])
+
+    def _reopen(self) -> None:
         """Run once more what is missing of candidates with under half of their scores.
 
         Only starting harnesses need it: rounds are drawn again by the selector.
         """
-        for group in self.groups:
-            cells = self.cells[group.candidate]
+        for name, cells in self.cells.items():
             missing = [cell for cell in cells if isinstance(self.done[cell], Missing)]
-            if 2 * len(missing) > len(cells) and group.candidate not in self.again:
-                self.again.add(group.candidate)
+            if 2 * len(missing) > len(cells) and name not in self.again:
+                self.again.add(name)
                 for cell in missing:
                     del self.done[cell]
                     self.open[cell] = 0
-        return bool(self.open)
 
     def told(self, group: Group, *, rest: str = "") -> Told:
         """The outcomes of a group as the selector takes them.

@@ -7,7 +7,7 @@ from coevolve.core.events import Event
 from coevolve.errors import InputError
 from coevolve.store import database
 from coevolve.store.layout import Layout
-from coevolve.store.lines import are_sealed, good, parsed, seal_of
+from coevolve.store.lines import Skimmer, are_sealed, good, parsed, seal_of
 from coevolve.store.trouble import damaged, explained
 
 # Bytes whatever happens: damage may have turned text into anything.
@@ -48,6 +48,18 @@ class EventFile:
 
     def read(self, since: int, until: int | None) -> Iterator[Event]:
         """Events since a number, as far as they went when the first of them was asked for."""
+        for lines in self._checked(since, until):
+            yield from parsed(lines)
+
+    def skim(self, until: int | None) -> Iterator[Event]:
+        """The same from the first on, without the outcomes that a later event sums up."""
+        skimmer = Skimmer()
+        for lines in self._checked(0, until):
+            yield from parsed(skimmer.standing(lines))
+        yield from parsed(skimmer.held)
+
+    def _checked(self, since: int, until: int | None) -> Iterator[list[bytes]]:
+        """Lines in chunks; raises after the last good one where one is bad."""
         if since < 0:
             raise InputError(f"events are counted from 0, got {since}.")
         end = self.count() if until is None else min(until, self.count())
@@ -57,7 +69,7 @@ class EventFile:
             whole = bool(lines) and are_sealed(lines, before)
             if not whole:
                 del lines[good(lines, before) :]
-            yield from parsed(lines)
+            yield lines
             since += len(lines)
             if not whole:
                 raise damaged(self._layout.folder, since, "it is missing or its seal is wrong")

@@ -46,6 +46,47 @@ def good(lines: list[bytes], before: bytes) -> int:
     return len(lines)
 
 
+OUTCOMES = (b'"type":"outcome"', b'"type":"failed"')
+TOLD = b'"type":"told"'
+
+
+class Skimmer:
+    """Leaves out the outcomes that a later line sums up.
+
+    Outcomes are held back until that is known; when they get too many, all of their wave stand.
+    Quotes within text are escaped in JSON, so that what is looked for here is never found in it.
+
+    >>> skimmer = Skimmer()
+    >>> skimmer.standing([b'{"type":"asked"}', b'{"type":"outcome"}']), len(skimmer.held)
+    ([b'{"type":"asked"}'], 1)
+    >>> skimmer.standing([b'{"type":"told"}']), len(skimmer.held)
+    ([b'{"type":"told"}'], 0)
+    """
+
+    def __init__(self, most: int = 200_000) -> None:
+        self.held: list[bytes] = []
+        self._most = most
+        self._all = False
+
+    def standing(self, lines: list[bytes]) -> list[bytes]:
+        """Those of some lines, and of those held back, that are known to stand."""
+        outcome, failed = OUTCOMES
+        standing = []
+        for line in lines:
+            if not self._all and (outcome in line or failed in line):
+                self.held.append(line)
+                continue
+            if TOLD in line:
+                self.held.clear()
+                self._all = False
+            standing.append(line)
+        if len(self.held) > self._most:
+            standing += self.held
+            self.held.clear()
+            self._all = True
+        return standing
+
+
 def parsed(lines: list[bytes]) -> list[Event]:
     """The events of some lines.
 

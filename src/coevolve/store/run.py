@@ -162,6 +162,10 @@ class RunStore:
         """Events number `since` up to, not including, `until`, checked for damage."""
         return self._file.read(since, until)
 
+    def skim(self, until: int | None = None) -> Iterator[Event]:
+        """Events for a fold: without the outcomes that a later event sums up."""
+        return self._file.skim(until)
+
     def latest(self, since: int, most: int = 2_000) -> list[Event]:
         """At most so many events from number `since` on; quick when there is none."""
         return list(self.events(since, since + most))
