@@ -3,7 +3,7 @@ PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
 
-.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings figures lock clean
+.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock figures lock clean
 
 help:
 	@echo "make demo     search a synthetic world under four protocols and compare them"
@@ -13,6 +13,7 @@ help:
 	@echo "make bench-matrices  selection quality on real outcome matrices (half an hour)"
 	@echo "make bench-choosing  budgets, costs and stopping rules in synthetic worlds"
 	@echo "make bench-findings  the paper's findings in synthetic worlds"
+	@echo "make bench-wallclock  orders of trials and overlap, in simulated hours"
 	@echo "make figures  draw the figures of the documentation"
 	@echo "make lock     pin the dependencies anew"
 	@echo "make clean    remove .venv and .tools"
@@ -38,13 +39,16 @@ bench: $(READY)
 	@$(BIN)/python benchmarks/core.py
 	@$(BIN)/python benchmarks/coverage.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/lab.py
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/engine.py
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
 
-bench-matrices bench-choosing bench-findings: $(READY)
+bench-matrices bench-choosing bench-findings bench-wallclock: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$(@:bench-%=%).py
 
 figures: $(READY)
 	@$(BIN)/python docs/figures.py
 	@$(BIN)/python docs/figures_choosing.py
+	@$(BIN)/python docs/figures_wallclock.py
 
 lock: $(READY)
 	@uv=.tools/bin/uv; [ -x $$uv ] || uv=uv; $$uv pip compile pyproject.toml --group dev \

@@ -124,7 +124,7 @@ def read_and_fold(folder: Path) -> dict[str, Any]:
         events = sum(1 for _ in store.events())
     middle = time.perf_counter()
     with RunStore.read(folder) as store:
-        state = fold(store.events())
+        state = fold(store.skim())
     end = time.perf_counter()
     return {
         "outcomes": f"{state.evaluating.trials:,}",
@@ -141,7 +141,7 @@ def profile(folder: Path) -> None:
     """Where opening a journal spends its time."""
     profiler = cProfile.Profile()
     with RunStore.read(folder) as store:
-        profiler.runcall(fold, store.events())
+        profiler.runcall(fold, store.skim())
     pstats.Stats(profiler).sort_stats("tottime").print_stats(25)
 
 

@@ -143,3 +143,4 @@ def _evaluate(recorder: Recorder, rng: np.random.Generator) -> None:
             recorder.outcome(trial, Result(fault=LATE, usage=usage))
         else:
             recorder.outcome(trial, Result(score=float(chance < 0.6), usage=usage))
+    recorder.told()
