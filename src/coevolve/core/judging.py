@@ -36,13 +36,13 @@ def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
     """Per task the mean of a candidate's trials, or the reason why there is none."""
     _check_known(state, candidate)
     tasks, means = state.table.means(candidate)
-    found: dict[str, float | Missing] = {
-        state.pool.tasks[position]: Missing(reason)
+    found: dict[int, float | Missing] = {
+        position: Missing(reason)
         for (name, position, _), reason in state.reasons.items()
         if name == candidate
     }
-    names = [state.pool.tasks[position] for position in tasks.tolist()]
-    return found | dict(zip(names, means.tolist(), strict=True))
+    found.update(zip(tasks.tolist(), means.tolist(), strict=True))
+    return {state.pool.tasks[position]: found[position] for position in sorted(found)}
 
 
 def chosen(state: State) -> Choice:
