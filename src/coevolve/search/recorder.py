@@ -78,7 +78,7 @@ class Recorder:
 
 def score_of(fault: Fault) -> float | None:
     """0 where the candidate is to blame; missing where the infrastructure is."""
-    return 0.0 if fault.blame in ("candidate", "benchmark") else None
+    return 0.0 if fault.blame in ("candidate", "benchmark", "doubtful") else None
 
 
 def fault_json(fault: Fault | None) -> dict[str, str] | None:

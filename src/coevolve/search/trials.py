@@ -23,6 +23,8 @@ class Blame(StrEnum):
     """The candidate: score 0, with the reason."""
     BENCHMARK = "benchmark"
     """The evaluator: the candidate's fault, unless a starting harness meets it."""
+    DOUBTFUL = "doubtful"
+    """Nobody can tell: tried again like infrastructure, and if it persists, like a benchmark's."""
     OPERATOR = "operator"
     """Whoever started the run: it stops, with advice."""
 
