@@ -54,9 +54,9 @@ class Batches(MemoryJournal):
         """What the store has."""
         return self._store.events(since, until)
 
-    def put(self, data: bytes) -> str:
+    def put(self, data: bytes, *, durable: bool = False) -> str:
         """Keep some bytes in the store."""
-        return self._store.put(data)
+        return self._store.put(data, durable=durable)
 
     def flush(self) -> None:
         """Commit what waits."""

@@ -105,7 +105,7 @@ HOSTILE = {
     "rubbish": ("def answer(q): return {1: lambda: 0, 'x': object()}", "not-json"),
     "hangs": ("import time\ntime.sleep(1000)", "check failed"),
     "breaks": ("def answer(q:\n", "check failed"),
-    "deletes": ("import os\ndef answer(q):\n    os.remove(__file__)\n    return 1", ""),
+    "deletes": ("import os\ndef answer(q):\n    os.remove(__file__)\n    return 'x'", ""),
 }
 
 

@@ -15,6 +15,7 @@ from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError
 from coevolve.search.budget import USAGE
+from coevolve.search.effects import apply
 from coevolve.search.state import RunState
 from coevolve.store import RunStore
 
@@ -138,5 +139,5 @@ class _KeepingSelector(Selector):
         state = RunState.opened(first)
         state.selector = cls.from_events([first["selector"]])
         for event in events:
-            state.apply(event)
+            apply(state, event)
         return state.selector

@@ -6,6 +6,9 @@ from numbers import Integral, Real
 
 from coevolve.errors import ScoreError
 
+MOST_USAGE = 1e12
+"""More than any trial can consume, of anything."""
+
 
 @dataclass(frozen=True, slots=True)
 class Missing:
@@ -41,8 +44,8 @@ class Usage:
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise ScoreError(f"usage {name} must be a number, got {value!r}.")
             plain = int(value) if isinstance(value, Integral) else float(value)
-            if not (math.isfinite(plain) and plain >= 0):
-                raise ScoreError(f"usage {name} must be at least 0, got {value}.")
+            if not 0 <= plain <= MOST_USAGE:
+                raise ScoreError(f"usage {name} must be in [0, {MOST_USAGE:g}], got {value}.")
             object.__setattr__(self, name, plain)
 
     def to_json(self) -> dict[str, float]:

@@ -109,6 +109,7 @@ class FunctionProposerSettings(Table):
     kind: Literal["function"]
     file: Text
     function: Text = "propose"
+    seconds: Amount = 3600.0
 
     def needs(self) -> Iterator[Needed]:
         yield ("file", self.file, "file")

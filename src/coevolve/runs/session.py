@@ -1,5 +1,6 @@
 """Runs on disk: opening one from a TOML file, going on with it, looking at it."""
 
+import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -81,9 +82,16 @@ def session(
             isolation=config.isolation.kind,
             limits=config.isolation.limits(),
             trial_seconds=config.executor.seconds,
+            prepare_seconds=config.executor.prepare_seconds,
             services=services_of(benchmark),
         )
-        yield Search(store, around(executor), build_proposer(config, base), listen=listen)
+        yield Search(
+            store,
+            around(executor),
+            build_proposer(config, base),
+            listen=listen,
+            proposal_seconds=getattr(config.proposer, "seconds", math.inf),
+        )
 
 
 def read_state(folder: Path) -> RunState:

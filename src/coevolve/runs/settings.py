@@ -47,7 +47,7 @@ class SearchSettings(Table):
     fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     trials: Count = 1
     draw_per: Literal["round", "candidate"] = "round"
-    confidence: Annotated[float, Field(gt=0, lt=1)] = 0.95
+    confidence: Annotated[float, Field(gt=0, le=0.9999)] = 0.95
     overlap: bool = False
     include_start: bool = False
 
@@ -84,10 +84,14 @@ class BudgetSettings(Table):
 
 
 class ExecutorSettings(Table):
-    """`[executor]`: how many attempts at once, and how long one may take."""
+    """`[executor]`: how many attempts at once, and how long one may take.
+
+    `seconds` are for one attempt at a trial, `prepare_seconds` for a check or a preparation.
+    """
 
     workers: Count | None = None
     seconds: Amount = 600.0
+    prepare_seconds: Amount = 3600.0
 
     def processes(self) -> int:
         """The number of workers: as many as there are cores, unless given."""

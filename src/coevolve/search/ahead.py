@@ -7,16 +7,25 @@ from coevolve.search.wave import Wave
 
 
 def cap_ahead(
-    recorder: Recorder, capacity: int, under_way: int = 0, wave: Wave | None = None
+    recorder: Recorder,
+    capacity: int,
+    under_way: int = 0,
+    wave: Wave | None = None,
+    *,
+    proposal: bool = False,
 ) -> str | None:
-    """The cap that one more trial might pass, if any.
+    """The cap that one more trial, or one more proposal, might pass, if any.
 
     What is spent counts, one more trial and those under way at the price of the dearest so far,
+    a proposal likewise,
     and, once Phase 0 has shown what trials cost, the sealed test to come at the average price.
     """
     state = recorder.state
     spent = state.spending(recorder.journal.clock())
     ahead = spent.plus(1 + under_way, state.dearest)
+    if proposal:
+        dearest = Spending(tokens=state.proposals.tokens, dollars=state.proposals.dollars)
+        ahead = ahead.plus(1, dearest)
     if wave is None or wave.kind == "round":
         ahead = ahead.plus(test_trials(state), _average(state, capacity))
     budget = state.settings.budget

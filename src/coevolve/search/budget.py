@@ -130,6 +130,11 @@ class Budget:
             if cap is not None and not (cap > 0 and math.isfinite(cap)):
                 raise InputError(f"budget {name} must be positive, got {cap}.")
 
+    @property
+    def priced(self) -> bool:
+        """Whether a cap binds that nobody knows the price of a trial in, before one has run."""
+        return self.tokens is not None or self.dollars is not None
+
     def reached(self, spent: Spending) -> str | None:
         """The first cap that leaves nothing, if any."""
         return next((c for c in CAPS if self._cap(c) <= getattr(spent, c)), None)

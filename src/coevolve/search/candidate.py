@@ -14,6 +14,7 @@ Files = Mapping[str, bytes]
 
 MOST_FILES = 1_000
 MOST_BYTES = 20_000_000
+MOST_PATH = 1_000
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -115,15 +116,28 @@ def check_files(files: Files, name: str) -> None:
     """Refuse files no candidate can have: none, too many, or paths out of the folder."""
     if not files:
         raise CandidateError(f"candidate {name!r} has no files.")
+    if not isinstance(files, Mapping):
+        raise CandidateError(f"candidate {name!r} has no files but {files!r:.80}.")
     if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
         raise CandidateError(_too_much(f"candidate {name!r}"))
-    for path in files:
-        pure = PurePosixPath(path)
-        bad = pure.is_absolute() or ".." in pure.parts or "\0" in path or "\\" in path
-        if bad or str(pure) != path or path == ".":
-            raise CandidateError(f"candidate {name!r} has a file with the path {path!r}.")
-        if any(str(parent) in files for parent in pure.parents):
+    for path, content in files.items():
+        if not _is_path(path):
+            raise CandidateError(f"candidate {name!r} has a file with the path {path!r:.300}.")
+        if not isinstance(content, bytes):
+            kind = type(content).__name__
+            raise CandidateError(f"candidate {name!r}: {path!r} must hold bytes, got {kind}.")
+        if any(str(parent) in files for parent in PurePosixPath(path).parents):
             raise CandidateError(f"candidate {name!r}: {path!r} lies below another file.")
+
+
+def _is_path(path: object) -> bool:
+    """Whether it is a relative path that any file system and terminal can take."""
+    if not isinstance(path, str) or not path.isprintable() or "\\" in path:
+        return False
+    pure = PurePosixPath(path)
+    plain = not pure.is_absolute() and ".." not in pure.parts and str(pure) == path != "."
+    short = len(path.encode()) <= MOST_PATH and all(len(p.encode()) <= 255 for p in pure.parts)
+    return plain and short
 
 
 def _too_much(what: str) -> str:

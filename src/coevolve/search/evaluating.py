@@ -9,11 +9,12 @@ import numpy as np
 
 from coevolve.errors import StopRun
 from coevolve.search.ahead import cap_ahead
+from coevolve.search.alarms import check_operator
 from coevolve.search.parts import Executor
 from coevolve.search.recorder import Recorder
-from coevolve.search.retrying import RETRIES, backoff
+from coevolve.search.retrying import AGAIN, RETRIES, backoff
 from coevolve.search.state import RunState
-from coevolve.search.trials import Blame, Cell, Fault, Result, Trial
+from coevolve.search.trials import Cell, Result, Trial
 from coevolve.search.wave import Wave
 
 Order = Callable[[RunState, Cell], float]
@@ -58,8 +59,7 @@ class Evaluation:
         """Evaluate everything, or as much as the budget allows."""
         try:
             while self._start() or self._running or (self._later and not self._spent):
-                for task in await self._finished():
-                    self._take(self._running.pop(task), task.result())
+                self._take_all(await self._finished())
         finally:
             await self._cancel()
         if self._spent is not None:
@@ -68,7 +68,7 @@ class Evaluation:
     def _start(self) -> bool:
         """Start as many trials as may run at once."""
         self._put_back()
-        while self._queue and len(self._running) < self._executor.capacity and not self._spent:
+        while self._queue and len(self._running) < self._places() and not self._spent:
             self._spent = cap_ahead(
                 self._recorder, self._executor.capacity, self.under_way, self._wave
             )
@@ -78,6 +78,12 @@ class Evaluation:
                 task = asyncio.create_task(self._executor.run(candidate, trial))
                 self._running[task] = trial
         return bool(self._running)
+
+    def _places(self) -> int:
+        """How many trials may run at once: one, while a cap binds and no price is known."""
+        state = self._recorder.state
+        known = state.evaluating.trials + state.evaluating.failed_attempts
+        return 1 if state.settings.budget.priced and not known else self._executor.capacity
 
     async def _finished(self) -> set[asyncio.Task[Result]]:
         """The trials that are done, when there are some or others wait to be tried again."""
@@ -113,11 +119,22 @@ class Evaluation:
             state=self._recorder.state.entries[cell.candidate].state,
         )
 
+    def _take_all(self, tasks: set[asyncio.Task[Result]]) -> None:
+        """Record what is done, also where one of it stops the run."""
+        stop = None
+        for task in tasks:
+            try:
+                self._take(self._running.pop(task), task.result())
+            except StopRun as error:
+                stop = error
+        if stop is not None:
+            raise stop
+
     def _take(self, trial: Trial, result: Result) -> None:
         fault = result.fault
-        if fault is not None:
-            check_operator(self._recorder.state, trial, fault)
-        if fault is None or fault.blame != Blame.INFRASTRUCTURE or trial.attempt >= RETRIES:
+        if fault is None or fault.blame not in AGAIN or trial.attempt >= RETRIES:
+            if fault is not None:
+                check_operator(self._recorder.state, trial, fault)
             self._recorder.outcome(trial, result)
             return
         self._recorder.failed(trial, result)
@@ -132,15 +149,3 @@ def longest_first(state: RunState, cell: Cell) -> float:
     A worker that has a candidate ready is worth more than the last few percent of order.
     """
     return -math.floor(math.log2(max(state.pace.seconds(cell.task), 0.5)))
-
-
-def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
-    """Stop for what only the operator can mend.
-
-    An evaluator that breaks on a starting harness is broken itself; one that worked on these and
-    breaks on a candidate was broken by the candidate.
-    """
-    start = state.entries[trial.candidate].candidate.round == 0
-    if fault.blame == Blame.OPERATOR or (fault.blame == Blame.BENCHMARK and start):
-        where = f"candidate {trial.candidate!r}, task {trial.task!r}"
-        raise StopRun(f"{where}: {fault.kind}: {fault.reason} {fault.advice}".rstrip())

@@ -4,6 +4,7 @@ from collections.abc import Iterable
 
 from coevolve.core.events import Event, fitting
 from coevolve.errors import EventError
+from coevolve.search.effects import apply
 from coevolve.search.state import RunState
 
 
@@ -16,5 +17,5 @@ def fold(events: Iterable[Event]) -> RunState:
     with fitting(first):
         state = RunState.opened(first)
     for event in lines:
-        state.apply(event)
+        apply(state, event)
     return state

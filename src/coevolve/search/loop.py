@@ -1,28 +1,23 @@
 """The loop: propose, check, ask, evaluate, tell, until rounds or a budget end it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 
 import numpy as np
 
 from coevolve.core.events import Event
 from coevolve.errors import StopRun
-from coevolve.search.accepting import accept, as_proposed
 from coevolve.search.ahead import cap_ahead
-from coevolve.search.budget import usage_row
+from coevolve.search.alarms import check_alive, check_proposer, wanting
 from coevolve.search.choosing import choice_json
 from coevolve.search.evaluating import Evaluation, Order, longest_first
-from coevolve.search.folding import fold
 from coevolve.search.parts import Executor, Journal
-from coevolve.search.preparing import make_ready
-from coevolve.search.proposing import Proposed, Proposer, View
+from coevolve.search.preparing import Preparation
+from coevolve.search.proposal import propose
+from coevolve.search.proposing import Proposer
 from coevolve.search.recorder import Recorder
 from coevolve.search.state import RunState
-from coevolve.search.steps import Step, accepted, check_starts, next_step, unready
-from coevolve.search.view import view_of
-
-EMPTY_ROUNDS = 3
-"""Rounds in a row without any candidate after which a run stops and asks for help."""
+from coevolve.search.steps import Step, accepted, next_step, unready
 
 
 class Search:
@@ -35,6 +30,7 @@ class Search:
         listen: Called with every event after it had its effect.
         pause: Seconds of the first wait before a failed trial is tried again.
         order: Which trials of a wave start first.
+        proposal_seconds: How long a proposal may take.
     """
 
     def __init__(
@@ -46,6 +42,7 @@ class Search:
         listen: Callable[[Event], None] = lambda event: None,
         pause: float = 1.0,
         order: Order = longest_first,
+        proposal_seconds: float = 3600.0,
     ) -> None:
         self._recorder = Recorder(journal, listen)
         self._executor, self._proposer = executor, proposer
@@ -53,7 +50,9 @@ class Search:
         self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposal: asyncio.Task[None] | None = None
         self._evaluation: Evaluation | None = None
+        self._proposal_seconds = proposal_seconds
         self._empty = 0
+        self._reopened = self._evaluated = False
 
     @property
     def state(self) -> RunState:
@@ -72,7 +71,8 @@ class Search:
             StopRun: The operator must act first; the run can be resumed then.
         """
         try:
-            self._recorder.record("session", {"capacity": self._executor.capacity})
+            if self.state.ended is None:
+                self._recorder.record("session", {"capacity": self._executor.capacity})
             while (step := next_step(self.state)) is not None:
                 await self._do(step)
         except asyncio.CancelledError:
@@ -102,12 +102,8 @@ class Search:
         return acts[step]()
 
     async def _prepare(self) -> None:
-        if spent := cap_ahead(self._recorder, self._executor.capacity):
-            self._recorder.exhausted(spent)
-            return
-        entries = unready(self.state)
-        await make_ready(self._recorder, entries, self._executor, self._rng, self._pause)
-        check_starts(self.state)
+        preparation = Preparation(self._recorder, self._executor, self._rng, self._pause)
+        await preparation.run(unready(self.state))
 
     async def _evaluate(self) -> None:
         wave = self.state.wave
@@ -122,9 +118,16 @@ class Search:
             await self._evaluation.run()
         finally:
             self._evaluation = None
+        self._evaluated = True
 
     async def _tell(self) -> None:
-        self._recorder.told()
+        wave = self.state.wave
+        again = wanting(wave, last=self._reopened) if wave and wave.kind == "start" else []
+        if again:
+            self._reopened = True
+            self._recorder.record("reopened", {"candidates": again})
+        else:
+            self._recorder.told()
 
     def _may_overlap(self) -> bool:
         """Whether the next round is to be proposed while this one is evaluated."""
@@ -135,10 +138,14 @@ class Search:
         under_way = state.turn is not None and state.turn is state.turns[-1]
         more = len(state.turns) < state.settings.rounds and state.chosen is None
         wanted = state.settings.overlap and self._proposal is None and under_way and more
-        return wanted and not cap_ahead(self._recorder, self._executor.capacity)
+        return wanted and not self._too_dear()
+
+    def _too_dear(self) -> str | None:
+        """The cap that one more proposal might pass, if any."""
+        return cap_ahead(self._recorder, self._executor.capacity, proposal=True)
 
     async def _propose(self) -> None:
-        if spent := cap_ahead(self._recorder, self._executor.capacity):
+        if self._proposal is None and (spent := self._too_dear()):
             self._recorder.exhausted(spent)
             return
         if self._proposal is None:
@@ -147,39 +154,8 @@ class Search:
             proposal, self._proposal = self._proposal, None
             await proposal
 
-    async def _propose_now(self, round: int) -> None:
-        view = self._view(round)
-        note = ""
-        try:
-            handed = await self._proposer.propose(view, self.state.settings.candidates)
-            proposed = as_proposed(handed)
-        except StopRun:
-            raise
-        except Exception as error:
-            proposed, note = Proposed(proposals=()), f"{type(error).__name__}: {error}"
-        journal, most = self._recorder.journal, self.state.settings.candidates
-        rows, notes = accept(self.state, journal, round, proposed.proposals[:most])
-        if len(proposed.proposals) > most:
-            notes.append(f"{len(proposed.proposals)} were proposed, {most} were asked for.")
-        text = proposed.transcript
-        self._recorder.record(
-            "proposed",
-            {
-                "round": round,
-                "candidates": rows,
-                "usage": usage_row(proposed.usage),
-                "transcript": None if text is None else journal.put(text.encode()),
-                "note": " ".join(filter(None, [note, *notes])),
-            },
-        )
-
-    def _view(self, round: int) -> View:
-        """What is known when a proposal begins, the same after an interruption."""
-        journal, since = self._recorder.journal, self.state.proposing_since
-        if since is None:
-            self._recorder.record("proposing", {"round": round})
-            return view_of(self.state, journal, round)
-        return view_of(fold(journal.skim(since + 1)), journal, round)
+    def _propose_now(self, round: int) -> Coroutine[None, None, None]:
+        return propose(self._recorder, self._proposer, round, self._proposal_seconds)
 
     async def _ask(self) -> None:
         self._empty = 0
@@ -191,22 +167,16 @@ class Search:
         before = self.state.selector.event_count
         if self.state.selector.ask():
             self._record_draws(before, final=False)
-        else:
-            self._record_settled()
+            return
+        evaluated, self._evaluated = self._evaluated, False
+        if evaluated and self.state.turn is not None:
+            check_alive(self.state, self.state.turn)
+        self._record_settled()
 
     async def _settle(self) -> None:
         self._record_settled()
         self._empty += 1
-        if self._empty == EMPTY_ROUNDS:
-            raise StopRun(
-                f"{EMPTY_ROUNDS} rounds in a row gave no candidate that could be evaluated, the "
-                f"last one: {self._why_empty()} Mend the proposer, then resume the run."
-            )
-
-    def _why_empty(self) -> str:
-        turn = self.state.turns[-1]
-        reasons = [self.state.entries[name].reason for name in turn.names]
-        return " ".join(filter(None, [turn.note, *reasons])) or "nothing was proposed."
+        check_proposer(self.state, self._empty)
 
     async def _finish(self) -> None:
         before = self.state.selector.event_count

@@ -49,7 +49,7 @@ class MemoryJournal:
         """Events in order, all of them."""
         return self.events(until=until)
 
-    def put(self, data: bytes) -> str:
+    def put(self, data: bytes, *, durable: bool = False) -> str:
         """Keep some bytes and return their address."""
         address = address_of(data)
         self._contents[address] = data

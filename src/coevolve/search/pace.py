@@ -40,13 +40,13 @@ class Pace:
         """Learn from one trial, whose usage is listed in the order of `USAGE`."""
         tokens_in, tokens_out, dollars, seconds = row
         self._add(task, seconds, 1)
-        self._dearer(tokens_in + tokens_out, dollars)
+        self.dearer(tokens_in + tokens_out, dollars)
 
     def add(self, other: "Pace") -> None:
         """Learn what another pace has learned."""
         for task, (seconds, trials) in other.sums.items():
             self._add(task, seconds, int(trials))
-        self._dearer(other.tokens, other.dollars)
+        self.dearer(other.tokens, other.dollars)
 
     def seconds(self, task: str) -> float:
         """Expected seconds of a trial of a task."""
@@ -78,6 +78,7 @@ class Pace:
         self.total += seconds
         self.trials += trials
 
-    def _dearer(self, tokens: float, dollars: float) -> None:
+    def dearer(self, tokens: float, dollars: float) -> None:
+        """Remember a price if it is the highest so far."""
         self.tokens = max(self.tokens, tokens)
         self.dollars = max(self.dollars, dollars)

@@ -28,8 +28,8 @@ class Journal(Protocol):
         """
         ...
 
-    def put(self, data: bytes) -> str:
-        """Keep some bytes and return their address."""
+    def put(self, data: bytes, *, durable: bool = False) -> str:
+        """Keep some bytes and return their address; durable ones outlive a power cut."""
         ...
 
     def get(self, address: str) -> bytes:

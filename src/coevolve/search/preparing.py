@@ -2,61 +2,91 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable
+from dataclasses import replace
 
 import numpy as np
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, StopRun
+from coevolve.search.ahead import cap_ahead
 from coevolve.search.budget import usage_row
 from coevolve.search.candidate import Candidate
 from coevolve.search.entry import Entry, Status
 from coevolve.search.parts import Executor
 from coevolve.search.recorder import Recorder, fault_json
-from coevolve.search.retrying import RETRIES, backoff
-from coevolve.search.trials import Blame, Prepared
+from coevolve.search.retrying import AGAIN, RETRIES, backoff
+from coevolve.search.trials import Blame, Fault, Prepared
 
 Act = Callable[[Candidate], Awaitable[Prepared]]
 
 
-async def make_ready(
-    recorder: Recorder,
-    entries: list[Entry],
-    executor: Executor,
-    rng: np.random.Generator,
-    pause: float,
-) -> None:
-    """Check and prepare candidates, several at once; those that fail are refused."""
-    places = asyncio.Semaphore(executor.capacity)
+class Preparation:
+    """Checks and prepares candidates, several at once; those that fail are refused.
 
-    async def attempt(act: Act, candidate: Candidate) -> Prepared:
-        for attempt in range(RETRIES + 1):
-            async with places:
-                prepared = await act(candidate)
+    Where money or tokens are capped, one at a time: nobody knows what preparing one costs.
+    """
+
+    def __init__(
+        self, recorder: Recorder, executor: Executor, rng: np.random.Generator, pause: float
+    ) -> None:
+        budget = recorder.state.settings.budget
+        self._recorder, self._executor, self._rng, self._pause = recorder, executor, rng, pause
+        self._places = asyncio.Semaphore(1 if budget.priced else executor.capacity)
+        self._spent: str | None = None
+
+    async def run(self, entries: list[Entry]) -> None:
+        """Make candidates ready, or as many as the budget allows."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for entry in entries:
+                    group.create_task(self._ready(entry))
+        except* CoevolveError as errors:
+            raise errors.exceptions[0] from None
+        if self._spent is not None:
+            self._recorder.exhausted(self._spent)
+
+    async def _ready(self, entry: Entry) -> None:
+        async with self._places:
+            if entry.status == Status.PROPOSED:
+                checked = await self._attempts(self._executor.check, entry.candidate)
+                if checked is None:
+                    return
+                self._recorder.record("checked", _body(entry, checked))
+            if entry.status == Status.CHECKED:
+                prepared = await self._attempts(self._executor.prepare, entry.candidate)
+                if prepared is None:
+                    return
+                state = self._kept(prepared.state)
+                self._recorder.record("prepared", _body(entry, prepared) | {"state": state})
+
+    async def _attempts(self, act: Act, candidate: Candidate) -> Prepared | None:
+        """What comes of it after all attempts; nothing when a budget is spent."""
+        used, attempt = Usage(), 0
+        while True:
+            self._spent = self._spent or cap_ahead(self._recorder, self._executor.capacity)
+            if self._spent is not None:
+                return None
+            prepared = await act(candidate)
+            used += prepared.usage
             fault = prepared.fault
-            if fault is not None and fault.blame == Blame.OPERATOR:
-                text = f"candidate {candidate.name!r}: {fault.kind}: {fault.reason} {fault.advice}"
-                raise StopRun(text.rstrip())
-            if fault is None or fault.blame != Blame.INFRASTRUCTURE or attempt == RETRIES:
-                return prepared
-            await asyncio.sleep(backoff(attempt, rng, pause))
-        raise AssertionError
+            if fault is None or fault.blame not in AGAIN or attempt == RETRIES:
+                break
+            await asyncio.sleep(backoff(attempt, self._rng, self._pause))
+            attempt += 1
+        if fault is not None:
+            _check(candidate, fault)
+        return replace(prepared, usage=used)
 
-    async def ready(entry: Entry) -> None:
-        if entry.status == Status.PROPOSED:
-            recorder.record(
-                "checked", _body(entry, await attempt(executor.check, entry.candidate))
-            )
-        if entry.status == Status.CHECKED:
-            prepared = await attempt(executor.prepare, entry.candidate)
-            text = prepared.state
-            state = None if text is None else recorder.journal.put(text.encode())
-            recorder.record("prepared", _body(entry, prepared) | {"state": state})
+    def _kept(self, text: str | None) -> str | None:
+        return None if text is None else self._recorder.journal.put(text.encode(), durable=True)
 
-    try:
-        async with asyncio.TaskGroup() as group:
-            for entry in entries:
-                group.create_task(ready(entry))
-    except* CoevolveError as errors:
-        raise errors.exceptions[0] from None
+
+def _check(candidate: Candidate, fault: Fault) -> None:
+    """Stop for what only the operator can mend: any fault of a starting harness is."""
+    if fault.blame == Blame.OPERATOR or candidate.round == 0:
+        what = "starting harness" if candidate.round == 0 else "candidate"
+        text = f"{what} {candidate.name!r} cannot be evaluated: {fault.kind}: {fault.reason}"
+        raise StopRun(f"{text} {fault.advice}".rstrip())
 
 
 def _body(entry: Entry, prepared: Prepared) -> dict[str, object]:

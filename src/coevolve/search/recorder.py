@@ -6,6 +6,7 @@ from typing import Any
 
 from coevolve.core.events import Event
 from coevolve.search.budget import usage_row
+from coevolve.search.effects import apply
 from coevolve.search.folding import fold
 from coevolve.search.parts import Journal
 from coevolve.search.state import RunState
@@ -31,7 +32,7 @@ class Recorder:
 
     def _record(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
         for event in self.journal.append(events):
-            self.state.apply(event)
+            apply(self.state, event)
             self._listen(event)
 
     def outcome(self, trial: Trial, result: Result) -> None:

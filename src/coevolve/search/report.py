@@ -3,6 +3,7 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from coevolve.errors import NoOutcomeError
 from coevolve.search.ahead import test_trials
 from coevolve.search.budget import CAPS
 from coevolve.search.choosing import estimate_json
@@ -197,7 +198,6 @@ def _row(
 ) -> CandidateRow:
     candidate = entry.candidate
     estimate = estimate_of(state, candidate.name)
-    tested = state.test is not None and candidate.name in state.test.starts
     done, asked = waves.get(candidate.name, (0, 0))
     return CandidateRow(
         name=candidate.name,
@@ -209,7 +209,7 @@ def _row(
         parents=candidate.parents,
         hypothesis=candidate.hypothesis,
         estimate=None if estimate is None else estimate_json(estimate),
-        test=state.test.estimate(candidate.name).value if tested and state.test else None,
+        test=_tested(state, candidate.name),
         zeros=tally.zeros.get(candidate.name, 0),
         missing=tally.missing.get(candidate.name, 0),
         done=done,
@@ -231,3 +231,13 @@ def _left(state: RunState, seconds: float) -> float | None:
     if state.chosen is not None:
         coming = len(state.wave.open) if state.wave is not None else 0
     return float(coming * seconds / (searched + starts))
+
+
+def _tested(state: RunState, name: str) -> float | None:
+    """The score on the sealed test, if it was run and has one in every pool."""
+    if state.test is None or name not in state.test.starts:
+        return None
+    try:
+        return state.test.estimate(name).value
+    except NoOutcomeError:
+        return None

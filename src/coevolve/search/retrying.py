@@ -2,8 +2,13 @@
 
 import numpy as np
 
+from coevolve.search.trials import Blame
+
 RETRIES = 2
 """How often a trial is tried again after a fault of the infrastructure."""
+
+AGAIN = (Blame.INFRASTRUCTURE, Blame.DOUBTFUL)
+"""The faults after which it is tried again."""
 
 LONGEST = 60.0
 

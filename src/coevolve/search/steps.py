@@ -2,7 +2,6 @@
 
 from enum import StrEnum
 
-from coevolve.errors import StopRun
 from coevolve.search.entry import Entry, Status
 from coevolve.search.state import RunState
 
@@ -64,17 +63,6 @@ def accepted(state: RunState) -> list[str]:
     """The candidates of the round under way that can be evaluated."""
     names = () if state.turn is None else state.turn.names
     return [name for name in names if state.entries[name].status == Status.READY]
-
-
-def check_starts(state: RunState) -> None:
-    """Stop if a starting harness was refused: nothing can be built on it."""
-    for name in state.starts:
-        entry = state.entries[name]
-        if entry.status == Status.REFUSED:
-            raise StopRun(
-                f"starting harness {name!r} cannot be evaluated: {entry.reason} Mend it, or leave "
-                "it out, and start a new run."
-            )
 
 
 def _waiting(state: RunState, names: tuple[str, ...] | list[str]) -> list[Entry]:

@@ -40,7 +40,15 @@ class Tally:
 
     def failed(self, event: Event) -> None:
         """Count an attempt that is made again."""
+        tokens_in, tokens_out, dollars, _ = event["usage"]
         self.ledger.spend(event["usage"], failed_attempts=1)
+        self.pace.dearer(tokens_in + tokens_out, dollars)
+
+    def forgive(self, candidate: str, count: int) -> None:
+        """Take back missing outcomes, which are waited for once more."""
+        _add(self.missing, candidate, -count)
+        if not self.missing[candidate]:
+            del self.missing[candidate]
 
     def add(self, other: "Tally") -> None:
         """Add what another tally counted."""

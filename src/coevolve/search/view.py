@@ -1,5 +1,8 @@
 """The view of a run that a proposer gets."""
 
+from collections.abc import Callable
+from functools import cache
+
 import numpy as np
 
 from coevolve.core.estimate import Estimate
@@ -13,11 +16,6 @@ from coevolve.search.state import RunState
 
 def view_of(state: RunState, journal: Journal, round: int) -> View:
     """What is known before a round is proposed; a snapshot that later events do not change."""
-    until = state.events
-
-    def trace(candidate: str, task: str) -> str | None:
-        return _trace(journal, until, candidate, task)
-
     best = state.selector.best() if state.selector.candidates and _told(state) else None
     return View(
         round=round,
@@ -27,7 +25,7 @@ def view_of(state: RunState, journal: Journal, round: int) -> View:
         best=best,
         parent=(best.better_start or best.candidate) if best else best_start(state),
         read=journal.get,
-        trace=trace,
+        trace=_trace(journal, state.events),
     )
 
 
@@ -68,9 +66,19 @@ def _seed(seed: int, round: int) -> int:
     return int(np.random.SeedSequence([seed, round]).generate_state(1, np.uint64)[0] >> 1)
 
 
-def _trace(journal: Journal, until: int, candidate: str, task: str) -> str | None:
-    found = None
-    for event in journal.events(until=until):
-        if event["type"] == "outcome" and event["candidate"] == candidate:
-            found = event.get("trace", found) if event["task"] == task else found
-    return None if found is None else journal.get(found).decode()
+def _trace(journal: Journal, until: int) -> Callable[[str, str], str | None]:
+    """How to find traces; the journal is read once, when the first of them is asked for."""
+
+    @cache
+    def addresses() -> dict[tuple[str, str], str]:
+        return {
+            (event["candidate"], event["task"]): event["trace"]
+            for event in journal.events(until=until)
+            if event["type"] == "outcome" and "trace" in event
+        }
+
+    def trace(candidate: str, task: str) -> str | None:
+        found = addresses().get((candidate, task))
+        return None if found is None else journal.get(found).decode()
+
+    return trace

@@ -1,6 +1,6 @@
 """A wave: trials that are run together, and told together when the last is done."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
@@ -33,7 +33,8 @@ class Wave:
     """Trials that are told together, in this order, whatever order they end in.
 
     `open` maps the outcomes that are still waited for to the number of failed attempts, `done`
-    the others to their scores; `tally` sums up what they consumed and what went wrong.
+    the others to their scores; `tally` sums up what they consumed and what went wrong. `parts`
+    are the tasks of each pool, where whole pools are run; `again` names who was run once more.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
@@ -44,6 +45,7 @@ class Wave:
 
     kind: Literal["start", "round", "test"]
     groups: tuple[Group, ...]
+    parts: tuple[frozenset[str], ...] = ()
     cells: dict[str, list[Cell]] = field(init=False)
     open: dict[Cell, int] = field(init=False)
     done: dict[Cell, float | Missing] = field(default_factory=dict)
@@ -72,8 +74,6 @@ class Wave:
         if self.open.pop(cell, None) is None:
             raise EventError(f"it tells {tuple(cell)}, which was not asked or is already told.")
         self.done[cell] = self.tally.outcome(event)
-        if not self.open and self.kind == "start":
-            self._reopen()
 
     def failed(self, event: Event) -> None:
         """Take in a failed attempt at an outcome that is still waited for."""
@@ -108,18 +108,38 @@ class Wave:
             del self.done[cell]
         self.tally = Tally.from_json(data["tally"])
 
-    def _reopen(self) -> None:
-        """Run once more what is missing of candidates with under half of their scores.
+    def thin(self) -> list[str]:
+        """Candidates of which under half is scored, or nothing of some pool."""
+        missing = {name: self._missing(name) for name in self.cells}
+        bare = self.bare()
+        return [n for n, m in missing.items() if n in bare or 2 * len(m) > len(self.cells[n])]
 
-        Only starting harnesses need it: rounds are drawn again by the selector.
-        """
-        for name, cells in self.cells.items():
-            missing = [cell for cell in cells if isinstance(self.done[cell], Missing)]
-            if 2 * len(missing) > len(cells) and name not in self.again:
-                self.again.add(name)
-                for cell in missing:
-                    del self.done[cell]
-                    self.open[cell] = 0
+    def bare(self) -> list[str]:
+        """Candidates without any score in some pool, so that nothing can be said of them."""
+        scored = {
+            name: {cell.task for cell in cells if isinstance(self.done.get(cell), float)}
+            for name, cells in self.cells.items()
+        }
+        return [n for n in scored if any(part.isdisjoint(scored[n]) for part in self.parts)]
+
+    def why_missing(self, name: str) -> str:
+        """The reason of one of a candidate's missing outcomes."""
+        found = (self.done[cell] for cell in self._missing(name))
+        return next((score.reason for score in found if isinstance(score, Missing)), "")
+
+    def reopen(self, candidates: Iterable[str]) -> None:
+        """Wait once more for what is missing of some candidates."""
+        for name in candidates:
+            missing = self._missing(name)
+            self.again.add(name)
+            if missing:
+                self.tally.forgive(name, len(missing))
+            for cell in missing:
+                del self.done[cell]
+                self.open[cell] = 0
+
+    def _missing(self, name: str) -> list[Cell]:
+        return [cell for cell in self.cells[name] if isinstance(self.done.get(cell), Missing)]
 
     def told(self, group: Group, *, rest: str = "") -> Told:
         """The outcomes of a group as the selector takes them.

@@ -1,0 +1,210 @@
+"""What each event does to the state of a run."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from coevolve.core.events import MISFITS, Event, misfit
+from coevolve.core.pool import Pool
+from coevolve.core.results import Told
+from coevolve.errors import EventError
+from coevolve.search.candidate import Candidate
+from coevolve.search.entry import Entry, Status, Turn
+from coevolve.search.state import RunState
+from coevolve.search.wave import Group, Wave
+
+
+def apply(state: RunState, event: Event) -> None:
+    """Take in the next event: the only way a state changes."""
+    handler = _HANDLERS.get(event["type"])
+    if handler is None:
+        raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
+    try:
+        handler(state, event)
+    except MISFITS as error:
+        raise misfit(event, error) from error
+    state.note(event)
+
+
+def _session(state: RunState, event: Event) -> None:
+    state.sessions += 1
+    state.stopped = None
+
+
+def _checked(state: RunState, event: Event) -> None:
+    entry = state.entries[event["candidate"]]
+    _spend(state, event)
+    if event["fault"] is not None:
+        entry.refuse(f"check failed: {event['fault']['reason']}")
+        _ready(state)
+    else:
+        entry.status = Status.CHECKED
+
+
+def _prepared(state: RunState, event: Event) -> None:
+    entry = state.entries[event["candidate"]]
+    _spend(state, event)
+    if event["fault"] is not None:
+        entry.refuse(f"preparing failed: {event['fault']['reason']}")
+    else:
+        entry.status, entry.state = Status.READY, event["state"]
+    _ready(state)
+
+
+def _ready(state: RunState) -> None:
+    """Begin Phase 0 when every starting harness is ready."""
+    if state.turns:
+        return
+    starts = [entry for entry in state.entries.values() if entry.candidate.round == 0]
+    if all(entry.status == Status.READY for entry in starts):
+        state.wave = _whole(state, "start", state.starts, state.selector.pool)
+
+
+def _whole(state: RunState, kind: Any, names: Iterable[str], pool: Pool) -> Wave:
+    trials = tuple(range(state.trials))
+    groups = tuple(Group(candidate=n, tasks=pool.tasks, trials=trials) for n in names)
+    parts = tuple(frozenset(pool.tasks[i] for i in pool.members(p)) for p in pool.names)
+    return Wave(kind=kind, groups=groups, parts=parts)
+
+
+def _proposing(state: RunState, event: Event) -> None:
+    state.proposing_since = event["seq"]
+
+
+def _proposed(state: RunState, event: Event) -> None:
+    state.proposing_since = None
+    state.proposing.spend(event["usage"])
+    tokens_in, tokens_out, dollars, _ = event["usage"]
+    state.proposals.dearer(tokens_in + tokens_out, dollars)
+    turn = Turn(number=event["round"], transcript=event["transcript"], note=event["note"])
+    for row in event["candidates"]:
+        candidate = Candidate.from_json(row["candidate"])
+        state.entries[candidate.name] = entry = Entry(candidate=candidate)
+        if row["refused"]:
+            entry.refuse(row["refused"])
+    turn.names = tuple(row["candidate"]["name"] for row in event["candidates"])
+    state.turns.append(turn)
+
+
+def _asked(state: RunState, event: Event) -> None:
+    for drawn in event["events"]:
+        state.selector.follow(drawn)
+    state.finishing = event["final"]
+    if state.turn is not None:
+        state.turn.asked = True
+    groups = tuple(
+        Group(candidate=a.candidate, tasks=a.tasks, trials=a.trials, assignment=a)
+        for a in state.selector.outstanding()
+    )
+    state.wave = Wave(kind="round", groups=groups)
+
+
+def _outcome(state: RunState, event: Event) -> None:
+    _waiting(state).take(event)
+
+
+def _failed(state: RunState, event: Event) -> None:
+    _waiting(state).failed(event)
+
+
+def _reopened(state: RunState, event: Event) -> None:
+    _waiting(state).reopen(event["candidates"])
+
+
+def _told(state: RunState, event: Event) -> None:
+    """Close the wave: tell the selector what came out, in the order it was asked.
+
+    The outcomes are known from their own events, or else from this one alone.
+    """
+    wave = _waiting(state)
+    if not wave.done and not wave.tally.ledger.failed_attempts:
+        wave.restore(event)
+    elif wave.to_json() != {name: event[name] for name in ("scores", "missing", "tally")}:
+        raise EventError("it does not sum up the outcomes before it.")
+    state.wave, turn = None, state.turn
+    state.totals.add(wave.tally)
+    if wave.kind == "start" and not wave.complete:
+        return
+    for group in wave.groups:
+        told = wave.told(group)
+        _tell(state, wave, group, told, event["rest"])
+        if told.tasks:
+            state.entries[group.candidate].status = Status.EVALUATED
+        if wave.kind == "round" and turn is not None:
+            turn.trials += len(told.tasks)
+            turn.missing += len(told.missing)
+    state.selector.forget_events()
+
+
+def _tell(state: RunState, wave: Wave, group: Group, told: Told, rest: str) -> None:
+    if group.assignment is not None:
+        state.selector.tell(group.assignment, told)
+        return
+    selector = state.test if wave.kind == "test" else state.selector
+    if selector is None:
+        raise EventError("it tells outcomes of a sealed test, and there is none.")
+    selector.tell_full(group.candidate, wave.told(group, rest=rest) if rest else told)
+    selector.forget_events()
+
+
+def _settled(state: RunState, event: Event) -> None:
+    turn = state.turn
+    if turn is None or turn.number != event["round"]:
+        raise EventError(f"round {event['round']} is not the one under way.")
+    turn.settled = True
+
+
+def _exhausted(state: RunState, event: Event) -> None:
+    state.exhausted = event["cap"]
+
+
+def _chosen(state: RunState, event: Event) -> None:
+    state.chosen = _plain(event)
+    if state.test is not None and event["candidate"] is not None:
+        names = dict.fromkeys([*state.starts, event["candidate"]])
+        state.wave = _whole(state, "test", names, state.test.pool)
+
+
+def _stopped(state: RunState, event: Event) -> None:
+    state.stopped = _plain(event)
+
+
+def _ended(state: RunState, event: Event) -> None:
+    state.ended = _plain(event)
+
+
+def _spend(state: RunState, event: Event) -> None:
+    tokens_in, tokens_out, dollars, _ = event["usage"]
+    state.totals.ledger.spend(event["usage"])
+    state.totals.pace.dearer(tokens_in + tokens_out, dollars)
+
+
+def _waiting(state: RunState) -> Wave:
+    if state.wave is None:
+        raise EventError("it tells an outcome while none is waited for.")
+    return state.wave
+
+
+_STAMPS = frozenset({"seq", "type", "at", "clock", "seal"})
+
+_HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
+    "session": _session,
+    "checked": _checked,
+    "prepared": _prepared,
+    "proposing": _proposing,
+    "proposed": _proposed,
+    "asked": _asked,
+    "outcome": _outcome,
+    "failed": _failed,
+    "reopened": _reopened,
+    "told": _told,
+    "settled": _settled,
+    "exhausted": _exhausted,
+    "chosen": _chosen,
+    "stopped": _stopped,
+    "ended": _ended,
+}
+
+
+def _plain(event: Event) -> dict[str, Any]:
+    """What an event says, without when it was recorded."""
+    return {key: value for key, value in event.items() if key not in _STAMPS}
