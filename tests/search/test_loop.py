@@ -514,6 +514,18 @@ class TestProposals:
         assert "r1-1" not in {trial.candidate for trial in executor.ran}
 
 
+def test_a_run_whose_sealed_test_failed_can_be_looked_at() -> None:
+    def act(trial: Trial) -> Result | None:
+        sealed = trial.split == "test"
+        return Result(fault=fault(Blame.INFRASTRUCTURE)) if sealed else None
+
+    journal = MemoryJournal()
+    opened(journal)
+    state = go_on(journal, StubExecutor(act=act))
+    assert state.ended == {"why": "finished"}
+    assert {row.test for row in report(state).candidates} == {None}
+
+
 class TestTheView:
     def test_it_has_what_was_told_and_nothing_of_the_test(self) -> None:
         journal, proposer = MemoryJournal(), StubProposer()

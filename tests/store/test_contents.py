@@ -1,5 +1,6 @@
 """Blobs are what their addresses say; checkouts are what their candidates say."""
 
+import os
 import stat
 from pathlib import Path
 
@@ -48,6 +49,27 @@ def test_a_damaged_or_missing_blob_is_named_and_can_be_put_again(tmp_path: Path)
         path.unlink()
         with pytest.raises(DamageError, match=f"blob {address} is missing"):
             run.get(address)
+
+
+@pytest.mark.parametrize("known", [False, True])
+def test_durable_bytes_are_on_the_disk_with_their_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, known: bool
+) -> None:
+    synced: set[int] = set()
+    fsync = os.fsync
+
+    def noticed(file: int) -> None:
+        synced.add(os.fstat(file).st_ino)
+        fsync(file)
+
+    with RunStore.create(tmp_path) as run:
+        if known:
+            run.put(b"state")
+        monkeypatch.setattr(os, "fsync", noticed)
+        address = run.put(b"state", durable=True)
+    blob = tmp_path / "blobs" / address[:2] / address
+    for path in (blob, *blob.parents[:3]):
+        assert path.stat().st_ino in synced
 
 
 def test_a_checkout_has_the_files_and_nobody_writes_them_by_accident(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ def accept(
             notes.append(str(error))
             continue
         for content in proposal.files.values():
-            journal.put(content)
+            journal.put(content, durable=True)
         twin = known.setdefault(candidate.address, name)
         refused = "" if twin == name else f"its files are those of {twin!r}."
         rows.append({"candidate": candidate.to_json(), "refused": refused})

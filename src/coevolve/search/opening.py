@@ -47,7 +47,7 @@ def open_run(
             raise ConfigError(f"a starting harness cannot be called {start!r}; use letters, -.")
         candidates.append(Candidate.of(files, name=start))
         for content in files.values():
-            journal.put(content)
+            journal.put(content, durable=True)
     body = {
         "schema": SCHEMA,
         "name": name,

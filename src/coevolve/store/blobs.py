@@ -7,7 +7,7 @@ from pathlib import Path
 
 from coevolve.errors import DamageError, InputError
 from coevolve.search.candidate import address_of
-from coevolve.store.layout import Layout
+from coevolve.store.layout import Layout, sync
 from coevolve.store.trouble import explained
 
 _HEX = frozenset("0123456789abcdef")
@@ -26,13 +26,15 @@ class Blobs:
             raise InputError(f"an address has 32 hex digits, got {address!r}.")
         return self._layout.blobs / address[:2] / address
 
-    def put(self, data: bytes) -> str:
+    def put(self, data: bytes, *, durable: bool = False) -> str:
         """Keep some bytes; a damaged blob of the same address is made good."""
         address = address_of(data)
         path = self.path(address)
         with explained(path):
             if not (path.is_file() and path.read_bytes() == data):
                 self._write(path, data)
+            if durable:
+                self.sync([address])
         return address
 
     def get(self, address: str) -> bytes:
@@ -49,8 +51,9 @@ class Blobs:
     def sync(self, addresses: Iterable[str]) -> None:
         """Wait until blobs and their names are on the disk, to outlive a power cut."""
         paths = [self.path(address) for address in addresses]
-        for path in (*paths, *{path.parent for path in paths}):
-            _sync(path)
+        folders = {path.parent for path in paths} | {self._layout.blobs, self._layout.folder}
+        for path in (*paths, *folders):
+            sync(path)
 
     def _write(self, path: Path, data: bytes) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
@@ -65,14 +68,6 @@ class Blobs:
         except BaseException:
             unfinished.unlink(missing_ok=True)
             raise
-
-
-def _sync(path: Path) -> None:
-    opened = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(opened)
-    finally:
-        os.close(opened)
 
 
 def _lost(address: str, path: Path, what: str) -> DamageError:

@@ -1,6 +1,7 @@
 """Events in their file: read in chunks and checked, appended in transactions."""
 
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 
 from coevolve.core.events import Event
@@ -20,27 +21,30 @@ _MOST_BYTES = 4_000_000
 
 
 class EventFile:
-    """The events of a run, through one connection.
+    """The events of a run, through one connection, which threads use in turns.
 
-    Nothing is read in a long transaction, which would keep the writer from clearing its log.
+    Nothing is read in a long transaction, which would keep the writer from clearing its log, nor
+    in a long turn, which would keep another thread from writing.
     """
 
     def __init__(self, layout: Layout, connection: sqlite3.Connection) -> None:
         self._layout = layout
         self._connection = connection
+        # Between the statements of a transaction its connection sees half of it.
+        self._turn = threading.Lock()
 
     def close(self) -> None:
         """Close the connection; the last one moves the log into the main file."""
-        with explained(self._layout.journal):
+        with self._turn, explained(self._layout.journal):
             self._connection.close()
 
     def recorded(self) -> int:
         """How many events there should be."""
-        return database.extent(self._connection, self._layout)[0]
+        return self._extent()[0]
 
     def count(self) -> int:
         """How many events there are as of now."""
-        count, rows = database.extent(self._connection, self._layout)
+        count, rows = self._extent()
         if rows != count:
             what = f"{count} events were recorded and {rows} are there"
             raise damaged(self._layout.folder, min(count, rows), what)
@@ -79,7 +83,7 @@ class EventFile:
         """The seal of an event; that of event -1, before the first, is empty."""
         if number < 0:
             return b""
-        with explained(self._layout.journal, number):
+        with self._turn, explained(self._layout.journal, number):
             row = self._connection.execute(_LINE, (number,)).fetchone()
         if row is None:
             raise damaged(self._layout.folder, number, "it is missing")
@@ -87,7 +91,7 @@ class EventFile:
 
     def check_structure(self) -> None:
         """Have SQLite look at every page: what can be read today may break the next append."""
-        with explained(self._layout.journal):
+        with self._turn, explained(self._layout.journal):
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != (b"ok",):
             raise damaged(self._layout.folder, self.recorded(), str(found))
@@ -95,7 +99,7 @@ class EventFile:
     def write(self, since: int, lines: Sequence[str]) -> None:
         """Append lines in one transaction, or none of them."""
         run = self._connection.execute
-        with explained(self._layout.journal, since):
+        with self._turn, explained(self._layout.journal, since):
             run("BEGIN IMMEDIATE")
             try:
                 self._connection.executemany(_ADD, enumerate(lines, since))
@@ -106,11 +110,15 @@ class EventFile:
                     run("ROLLBACK")
                 raise
 
+    def _extent(self) -> tuple[int, int]:
+        with self._turn:
+            return database.extent(self._connection, self._layout)
+
     def _lines(self, since: int, end: int) -> list[bytes]:
         """Some lines in a row: few enough to hold in memory, however long they are."""
         lines: list[bytes] = []
         room = _MOST_BYTES
-        with explained(self._layout.journal, since):
+        with self._turn, explained(self._layout.journal, since):
             rows = self._connection.execute(_LINES, (since, end, _MOST_LINES))
             try:
                 while room > 0 and (some := rows.fetchmany(64)):

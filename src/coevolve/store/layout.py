@@ -1,5 +1,6 @@
 """What lies where in the folder of a run."""
 
+import os
 import shutil
 from dataclasses import dataclass
 from pathlib import Path
@@ -52,8 +53,22 @@ class Layout:
         """What is being written; of no use to anybody once its writer is gone."""
         return self.folder / "unfinished"
 
+    @property
+    def repaired(self) -> Path | None:
+        """A journal that a repair has made and not put in its place yet; see `replacing`."""
+        return next(self.folder.glob("run.db.repaired-*"), None)
+
     def clear_unfinished(self) -> None:
         """Remove what a writer that is gone left behind."""
         with explained(self.unfinished):
             if self.unfinished.exists():
                 shutil.rmtree(self.unfinished)
+
+
+def sync(path: Path) -> None:
+    """Wait until a file, or the names in a folder, are on the disk."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)

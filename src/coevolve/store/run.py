@@ -19,6 +19,7 @@ from coevolve.store.clocks import Clock, Clocks
 from coevolve.store.journal import EventFile
 from coevolve.store.layout import Layout
 from coevolve.store.lock import Lock
+from coevolve.store.replacing import finish, refuse_unfinished
 from coevolve.store.salvage import check_log, recounted
 from coevolve.store.trouble import explained
 
@@ -38,7 +39,8 @@ class RunStore:
     """The journal of a run and the contents its events speak of.
 
     Made by `create`, `open` (both may write, and hold the run's lock) or `read` (any number of
-    them, at any time). Implements `search.parts.Journal`.
+    them, at any time). Implements `search.parts.Journal`; every method may be called from any
+    thread.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, RunStore.create(Path(folder)) as run:
@@ -54,7 +56,8 @@ class RunStore:
         self._clocks = clocks
         self._blobs = Blobs(layout)
         self._checkouts = Checkouts(layout, self._blobs)
-        self._turn = threading.RLock()
+        self._turn = threading.Lock()
+        self._making = threading.Lock()
         self._end: _End | None = self._found_end()
         clocks.start(self._end.clock)
 
@@ -84,6 +87,7 @@ class RunStore:
         lock = Lock(layout.lock)
         try:
             layout.clear_unfinished()
+            finish(layout)
             return cls._opened(layout, lock, Clocks(wall, monotonic))
         except BaseException:
             lock.release()
@@ -94,6 +98,7 @@ class RunStore:
         """The run in a folder, to look at it; also while another process writes it."""
         layout = Layout(folder)
         database.require(layout)
+        refuse_unfinished(layout)
         return cls._opened(layout, None, Clocks())
 
     @classmethod
@@ -175,10 +180,13 @@ class RunStore:
         count = self.count
         return next(self.events(count - 1)) if count else None
 
-    def put(self, data: bytes) -> str:
-        """Keep some bytes and return their address."""
+    def put(self, data: bytes, *, durable: bool = False) -> str:
+        """Keep some bytes and return their address.
+
+        They outlive the end of the process; where `durable`, a power cut as well.
+        """
         self._require_writer()
-        return self._blobs.put(data)
+        return self._blobs.put(data, durable=durable)
 
     def get(self, address: str) -> bytes:
         """The bytes kept at an address, checked for damage."""
@@ -189,7 +197,8 @@ class RunStore:
 
         A reader gets it only where a writer made it before.
         """
-        with self._turn:
+        # Not the turn of `append`, which need not wait for files to be written.
+        with self._making:
             if self._lock is None and self._checkouts.intact(candidate):
                 return self._checkouts.path(candidate)
             self._require_writer()
@@ -200,7 +209,10 @@ class RunStore:
 
         For a reader, the clock of the last event.
         """
-        return self._found_end().clock if self._lock is None else self._clocks.worked()
+        if self._lock is None:
+            return self._found_end().clock
+        with self._turn:
+            return self._clocks.worked()
 
     def _require_writer(self) -> None:
         if self._lock is None:

@@ -1,14 +1,12 @@
 """Looking for damage, and keeping what is intact."""
 
-import os
-import shutil
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
-from itertools import batched, count
+from itertools import batched
 from pathlib import Path
 
-from coevolve.errors import DamageError
+from coevolve.errors import DamageError, StoreError
 from coevolve.store import database
 from coevolve.store.journal import EventFile
 from coevolve.store.layout import Layout
@@ -16,6 +14,7 @@ from coevolve.store.lines import are_sealed, seal_of
 from coevolve.store.lock import Lock, owner
 from coevolve.store.log import hides_commits
 from coevolve.store.pages import RawPages
+from coevolve.store.replacing import finish, refuse_unfinished, replace
 from coevolve.store.trouble import damaged, explained
 
 _WINDOW = 100_000
@@ -59,6 +58,7 @@ def verify(folder: Path) -> Health:
     """
     layout = Layout(folder)
     database.require(layout)
+    refuse_unfinished(layout)
     recorded, error = _looked_at(layout, log=owner(folder) is None)
     if error is None:
         return Health(events=recorded, intact=recorded or 0, damage=None)
@@ -69,18 +69,21 @@ def verify(folder: Path) -> Health:
 def repair(folder: Path) -> Repaired:
     """Make a journal of the intact events before the first damage; a healthy one is left alone.
 
-    The damaged files are kept beside it under another name, and never deleted.
+    The damaged files are kept beside it under another name, and never deleted. A repair that was
+    cut short is finished.
     """
     layout = Layout(folder)
     database.require(layout)
     lock = Lock(layout.lock)
     try:
+        finished = finish(layout)
         recorded, error = _looked_at(layout, log=True)
         if error is None:
-            return Repaired(kept=recorded or 0, lost=0, backup=None)
+            lost = 0 if finished is None else None
+            return Repaired(kept=recorded or 0, lost=lost, backup=finished)
         with explained(layout.journal):
             kept = _write_anew(layout)
-            backup = _swap(layout)
+            backup = replace(layout, _fresh(layout).journal)
     finally:
         lock.release()
     lost = None if recorded is None else max(0, recorded - kept)
@@ -147,25 +150,11 @@ def _write_anew(layout: Layout) -> int:
         for lines in batched(_intact(layout), 2_000, strict=False):
             file.write(kept, [line.decode() for line in lines])
             kept += len(lines)
+    if fresh.log.exists():
+        # SQLite closes without a word when it cannot move the log into the file.
+        raise StoreError(f"{fresh.log} is left over. Make room on the disk and repair again.")
     return kept
 
 
 def _fresh(layout: Layout) -> Layout:
     return Layout(layout.unfinished)
-
-
-def _swap(layout: Layout) -> Path:
-    """Put the new file in the place of the damaged one, which stays under another name."""
-    names = (layout.folder / f"run.db.damaged-{n}" for n in count(1))
-    backup = next(name for name in names if not name.exists())
-    # The old log first: SQLite would write what is in it over the new file.
-    for path, end in ((layout.log, "-wal"), (layout.index, "-shm")):
-        if path.exists():
-            path.rename(backup.with_name(backup.name + end))
-    try:
-        os.link(layout.journal, backup)
-    except OSError:
-        # A file system without links.
-        shutil.copy2(layout.journal, backup)
-    _fresh(layout).journal.replace(layout.journal)
-    return backup

@@ -78,8 +78,10 @@ class Bubblewrap:
         filters = () if network else filter_fd()
         options = [
             *_kernel(uid, network, filters),
+            *_private("/tmp", limits),  # first, since this Python may lie in it
             *_system(network),
-            *_private(limits),
+            *_private("/dev/shm", limits),
+            *("--remount-ro", "/dev"),
             *_own(source, writable, readable),
         ]
         inner = confined(
@@ -152,12 +154,9 @@ def _system(network: bool) -> tuple[str, ...]:
     return (*options, "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
 
 
-def _private(limits: Limits) -> list[str]:
-    """/tmp and shared memory, each of limited size; nothing else can be written."""
-    options = []
-    for place in ("/tmp", "/dev/shm"):
-        options += ["--perms", "1777", "--size", str(limits.file_bytes), "--tmpfs", place]
-    return [*options, "--remount-ro", "/dev"]
+def _private(place: str, limits: Limits) -> list[str]:
+    """A folder of limited size that can be written, as nothing else can."""
+    return ["--perms", "1777", "--size", str(limits.file_bytes), "--tmpfs", place]
 
 
 def _own(folder: Path, writable: Path | None, readable: Sequence[Path]) -> list[str]:
