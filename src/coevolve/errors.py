@@ -126,3 +126,12 @@ def nearest(name: str, known: Iterable[str]) -> str:
     """
     close = get_close_matches(str(name), list(known), n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
+
+
+def titled(kind: str, reason: str) -> str:
+    """A reason that names its kind, once.
+
+    >>> titled("time-limit", "ran past 60 s"), titled("KeyError", "KeyError: 'answer'")
+    ('time-limit: ran past 60 s', "KeyError: 'answer'")
+    """
+    return reason if f"{kind}:" in f"{reason}:" else f"{kind}: {reason}"

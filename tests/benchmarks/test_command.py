@@ -12,9 +12,10 @@ import pytest
 from coevolve.benchmarks import CommandBenchmark
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError
-from coevolve.executors.failures import CandidateFault, InfrastructureError, OperatorError
+from coevolve.executors.failures import CandidateFault, InfrastructureError, TrialError
 from coevolve.executors.isolation import Executed
 from coevolve.executors.workload import Score
+from coevolve.search.trials import Blame
 from tests.benchmarks.harnesses import at_work
 
 STARTS = {name: {"answer.txt": name} for name in ("two", "three")}
@@ -133,17 +134,29 @@ def test_what_is_no_score_is_the_candidates_fault(
 def test_the_executable_may_say_that_nobody_is_to_blame() -> None:
     with pytest.raises(InfrastructureError, match="server is down"):
         said('{"missing": "server is down"}')
-    with pytest.raises(InfrastructureError, match="exit code 75"):
-        said("", 75)
 
 
-def test_a_program_that_is_not_there_is_the_operators_fault() -> None:
+def test_no_exit_code_makes_a_trial_missing() -> None:
+    for code in (1, 75, 125, 128, 137):
+        with pytest.raises(CandidateFault, match=f"exit code {code}"):
+            said('{"missing": "server is down"}', code)
+
+
+@pytest.mark.parametrize("code", [126, 127])
+def test_a_program_inside_that_is_not_there_does_not_stop_the_run(code: int) -> None:
+    with pytest.raises(TrialError, match=f"exit code {code}.*; it said: nosuch") as error:
+        said("", code, "nosuch: not found")
+    assert error.value.fault.blame is Blame.BENCHMARK
+
+
+def test_a_program_that_is_not_there_stops_a_starting_harness() -> None:
     benchmark = made(["no-such-program-here"])
     with (
         at_work({"answer.txt": ""}) as harness,
-        pytest.raises(OperatorError, match="no-such-program-here") as error,
+        pytest.raises(TrialError, match="no-such-program-here") as error,
     ):
         benchmark.run(harness, "t1", 0)
+    assert error.value.fault.blame is Blame.BENCHMARK
     assert "benchmark.command" in error.value.fault.advice
 
 

@@ -16,7 +16,7 @@ from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Trial
 
 BENCHMARK = """
-import os, signal, subprocess, sys, time
+import ast, os, signal, subprocess, sys, time
 
 from coevolve.core.outcomes import Missing, Usage
 from coevolve.executors.failures import InfrastructureError
@@ -85,7 +85,28 @@ class Benchmark:
 
     def die(self, harness, said, trial):
         print("about to die", file=sys.stderr, flush=True)
+        if said == "asked":
+            harness.call("ask", "now", services={"model": lambda prompt: os._exit(3)})
+        elif said:
+            harness.call("answer", 1)
         os._exit(3)
+
+    def odd(self, harness, said, trial):
+        class Rude:
+            def __repr__(self):
+                return str(1 / 0)
+
+        return Score(value=1.0, usage={"tokens_in": 3}) if said == "usage" else Score(
+            value=1.0, trace=Rude()
+        )
+
+    def memory(self, harness, said, trial):
+        return float(ast.literal_eval("-" * 100_000 + "1"))
+
+    def numpy(self, harness, said, trial):
+        import numpy
+
+        return Score(value=numpy.float32(0.5), trace=numpy.arange(3))
 
     def pid(self, harness, said, trial):
         return Score(value=0.0, trace=os.getpid())

@@ -5,6 +5,7 @@ import json
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coevolve.core.outcomes import Usage
@@ -12,7 +13,7 @@ from coevolve.executors.attempts import MOST_TRACE, trace_text
 from coevolve.executors.inline import InlineExecutor
 from coevolve.executors.workload import Score
 from coevolve.search.candidate import Candidate
-from coevolve.search.trials import Result, Split
+from coevolve.search.trials import Blame, Result, Split
 from tests.executors.projects import trial
 
 
@@ -63,6 +64,33 @@ def test_a_trace_is_always_json_of_a_bounded_length(trace: object) -> None:
     text = trace_text({"trace": trace, "output": "x" * 16_000}) or ""
     assert len(text) <= MOST_TRACE
     assert set(json.loads(text, parse_constant=pytest.fail)) == {"trace", "output"}
+
+
+@pytest.mark.parametrize(
+    ("given", "reason"),
+    [
+        (Score(value=1.0, usage={"tokens_in": 3}), "must be a Usage, got {'tokens_in': 3}"),  # type: ignore[arg-type]
+        (Score(value=np.ones(3)), "must be a number in [0, 1]"),  # type: ignore[arg-type]
+        (np.ones(3), "must be a number in [0, 1]"),
+        ({"score": 1}, "must be a number in [0, 1]"),
+    ],
+)
+def test_a_return_value_that_is_no_score_is_the_benchmarks_fault(given: Any, reason: str) -> None:
+    fault = gave(given).fault
+    assert fault is not None
+    assert fault.blame is Blame.BENCHMARK
+    assert reason in fault.reason
+
+
+@pytest.mark.parametrize("value", [np.float32(0.5), np.float64(0.5), np.array(0.5)])
+def test_numbers_of_numpy_are_scores(value: Any) -> None:
+    assert gave(value).score == gave(Score(value=value)).score == 0.5
+
+
+def test_a_trace_that_is_no_json_becomes_text() -> None:
+    result = gave(Score(value=1.0, trace=np.arange(3)))
+    assert result.score == 1.0
+    assert json.loads(result.trace or "") == {"trace": "array([0, 1, 2])"}
 
 
 def test_a_state_that_is_no_json_is_a_fault() -> None:

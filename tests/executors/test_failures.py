@@ -1,23 +1,28 @@
 """Who is to blame for an exception, and how long to wait after it."""
 
 import errno
+import io
 import socket
 import ssl
 import subprocess
+import urllib.error
+from email.message import Message
 from typing import Any
 
 import pytest
 
 from coevolve.errors import StopRun, StoreError
-from coevolve.executors.blames import CLASSES, HTTP, SYSTEM
+from coevolve.executors.blames import CLASSES, SYSTEM
 from coevolve.executors.failures import (
     CandidateFault,
+    DoubtfulError,
     FaultError,
     InfrastructureError,
     OperatorError,
     classify,
 )
 from coevolve.executors.isolation import HarnessFault, SandboxError
+from coevolve.executors.refusals import AWS, HTTP, SAID
 from coevolve.search.trials import Blame, Fault
 
 
@@ -57,12 +62,16 @@ def test_errors_with_an_http_status_are_known(status: int, blame: Blame) -> None
 @pytest.mark.parametrize(
     ("error", "blame"),
     [
-        (TimeoutError(), Blame.INFRASTRUCTURE),
+        (TimeoutError(), Blame.DOUBTFUL),
+        (BrokenPipeError(errno.EPIPE, "Broken pipe"), Blame.DOUBTFUL),
+        (RecursionError("maximum recursion depth exceeded"), Blame.DOUBTFUL),
+        (RuntimeError("can't start new thread"), Blame.INFRASTRUCTURE),
+        (RuntimeError("it can't start new thread"), Blame.BENCHMARK),
         (ConnectionResetError("gone"), Blame.INFRASTRUCTURE),
         (socket.gaierror(-2, "Name or service not known"), Blame.INFRASTRUCTURE),
         (ssl.SSLError(1, "bad record"), Blame.INFRASTRUCTURE),
         (ssl.SSLCertVerificationError(1, "self-signed"), Blame.OPERATOR),
-        (MemoryError(), Blame.INFRASTRUCTURE),
+        (MemoryError(), Blame.DOUBTFUL),
         (OSError(errno.EMFILE, "Too many open files"), Blame.INFRASTRUCTURE),
         (SandboxError("bwrap did not start"), Blame.INFRASTRUCTURE),
         (PermissionError(errno.EACCES, "Permission denied"), Blame.OPERATOR),
@@ -74,6 +83,7 @@ def test_errors_with_an_http_status_are_known(status: int, blame: Blame) -> None
         (subprocess.TimeoutExpired("pytest", 5), Blame.BENCHMARK),
         (AssertionError(), Blame.BENCHMARK),
         (SystemExit(1), Blame.BENCHMARK),
+        (SystemExit(404), Blame.BENCHMARK),
     ],
 )
 def test_errors_of_this_machine(error: BaseException, blame: Blame) -> None:
@@ -84,6 +94,7 @@ def test_errors_of_this_machine(error: BaseException, blame: Blame) -> None:
     ("error", "blame"),
     [
         (InfrastructureError("r"), Blame.INFRASTRUCTURE),
+        (DoubtfulError("r"), Blame.DOUBTFUL),
         (OperatorError("r", advice="a"), Blame.OPERATOR),
         (CandidateFault("r"), Blame.CANDIDATE),
     ],
@@ -99,10 +110,72 @@ def test_a_fault_from_another_process_is_kept() -> None:
     assert classify(FaultError(fault)) == fault
 
 
+REQUEST: dict[str, Any] = {"status_code": 400}
+BAD_REQUEST = named("BadRequestError", named("APIStatusError", named("APIError")), **REQUEST)
+
+
 def test_an_account_without_credit_is_no_rate_limit() -> None:
     error = named("RateLimitError")("Error code: 429 - {'code': 'insufficient_quota'}")
     assert classify(error).blame is Blame.OPERATOR
     assert classify(error).advice.startswith("Add credit")
+    said = "You exceeded your current quota, check your plan and billing. Please retry in 34.07s."
+    assert classify(named("RateLimitError")(said)).blame is Blame.INFRASTRUCTURE
+
+
+@pytest.mark.parametrize("word", [word for row in SAID for word in row.names])
+def test_what_is_said_of_credit_and_keys_counts_in_errors_of_an_api_only(word: str) -> None:
+    text = f"Error: {word.upper()}!"
+    assert classify(BAD_REQUEST(text)).blame is Blame.OPERATOR
+    assert classify(named("Odd", http_status=400)(text)).blame is Blame.OPERATOR
+    assert classify(named("RateLimitError")(text)).blame is Blame.OPERATOR
+    # Such a text may be the candidate's own.
+    assert classify(ValueError(text)).blame is Blame.BENCHMARK
+    assert classify(named("Odd", code=7)(text)).blame is Blame.BENCHMARK
+    assert classify(KeyError(text)).blame is Blame.BENCHMARK
+
+
+@pytest.mark.parametrize(
+    ("status", "blame"),
+    [
+        (400, Blame.BENCHMARK),
+        (401, Blame.OPERATOR),
+        (404, Blame.OPERATOR),
+        (413, Blame.CANDIDATE),
+        (422, Blame.BENCHMARK),
+        (429, Blame.INFRASTRUCTURE),
+        (503, Blame.INFRASTRUCTURE),
+    ],
+)
+def test_the_status_counts_before_the_bases_of_a_class(status: int, blame: Blame) -> None:
+    error = urllib.error.HTTPError("http://x", status, "it happened", Message(), io.BytesIO())
+    with error:
+        assert classify(error).blame is blame
+    assert classify(named("Odd", named("APIError"), status_code=status)()).blame is blame
+    assert classify(named("APIError", status_code=status)()).blame is blame
+
+
+def test_a_class_counts_before_its_status() -> None:
+    for name in ("ContextWindowExceededError", "ContentPolicyViolationError"):
+        assert classify(named(name, BAD_REQUEST)("too long")).blame is Blame.CANDIDATE
+
+
+@pytest.mark.parametrize("status", [0, 200, 7, True, None, "404"])
+def test_an_error_of_an_api_without_a_status_is_nobodys(status: Any) -> None:
+    assert classify(named("APIStatusError", status_code=status)()).blame is Blame.INFRASTRUCTURE
+
+
+@pytest.mark.parametrize(
+    ("code", "blame"), [(code, row.blame) for row in AWS for code in row.names]
+)
+def test_codes_of_aws_are_known(code: str, blame: Blame) -> None:
+    def error(code: Any, status: int = 400) -> Exception:
+        response = {"Error": {"Code": code}, "ResponseMetadata": {"HTTPStatusCode": status}}
+        return named("ClientError", response=response)("An error occurred")
+
+    assert classify(error(f"{code}Exception")).blame is blame
+    assert classify(error(code)).blame is blame
+    assert classify(error("ValidationException")).blame is Blame.BENCHMARK
+    assert classify(error(None, 503)).blame is Blame.INFRASTRUCTURE
 
 
 def raised(error: Exception, cause: Exception) -> Exception:
@@ -117,11 +190,14 @@ def test_an_unknown_error_is_judged_by_what_it_was_raised_from() -> None:
     assert classify(wrapped).blame is Blame.INFRASTRUCTURE
     assert classify(raised(wrapped, KeyError("x"))).blame is Blame.BENCHMARK
     assert classify(raised(CandidateFault("r"), TimeoutError())).blame is Blame.CANDIDATE
+    assert classify(raised(ValueError("r"), TimeoutError())).blame is Blame.DOUBTFUL
 
 
 def test_of_several_errors_the_gravest_counts() -> None:
     group = ExceptionGroup("two", [KeyError("x"), TimeoutError()])
-    assert classify(group).blame is Blame.INFRASTRUCTURE
+    assert classify(group).blame is Blame.DOUBTFUL
+    lost = ExceptionGroup("lost", [group, ConnectionResetError("gone")])
+    assert classify(lost).blame is Blame.INFRASTRUCTURE
     assert classify(ExceptionGroup("more", [group, OSError(errno.ENOSPC, "full")])).blame is (
         Blame.OPERATOR
     )

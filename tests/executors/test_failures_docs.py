@@ -4,7 +4,8 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevolve.executors.blames import CLASSES, HTTP, QUOTA, SYSTEM, Codes, Row
+from coevolve.executors.blames import CLASSES, SYSTEM, THREADS, Codes, Row
+from coevolve.executors.refusals import AWS, HTTP, SAID
 from coevolve.search.retrying import RETRIES
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "failures.md").read_text()
@@ -14,13 +15,19 @@ def line(names: str, row: Row | Codes) -> str:
     return f"| {names} | {row.blame} | {row.meaning} | {row.advice} |"
 
 
+def named(row: Row) -> str:
+    return line(", ".join(f"`{name}`" for name in row.names), row)
+
+
 def table() -> Iterator[str]:
-    for row in (*CLASSES, QUOTA):
-        yield line(", ".join(f"`{name}`" for name in row.names), row)
+    for row in (*CLASSES, THREADS):
+        yield named(row)
     for codes in SYSTEM:
         yield line(", ".join(f"`{errno.errorcode[code]}`" for code in codes.codes), codes)
     for codes in HTTP:
         yield line(", ".join(str(code) for code in codes.codes), codes)
+    for row in (*AWS, *SAID):
+        yield named(row)
 
 
 def test_the_page_has_every_row_and_no_other() -> None:

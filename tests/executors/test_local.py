@@ -14,7 +14,7 @@ from coevolve.executors.isolation import Limits
 from coevolve.executors.isolation.processes import descendants
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.trials import Blame, Fault, Prepared, Result
-from tests.executors.projects import Project, runs, trial, until, with_executor
+from tests.executors.projects import Project, needs_bwrap, runs, trial, until, with_executor
 
 
 @pytest.fixture
@@ -90,8 +90,11 @@ def test_tasks_of_the_sealed_test_have_their_own_evaluator(project: Project) -> 
         ("wrong:none", Blame.BENCHMARK, "ScoreError", "got None"),
         ("wrong:text", Blame.BENCHMARK, "ScoreError", "got '1.0'"),
         ("wrong:two", Blame.BENCHMARK, "ScoreError", "got 2"),
-        ("die", Blame.INFRASTRUCTURE, "worker-died", "about to die"),
-        ("garbage", Blame.INFRASTRUCTURE, "worker-garbage", "was announced"),
+        ("odd:usage", Blame.BENCHMARK, "ScoreError", "must be a Usage, got {'tokens_in': 3}"),
+        ("odd:repr", Blame.BENCHMARK, "ZeroDivisionError", "division by zero"),
+        ("memory", Blame.DOUBTFUL, "MemoryError", "too complex to parse"),
+        ("die", Blame.DOUBTFUL, "worker-died", "about to die"),
+        ("garbage", Blame.DOUBTFUL, "worker-garbage", "was announced"),
     ],
 )
 def test_every_fault_has_a_blame_and_the_next_trial_runs(
@@ -103,6 +106,56 @@ def test_every_fault_has_a_blame_and_the_next_trial_runs(
     assert reason in fault(failed).reason
     assert failed.usage.seconds > 0
     assert following.score == 0.5
+
+
+@needs_bwrap()
+def test_a_worker_that_dies_has_a_suspect_only_if_a_candidate_could_reach_it(
+    project: Project,
+) -> None:
+    before, after, within = ran(project, "die", "die:answered", "die:asked", isolation="bwrap")
+    assert [fault(result).kind for result in (before, after, within)] == ["worker-died"] * 3
+    assert fault(before).blame is Blame.INFRASTRUCTURE
+    assert fault(after).blame is Blame.DOUBTFUL  # its answer may have been the death of it
+    assert fault(within).blame is Blame.DOUBTFUL
+
+
+def test_a_worker_that_dies_before_it_met_a_candidate_is_nobodys_fault(tmp_path: Path) -> None:
+    (failed,) = ran(Project(tmp_path, "import os\nos._exit(3)"), "score:1")
+    assert (fault(failed).blame, fault(failed).kind) == (Blame.INFRASTRUCTURE, "worker-died")
+
+
+@pytest.mark.parametrize(
+    ("raised", "blame"),
+    [
+        ("MemoryError()", Blame.INFRASTRUCTURE),
+        ("TimeoutError()", Blame.INFRASTRUCTURE),
+        ("RecursionError()", Blame.OPERATOR),
+    ],
+)
+def test_no_candidate_is_suspected_when_the_benchmark_is_built(
+    tmp_path: Path, raised: str, blame: Blame
+) -> None:
+    (failed,) = ran(Project(tmp_path, f"raise {raised}"), "score:1")
+    assert fault(failed).blame is blame
+
+
+def test_a_request_that_cannot_be_begun_does_not_end_the_worker(project: Project) -> None:
+    candidate = project.contents.candidate()
+    project.contents.put("s", b"no JSON")
+
+    async def use(executor: LocalExecutor) -> list[Result]:
+        trials = [trial("pid"), trial("pid", state="s"), trial("pid")]
+        return [await executor.run(candidate, each) for each in trials]
+
+    first, failed, last = with_executor(project.executor(), use)
+    assert fault(failed).kind == "JSONDecodeError"
+    assert pids([first]) == pids([last])
+
+
+def test_traces_and_scores_of_numpy_are_taken(project: Project) -> None:
+    (result,) = ran(project, "numpy")
+    assert result.score == 0.5
+    assert json.loads(result.trace or "") == {"trace": "array([0, 1, 2])"}
 
 
 def test_a_fault_of_the_benchmark_says_where(project: Project) -> None:
@@ -234,7 +287,7 @@ def test_no_more_attempts_at_once_than_workers(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    ("task", "blame"), [("call:sleep", Blame.CANDIDATE), ("sleep:600", Blame.INFRASTRUCTURE)]
+    ("task", "blame"), [("call:sleep", Blame.CANDIDATE), ("sleep:600", Blame.DOUBTFUL)]
 )
 def test_past_the_time_limit_the_worker_is_replaced(
     project: Project, task: str, blame: Blame

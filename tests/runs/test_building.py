@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import os
+import sys
 from collections.abc import Mapping
 from pathlib import Path
 
@@ -122,6 +124,62 @@ def test_a_benchmark_of_ones_own(tmp_path: Path) -> None:
     ):
         with pytest.raises(ConfigError, match=message):
             build_benchmark(config({"kind": kind, "arguments": arguments}), tmp_path)
+
+
+OWN = """
+from coevolve import Pool
+
+class Own:
+    pool = Pool(["x", "y"])
+    starts = {name: {"harness.py": b"name = 1"} for name in "ab"}
+    test_tasks = ("z",)
+
+    def check(self, harness): pass
+    def prepare(self, harness): pass
+    def run(self, harness, task, trial): return 1.0
+
+def make():
+    return Own()
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ("return Own()", "return {}['x']", "KeyError: 'x' .*NAME.py, line 14"),
+        ("from coevolve import Pool", "{}['x']", "KeyError: 'x' .*NAME.py, line 2"),
+        ("from coevolve import Pool", "import nosuch", "No module named 'nosuch' .*line 2"),
+        ("class Own:", "class Own", "SyntaxError: expected ':' .*NAME.py, line 4"),
+        ("return Own()", "raise SystemExit(3)", "SystemExit: 3 .*line 14"),
+        ("return Own()", "return Own(3)", "TypeError: .*line 14"),
+        ('["x", "y"]', '["x", "x"]', "task 'x' appears more than once.*NAME.py, line 5"),
+        ('b"name = 1"', '"name = 1"', r"starts\['a'\]\['harness.py'\] must be bytes, got str"),
+        ('{"harness.py": b"name = 1"}', "3", r"starts\['a'\] must map paths to contents"),
+        ('{name: {"harness.py": b"name = 1"} for name in "ab"}', "[]", "must map names to files"),
+        ('"harness.py"', '"../harness.py"', "'../harness.py'"),
+        ('("z",)', '("z", "y")', "test task 'y' is a validation task too"),
+        ('("z",)', '"z"', "test_tasks must be a list of ids, got 'z'"),
+        ('("z",)', "property(lambda self: 1 / 0)", "ZeroDivisionError: .*line 7"),
+        ("    pool =", "    pool = property(lambda self: 1 / 0) #", "ZeroDivisionError: .*line 5"),
+        ('Pool(["x", "y"])', '["x"]', "is no Pool"),
+    ],
+)
+def test_mistakes_in_a_benchmark_of_ones_own_are_named(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, old: str, new: str, message: str
+) -> None:
+    monkeypatch.setattr("sys.path", sys.path.copy())
+    project(tmp_path)
+    name = f"own_{tmp_path.name}"
+    path = tmp_path / f"{name}.py"
+    path.write_text(OWN)
+    table = {"kind": f"{name}:make"}
+    assert len(build_benchmark(config(table), tmp_path).pool) == 2
+    del sys.modules[name]
+    assert old in OWN
+    path.write_text(OWN.replace(old, new, 1))
+    os.utime(path, (1, 1))  # or the compiled file of the same second is taken for its
+    with pytest.raises(ConfigError, match=message.replace("NAME", name)):
+        build_benchmark(config(table), tmp_path)
 
 
 def test_a_script_of_folders(tmp_path: Path) -> None:

@@ -78,6 +78,46 @@ def sealed_tasks(benchmark: Benchmark) -> tuple[str, ...]:
     return tuple(getattr(benchmark, "test_tasks", ()))
 
 
+def check_sealed(benchmark: Benchmark) -> None:
+    """Refuse test tasks that are no ids, or that the search would see.
+
+    Raises:
+        ConfigError: One is in the pool too, for example.
+    """
+    given = getattr(benchmark, "test_tasks", ())
+    if isinstance(given, str):
+        raise ConfigError(f"test_tasks must be a list of ids, got {given!r}.")
+    in_pool = set(benchmark.pool.tasks)
+    if common := [task for task in sealed_tasks(benchmark) if task in in_pool]:
+        raise ConfigError(
+            f"test task {common[0]!r} is a validation task too; take it out of the pool or of "
+            "test_tasks."
+        )
+
+
+def check_starts(starts: Mapping[str, Files]) -> None:
+    """Refuse starting harnesses that are not files by name.
+
+    Raises:
+        ConfigError: One is no mapping, or the contents of a file are no bytes.
+        CandidateError: Its paths or sizes are those of no candidate.
+    """
+    if not isinstance(starts, Mapping):
+        raise ConfigError(f"starts must map names to files, got a {type(starts).__name__}.")
+    for name, files in starts.items():
+        if not isinstance(files, Mapping):
+            raise ConfigError(
+                f"starts[{name!r}] must map paths to contents, got a {type(files).__name__}."
+            )
+        for path, data in files.items():
+            if not isinstance(data, bytes):
+                raise ConfigError(
+                    f"starts[{name!r}][{path!r}] must be bytes, got {type(data).__name__}; "
+                    "text.encode() makes bytes of a text."
+                )
+        check_files(files, name)
+
+
 def make_pool(
     tasks: Tasks,
     *,
@@ -114,7 +154,7 @@ def read_starts(starts: Mapping[str, Start] | Iterable[Path | str]) -> dict[str,
                 path: text.encode() if isinstance(text, str) else text
                 for path, text in start.items()
             }
-            check_files(found[name], name)
+            check_starts({name: found[name]})
         else:
             found[name] = read_folder(Path(start))
     if len(found) < 2:

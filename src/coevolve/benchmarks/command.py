@@ -6,17 +6,16 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coevolve.benchmarks.base import Start, Tasks, make_pool, read_starts
+from coevolve.benchmarks.base import Start, Tasks, check_sealed, make_pool, read_starts
 from coevolve.core.outcomes import Usage, checked_score
 from coevolve.errors import ConfigError, ScoreError
-from coevolve.executors.failures import CandidateFault, InfrastructureError, OperatorError
+from coevolve.executors.failures import CandidateFault, InfrastructureError, TrialError
 from coevolve.executors.isolation import Executed, Harness
 from coevolve.executors.isolation.faults import one_line
 from coevolve.executors.workload import Score
 
-TEMPORARY = 75
-"""EX_TEMPFAIL of sysexits.h: the executable says that nobody is to blame."""
-NOT_FOUND = 127
+NO_PROGRAM = (126, 127)
+"""Exit codes of a program that cannot be executed, or is not there."""
 _TAIL = 400
 _SCRIPT = re.compile(r"\.{1,2}/.*|[^-\s][^\s]*\.(?:sh|py|pl|rb|js|lua|awk|jl|R)")
 _MARK = re.compile(r"\{(candidate|task|trial)\}")
@@ -30,13 +29,15 @@ class CommandBenchmark:
     object: `{"score": 0.7}`, maybe with `"usage": {"tokens_in": 900, "dollars": 0.01}` and any
     `"trace"`; or `{"missing": "reason"}` if nobody is to blame, and the trial is tried again; or
     `{"error": "reason"}` if the candidate is. An exit code other than 0, or no such line, is the
-    candidate's fault, but exit code 75 is nobody's.
+    candidate's fault, whatever the code; 126 and 127, for no such program, stop the run if a
+    starting harness ends so.
 
     The candidate's code runs inside the executable, and **what the executable can read, the
     candidate can read**. The sandbox shows it the candidate's folder, the system, the files named
     in the command and `readable`; if the answers are among them, a candidate can look them up.
     Keep answers in a function benchmark, whose code runs outside the sandbox. And what the
-    candidate prints must not end up as the last line, or it scores itself.
+    candidate prints must not end up as the last line, or it scores itself, or has its failures
+    taken for missing.
 
     Args:
         command: Program and arguments; `{candidate}`, `{task}` and `{trial}` stand for the folder
@@ -73,8 +74,7 @@ class CommandBenchmark:
         self.pool = make_pool(tasks, weights=weights, costs=costs)
         self.starts = read_starts(starts)
         self.test_tasks = tuple(test_tasks)
-        if common := sorted(set(self.test_tasks) & set(self.pool.tasks)):
-            raise ConfigError(f"test task {common[0]!r} is a validation task too.")
+        check_sealed(self)
         shown, sealed = ([folder / path for path in paths] for paths in (readable, test_readable))
         self._command = [_absolute(part, folder, [*shown, *sealed]) for part in command]
         files = [Path(part) for part in self._command if Path(part).is_absolute()]
@@ -121,15 +121,16 @@ def read_score(done: Executed, program: str) -> Score:
     Raises:
         CandidateFault: It failed or printed no score.
         InfrastructureError: It says that nobody is to blame.
-        OperatorError: There is no such program.
+        TrialError: There is no such program, or no program that it wants.
     """
     tail = one_line(done.stderr.decode(errors="replace").strip()[-_TAIL:])
     heard = f"; it said: {tail}" if tail else ""
-    if done.code == TEMPORARY:
-        raise InfrastructureError(f"{program} asked to try again (exit code 75){heard}")
-    if done.code == NOT_FOUND:
-        raise OperatorError(
-            f"there is no program {program} in the sandbox{heard}",
+    if done.code in NO_PROGRAM:
+        # Not the operator's fault, for a candidate that ends so must not stop the run.
+        raise TrialError(
+            f"{program}, or what it starts, is not there or cannot be executed in the sandbox "
+            f"(exit code {done.code}){heard}",
+            kind="no-program",
             advice="Check benchmark.command; name what it needs in benchmark.readable.",
         )
     if done.code != 0:

@@ -4,7 +4,7 @@ import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
-from coevolve.benchmarks.base import Start, Tasks, make_pool, read_starts
+from coevolve.benchmarks.base import Start, Tasks, check_sealed, make_pool, read_starts
 from coevolve.core.outcomes import Missing
 from coevolve.errors import ConfigError
 from coevolve.executors.isolation import Harness, HarnessFault
@@ -61,8 +61,7 @@ class FunctionBenchmark:
         self.pool = make_pool(tasks, weights=weights, costs=costs)
         self.starts = read_starts(starts)
         self.test_tasks = tuple(test_tasks)
-        if common := sorted(set(self.test_tasks) & set(self.pool.tasks)):
-            raise ConfigError(f"test task {common[0]!r} is a validation task too.")
+        check_sealed(self)
         if evaluate_test is not None and not self.test_tasks:
             raise ConfigError("evaluate_test has no effect without test tasks.")
         self._evaluate = _with_trial(evaluate, "evaluate")

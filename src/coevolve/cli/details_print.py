@@ -10,6 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coevolve.cli.words import duration, plural, score, seen
+from coevolve.errors import titled
 
 MOST = 40
 """Outcomes that are listed; --json lists all."""
@@ -103,7 +104,7 @@ def _print_outcomes(console: Console, outcomes: Sequence[dict[str, Any]], first:
         "trial": lambda row: str(row["trial"]),
         "score": lambda row: "missing" if row["score"] is None else f"{row['score']:.3g}",
         "time": lambda row: _time(row["seconds"]),
-        "what happened": lambda row: f"{row['fault']}: {row['reason']}" if row["fault"] else "",
+        "what happened": lambda row: titled(row["fault"], row["reason"]) if row["fault"] else "",
     }
     if first == "task":
         del columns["round"]

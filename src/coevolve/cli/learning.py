@@ -9,7 +9,7 @@ from coevolve.cli.forecast import MEASURES, Known, Range, usage_range
 from coevolve.cli.outcomes import outcome_rows
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
-from coevolve.errors import StateError, StopRun
+from coevolve.errors import StateError, StopRun, titled
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.building import benchmark_spec
 from coevolve.runs.config import RunConfig
@@ -77,9 +77,9 @@ async def _try_out(config: RunConfig, base: Path, benchmark: Benchmark) -> list[
             result = await executor.run(candidate, Trial(candidate=name, task=task, state=state))
             fault = prepared.fault or result.fault
             if fault is not None:
+                reason = titled(fault.kind, fault.reason)
                 raise StopRun(
-                    f"the trial of {name!r} on {task!r} failed: {fault.kind}: {fault.reason} "
-                    f"{fault.advice}".rstrip()
+                    f"the trial of {name!r} on {task!r} failed: {reason} {fault.advice}".rstrip()
                 )
             used.append(result.usage)
     finally:

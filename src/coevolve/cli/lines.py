@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from coevolve.cli.words import duration, of_cap, plural, score
 from coevolve.core.events import Event
 from coevolve.search.choosing import estimate_json
+from coevolve.search.report import tested
 from coevolve.search.state import RunState
 from coevolve.search.view import best_start, estimate_of
 
@@ -59,14 +60,21 @@ class Narrator:
             yield f"note: {event['note']}"
 
     def outcome(self, event: Event) -> Iterator[str]:
-        """A trial has an outcome; the last one of Phase 0 ends it."""
+        """A trial has an outcome."""
         wave = self.state.wave
+        if wave is not None and event["clock"] - self.last >= QUIET:
+            yield f"{len(wave.done):,} of {plural(wave.size, 'trial')} done"
+
+    def closed(self, event: Event) -> Iterator[str]:
+        """A wave was told; the first one is Phase 0."""
         if not self.phase_0 and self.state.selector.starts:
             self.phase_0 = True
             scores = ", ".join(f"{name} {self._score(name)}" for name in self.state.starts)
             yield f"phase 0 done: {scores}"
-        elif wave is not None and event["clock"] - self.last >= QUIET:
-            yield f"{len(wave.done):,} of {plural(wave.size, 'trial')} done"
+
+    def reopened(self, event: Event) -> Iterator[str]:
+        """Too much of a starting harness is missing."""
+        yield f"running once more what is missing of {', '.join(event['candidates'])}"
 
     def settled(self, event: Event) -> Iterator[str]:
         """A round is over."""
@@ -93,8 +101,9 @@ class Narrator:
     def ended(self, event: Event) -> Iterator[str]:
         """The run is over."""
         if self.state.test is not None and self.state.test.starts:
-            values = [(n, self.state.test.estimate(n).value) for n in self.state.test.starts]
-            yield f"sealed test: {', '.join(f'{name} {value:.3f}' for name, value in values)}"
+            values = [(name, tested(self.state, name)) for name in self.state.test.starts]
+            scores = [f"{n} {'missing' if v is None else format(v, '.3f')}" for n, v in values]
+            yield f"sealed test: {', '.join(scores)}"
         yield f"ended: {event['why']}"
 
     def _best(self) -> str:
@@ -117,6 +126,8 @@ _TELL: dict[str, Callable[[Narrator, Event], Iterator[str]]] = {
     "prepared": Narrator.readied,
     "proposed": Narrator.proposed,
     "outcome": Narrator.outcome,
+    "reopened": Narrator.reopened,
+    "told": Narrator.closed,
     "settled": Narrator.settled,
     "exhausted": Narrator.exhausted,
     "chosen": Narrator.chosen,

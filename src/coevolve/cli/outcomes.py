@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
+from coevolve.errors import titled
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -58,7 +59,7 @@ def _pools(pool: Pool) -> dict[str, str]:
 def _row(event: Event, round: int, split: str, pool: str) -> OutcomeRow:
     fault = event.get("fault") or {"kind": "", "reason": ""}
     tokens_in, tokens_out, dollars, seconds = event["usage"]
-    missing = f"{fault['kind']}: {fault['reason']}" if event["score"] is None else ""
+    missing = titled(fault["kind"], fault["reason"]) if event["score"] is None else ""
     return OutcomeRow(
         candidate=event["candidate"],
         round=round,

@@ -8,7 +8,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from coevolve.core.outcomes import Missing, Usage, checked_score
-from coevolve.errors import InputError
+from coevolve.errors import InputError, ScoreError
 from coevolve.executors.failures import InfrastructureError, classify
 from coevolve.executors.watched import WatchedHarness
 from coevolve.executors.workload import Score, Workload
@@ -57,7 +57,7 @@ class _Done:
 
     def trace(self, stated: object | None = None) -> str | None:
         parts = {"trace": stated, "output": self.output, "error": self.where}
-        return trace_text({name: part for name, part in parts.items() if part not in (None, "")})
+        return trace_text({name: part for name, part in parts.items() if not _empty(part)})
 
 
 def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
@@ -79,7 +79,13 @@ def _checked(given: object, task: str) -> Score:
     if isinstance(given, Missing):
         raise InfrastructureError(given.reason, kind="missing")
     score = given if isinstance(given, Score) else Score(value=given)  # type: ignore[arg-type]
-    return replace(score, value=checked_score(score.value, task))
+    if not isinstance(score.usage, Usage | None):
+        raise ScoreError(
+            f"the usage of task {task!r} must be a Usage, got {score.usage!r}; write "
+            "Usage(tokens_in=..., dollars=...)."
+        )
+    value, trace = checked_score(score.value, task), _plain(score.trace)
+    return Score(value=value, usage=score.usage, trace=trace)
 
 
 def _state_text(state: object) -> str | None:
@@ -87,6 +93,19 @@ def _state_text(state: object) -> str | None:
         return None if state is None else json.dumps(state, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
         raise InputError(f"what prepare returned is not plain JSON: {error}.") from error
+
+
+def _plain(trace: object) -> object:
+    """A trace as it is if it is JSON, else as text."""
+    try:
+        json.dumps(trace, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(trace)
+    return trace
+
+
+def _empty(part: object) -> bool:
+    return part is None or (isinstance(part, str) and not part)
 
 
 def trace_text(parts: dict[str, object]) -> str | None:

@@ -1,6 +1,7 @@
 """The table of error classes: who is to blame for each, and what to do about it.
 
-Classes are known by their names, so that no LLM library is imported to know its errors.
+Classes are known by their names, so that no LLM library is imported to know its errors. What
+services say in their answers is in `coevolve.executors.refusals`.
 """
 
 import errno
@@ -27,6 +28,13 @@ class Codes(NamedTuple):
     advice: str = ""
 
 
+UNNAMED = Row(
+    ("APIError", "APIStatusError"),
+    Blame.INFRASTRUCTURE,
+    "a service failed without an HTTP status",
+)
+"""Bases of nearly every error of an API: what an error says otherwise comes before them."""
+
 CLASSES = (
     Row(
         (
@@ -51,10 +59,11 @@ CLASSES = (
     ),
     Row(
         (
-            "TimeoutError",
             "Timeout",
             "TimeoutException",
             "APITimeoutError",
+            "ConnectTimeoutError",
+            "ReadTimeoutError",
             "DeadlineExceeded",
             "DeadlineExceededError",
         ),
@@ -83,13 +92,26 @@ CLASSES = (
         "a service is broken or overloaded",
     ),
     Row(
-        ("MemoryError", "BrokenProcessPool", "BlockingIOError", "SandboxError"),
+        ("BlockingIOError", "SandboxError"),
         Blame.INFRASTRUCTURE,
-        "this machine is short of memory or processes, or could not start a sandbox",
+        "this machine is short of processes, or could not start a sandbox",
         "Lower the number of workers if it goes on.",
     ),
+    UNNAMED,
     Row(
-        ("AuthenticationError", "PermissionDeniedError", "NoCredentialsError"),
+        ("MemoryError", "RecursionError", "TimeoutError", "BrokenProcessPool", "BrokenPipeError"),
+        Blame.DOUBTFUL,
+        "the machine may be short of something, or an answer may have broken the evaluator",
+        "Lower the number of workers if memory is short; have the evaluator bound what it reads.",
+    ),
+    Row(
+        (
+            "AuthenticationError",
+            "PermissionDeniedError",
+            "NoCredentialsError",
+            "PermissionDenied",
+            "Unauthenticated",
+        ),
         Blame.OPERATOR,
         "a service refuses the key",
         "Check the API key in the environment and what it is allowed to do.",
@@ -149,10 +171,16 @@ SYSTEM = (
         "Check the owner and the permissions of the file or folder named above.",
     ),
     Codes(
-        (errno.EMFILE, errno.ENFILE, errno.EAGAIN, errno.ENOMEM),
+        (errno.EMFILE, errno.ENFILE, errno.EAGAIN),
         Blame.INFRASTRUCTURE,
-        "this machine is short of memory, processes or open files",
+        "this machine is short of processes or open files",
         "Lower the number of workers if it goes on.",
+    ),
+    Codes(
+        (errno.ENOMEM,),
+        Blame.DOUBTFUL,
+        "there was no memory left",
+        "Lower the number of workers if memory is short.",
     ),
     Codes(
         (errno.ENETUNREACH, errno.EHOSTUNREACH, errno.ENETDOWN, errno.EIO),
@@ -161,28 +189,13 @@ SYSTEM = (
     ),
 )
 
-HTTP = (
-    Codes(
-        (408, 409, 425, 429, 500, 502, 503, 504, 529),
-        Blame.INFRASTRUCTURE,
-        "a service is broken or overloaded, or wants fewer requests",
-    ),
-    Codes(
-        (401, 402, 403, 404),
-        Blame.OPERATOR,
-        "a service refuses the key, or knows no such model",
-        "Check the API key, the address and the name of the model.",
-    ),
+THREADS = Row(
+    ("can't start new thread",),
+    Blame.INFRASTRUCTURE,
+    "this machine is short of threads",
+    "Lower the number of workers if it goes on.",
 )
-
-QUOTA = Row(
-    ("insufficient_quota",),
-    Blame.OPERATOR,
-    "the account has no credit left",
-    "Add credit to the account, then resume the run.",
-)
-"""What OpenAI calls a rate limit and no waiting ends."""
+"""What a RuntimeError says, to the letter."""
 
 BY_NAME = {name: row for row in CLASSES for name in row.names}
 BY_ERRNO = {code: row for row in SYSTEM for code in row.codes}
-BY_STATUS = {code: row for row in HTTP for code in row.codes}

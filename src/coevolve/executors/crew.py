@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager
 from coevolve.errors import StateError
 from coevolve.executors.failures import (
     CandidateFault,
+    DoubtfulError,
     InfrastructureError,
     OperatorError,
     TrialError,
@@ -144,7 +145,7 @@ class Crew:
             reason = f"the trial ran past {seconds:g} s, the candidate being at work"
             return CandidateFault(reason, kind="time-limit")
         reason = f"the trial ran past {seconds:g} s, the benchmark being at work"
-        return InfrastructureError(reason, kind="time-limit")
+        return DoubtfulError(reason, kind="time-limit")
 
 
 def _closed() -> InfrastructureError:

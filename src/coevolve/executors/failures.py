@@ -1,11 +1,17 @@
 """What went wrong with a trial: from any exception to a fault."""
 
 from coevolve.errors import CoevolveError
-from coevolve.executors.blames import BY_ERRNO, BY_NAME, BY_STATUS, QUOTA, Codes, Row
+from coevolve.executors.responses import row_of
 from coevolve.search.trials import Blame, Fault
 
 _LONGEST_REASON = 2_000
-_GRAVITY = (Blame.OPERATOR, Blame.INFRASTRUCTURE, Blame.CANDIDATE, Blame.BENCHMARK)
+_GRAVITY = (
+    Blame.OPERATOR,
+    Blame.INFRASTRUCTURE,
+    Blame.DOUBTFUL,
+    Blame.CANDIDATE,
+    Blame.BENCHMARK,
+)
 
 
 class TrialError(CoevolveError):
@@ -35,6 +41,12 @@ class InfrastructureError(TrialError):
     blame = Blame.INFRASTRUCTURE
 
 
+class DoubtfulError(TrialError):
+    """Nobody can tell whose fault: tried again, and if it persists the trial scores 0."""
+
+    blame = Blame.DOUBTFUL
+
+
 class OperatorError(TrialError):
     """The run cannot go on before somebody acts; the advice says how."""
 
@@ -58,9 +70,8 @@ class FaultError(TrialError):
 def classify(error: BaseException) -> Fault:
     """Who is to blame for an exception, by the table in `coevolve.executors.blames`.
 
-    An exception with a `fault` of its own keeps it. Otherwise the class and its bases are looked
-    up by name, then the numbers of the system and of HTTP, then what the error was raised from.
-    What the table does not know is the benchmark's fault.
+    An exception with a `fault` of its own keeps it. Otherwise `row_of` looks it up, then what it
+    was raised from. What the table does not know is the benchmark's fault.
 
     >>> classify(ConnectionResetError("peer went away")).blame
     <Blame.INFRASTRUCTURE: 'infrastructure'>
@@ -77,36 +88,22 @@ def _known(error: BaseException) -> Fault | None:
     if isinstance(error, BaseExceptionGroup):
         faults = [classify(part) for part in error.exceptions]
         return min(faults, key=lambda fault: _GRAVITY.index(fault.blame))
-    row = _row(error)
+    row = row_of(error)
     if row is not None:
         return _fault(error, row.blame, row.advice)
     return None if error.__cause__ is None else _known(error.__cause__)
 
 
-def _row(error: BaseException) -> Row | Codes | None:
-    if QUOTA.names[0] in str(error):
-        return QUOTA
-    for base in type(error).__mro__:
-        if base.__name__ in BY_NAME:
-            return BY_NAME[base.__name__]
-    # Names come first: ssl and socket put numbers of their own into `errno`.
-    if isinstance(error, OSError) and error.errno in BY_ERRNO:
-        return BY_ERRNO[error.errno]
-    return BY_STATUS.get(_status(error))
+def named(error: BaseException) -> str:
+    """An error as text: its class, and what it says, if anything.
 
-
-def _status(error: BaseException) -> int:
-    """The HTTP status an error carries itself or in its response; 0 for none."""
-    for holder in (error, getattr(error, "response", None)):
-        for name in ("status_code", "status", "code"):
-            value = getattr(holder, name, None)
-            if isinstance(value, int):
-                return value
-    return 0
+    >>> named(KeyError("answer"))
+    "KeyError: 'answer'"
+    """
+    kind, said = type(error).__name__, str(error).strip()
+    return f"{kind}: {said}" if said else kind
 
 
 def _fault(error: BaseException, blame: Blame, advice: str) -> Fault:
-    kind = type(error).__name__
-    said = str(error).strip()
-    reason = f"{kind}: {said}" if said else kind
-    return Fault(blame=blame, kind=kind, reason=reason[:_LONGEST_REASON], advice=advice)
+    reason = named(error)[:_LONGEST_REASON]
+    return Fault(blame=blame, kind=type(error).__name__, reason=reason, advice=advice)

@@ -15,7 +15,13 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from coevolve.errors import InputError, nearest
-from coevolve.executors.failures import FaultError, InfrastructureError, classify
+from coevolve.executors.failures import (
+    DoubtfulError,
+    FaultError,
+    InfrastructureError,
+    TrialError,
+    classify,
+)
 from coevolve.executors.messages import fault_from_json, fault_to_json
 from coevolve.executors.pipes import AsyncPipe, Message, PipeError, pack
 from coevolve.executors.processes import kill_tree
@@ -62,8 +68,8 @@ class WorkerHandle:
             ours.callback(os.close, self._log)
             theirs.callback(os.close, log)
             shared = theirs.enter_context(tempfile.TemporaryFile())
-            os.truncate(shared.fileno(), 1)
-            self._flag = ours.enter_context(mmap.mmap(shared.fileno(), 1))
+            os.truncate(shared.fileno(), 2)
+            self._flag = ours.enter_context(mmap.mmap(shared.fileno(), 2))
             self._process = _start(other, log, shared.fileno(), setup, scratch)
             self._kept = ours.pop_all()
         self._pipe = AsyncPipe(end)
@@ -85,6 +91,17 @@ class WorkerHandle:
         """Whether the worker now waits for the candidate."""
         return self._flag[0] == 1
 
+    @property
+    def candidate_suspect(self) -> bool:
+        """Whether the candidate may have a part in what happens to the worker now.
+
+        It has one if it, or something that was made of its answer, is being worked on; and,
+        where nothing keeps it from the worker, from its first call on.
+        """
+        if self._setup["isolation"] == "process":
+            return self._ready and self.holds is not None
+        return self._flag[1] == 1
+
     async def make_ready(self) -> None:
         """Wait until the benchmark is built; raises the fault that kept it from that."""
         if self._ready:
@@ -105,7 +122,7 @@ class WorkerHandle:
                 await self._pipe.send(await self._served(message))
         except PipeError as error:
             reason = f"the worker wrote: {error}"
-            raise InfrastructureError(reason, kind="worker-garbage") from error
+            raise self._lost(reason, kind="worker-garbage") from error
         except ConnectionError:
             pass
         raise await self._obituary()
@@ -136,7 +153,7 @@ class WorkerHandle:
         except Exception as error:
             return pack({"fault": fault_to_json(classify(error))})
 
-    async def _obituary(self) -> InfrastructureError:
+    async def _obituary(self) -> TrialError:
         await self._wait(_GRACE)
         code = self._process.poll()
         self._read_log()
@@ -147,7 +164,11 @@ class WorkerHandle:
             advice = "If memory was short, lower the number of workers." if code == -9 else ""
         last = "; ".join(self._tail.decode(errors="replace").strip().splitlines()[-3:])
         said = f"; its last words: {last}" if last else ""
-        return InfrastructureError(f"the worker {how}{said}", kind="worker-died", advice=advice)
+        return self._lost(f"the worker {how}{said}", kind="worker-died", advice=advice)
+
+    def _lost(self, reason: str, *, kind: str, advice: str = "") -> TrialError:
+        lost = DoubtfulError if self.candidate_suspect else InfrastructureError
+        return lost(reason, kind=kind, advice=advice)
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

@@ -105,7 +105,7 @@ class InlineExecutor:
                 limits=self._limits,
                 name=candidate.name,
                 state=self._state(state),
-                flag=bytearray(1),
+                flag=bytearray(2),
             )
             self._holds = held
         return self._harness

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.crew import Crew
-from coevolve.executors.failures import InfrastructureError, classify
+from coevolve.executors.failures import DoubtfulError, classify
 from coevolve.executors.handle import Held, Services, WorkerHandle
 from coevolve.executors.isolation import Isolation, Limits, find_isolation
 from coevolve.executors.messages import prepared_from_json, result_from_json
@@ -141,7 +141,7 @@ def _read[Done](read: Callable[[Mapping[str, Any]], Done], reply: Message) -> Do
     try:
         return read(reply)
     except (KeyError, TypeError, ValueError) as error:
-        raise InfrastructureError(f"the worker wrote {error!r}", kind="worker-garbage") from error
+        raise DoubtfulError(f"the worker wrote {error!r}", kind="worker-garbage") from error
 
 
 def _since(started: float) -> Usage:

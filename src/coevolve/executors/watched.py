@@ -11,7 +11,7 @@ MOST_OUTPUT = 16_000
 
 
 class Flag(Protocol):
-    """A byte others can see."""
+    """Bytes others can see."""
 
     def __setitem__(self, index: int, value: int, /) -> None: ...
 
@@ -20,7 +20,8 @@ class WatchedHarness(Harness):
     """A harness whose calls can be seen from outside.
 
     Args:
-        flag: Its first byte is 1 while the candidate is at work.
+        flag: Two bytes; the first is 1 while the candidate is at work, and the second from then
+            until somebody sets it back.
         arguments: Those of `Harness`.
     """
 
@@ -45,7 +46,7 @@ class WatchedHarness(Harness):
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
-        self._flag[0] = 1
+        self._flag[0] = self._flag[1] = 1
         try:
             yield
         finally:

@@ -100,7 +100,12 @@ class Worker:
     def serve(self) -> None:
         """Answer requests until there are no more."""
         while (request := self._pipe.receive()) is not None:
-            done = self._done(request)
+            self._flag[1] = 0
+            try:
+                done = self._done(request)
+            except Exception as error:
+                traceback.print_exc()
+                done = Prepared(fault=classify(error))
             try:
                 self._pipe.send(done_to_json(done))
             except PipeError as error:
@@ -150,8 +155,8 @@ def _socket() -> socket.socket:
 
 
 def _shared(number: int) -> mmap.mmap:
-    """The byte of an inherited file."""
-    flag = mmap.mmap(number, 1)
+    """The two bytes of an inherited file."""
+    flag = mmap.mmap(number, 2)
     os.close(number)
     return flag
 

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
-from coevolve.benchmarks.base import Benchmark
+from coevolve.benchmarks.base import Benchmark, check_sealed, check_starts
 from coevolve.benchmarks.synthetic import SyntheticWorld
 from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
 from coevolve.core.pool import Pool
-from coevolve.errors import ConfigError
+from coevolve.errors import CoevolveError, ConfigError
+from coevolve.executors.building import where_raised
+from coevolve.executors.failures import named
 from coevolve.executors.workload import Spec
 from coevolve.proposers import FunctionProposer, Proposer, Scripted
 from coevolve.runs.config import RunConfig
@@ -33,23 +35,11 @@ def build_benchmark(config: RunConfig, base: Path) -> Benchmark:
     config.check_paths(base)
     spec = benchmark_spec(config, base)
     try:
-        found: object = spec.build()
-    except ImportError as error:
-        raise ConfigError(
-            f"benchmark.kind {spec.factory!r} cannot be imported: {error}"
-        ) from error
-    except TypeError as error:
-        raise ConfigError(f"benchmark.kind {spec.factory!r} cannot be called: {error}") from error
-    for name in ("pool", "starts", "check", "prepare", "run"):
-        if not hasattr(found, name):
-            raise ConfigError(
-                f"benchmark {spec.factory!r} gave a {type(found).__name__} without {name!r}, "
-                "which is no benchmark; see docs/benchmark.md."
-            )
-    assert isinstance(found, Benchmark)
-    if not isinstance(found.pool, Pool):
-        raise ConfigError(f"the pool of benchmark {spec.factory!r} is no Pool: {found.pool!r}.")
-    return found
+        return _checked(spec.build(), spec.factory)
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(_told(error, config.benchmark.kind, spec)) from error
 
 
 def benchmark_spec(config: RunConfig, base: Path) -> Spec:
@@ -114,6 +104,31 @@ def read_tasks(path: Path) -> list[str] | dict[str, list[str]]:
     if not isinstance(found, list | dict):
         raise ConfigError(f"{path} must hold a list, or a list for each pool, got {found!r}.")
     return found
+
+
+def _checked(found: object, factory: str) -> Benchmark:
+    """What a factory gave, if it is a benchmark."""
+    for name in ("pool", "starts", "check", "prepare", "run"):
+        if not hasattr(found, name):
+            raise ConfigError(
+                f"benchmark {factory!r} gave a {type(found).__name__} without {name!r}, "
+                "which is no benchmark; see docs/benchmark.md."
+            )
+    assert isinstance(found, Benchmark)
+    if not isinstance(found.pool, Pool):
+        raise ConfigError(f"the pool of benchmark {factory!r} is no Pool: {found.pool!r}.")
+    check_starts(found.starts)
+    check_sealed(found)
+    return found
+
+
+def _told(error: BaseException, kind: str, spec: Spec) -> str:
+    """What kept a benchmark from being built, and where."""
+    said = str(error) if isinstance(error, CoevolveError) else named(error)
+    if isinstance(error, SyntaxError):  # whose text has half of the place
+        said = f"{type(error).__name__}: {error.msg}"
+    where = where_raised(error, spec.folder)
+    return f"benchmark.kind {kind!r} cannot be built: {said}" + (f" ({where})" if where else "")
 
 
 def _within(base: Path, paths: Sequence[str]) -> list[str]:

@@ -3,7 +3,7 @@
 from collections.abc import Iterable
 
 from coevolve.core.outcomes import Missing
-from coevolve.errors import StopRun
+from coevolve.errors import StopRun, titled
 from coevolve.search.entry import Status, Turn
 from coevolve.search.state import RunState
 from coevolve.search.trials import Blame, Fault, Trial
@@ -23,7 +23,7 @@ def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
     evaluator = fault.blame in (Blame.BENCHMARK, Blame.DOUBTFUL)
     if fault.blame == Blame.OPERATOR or (evaluator and start):
         where = f"candidate {trial.candidate!r}, task {trial.task!r}"
-        raise StopRun(f"{where}: {fault.kind}: {fault.reason} {fault.advice}".rstrip())
+        raise StopRun(f"{where}: {titled(fault.kind, fault.reason)} {fault.advice}".rstrip())
 
 
 def wanting(wave: Wave, *, last: bool) -> list[str]:
@@ -36,7 +36,7 @@ def wanting(wave: Wave, *, last: bool) -> list[str]:
     if bare and last:
         raise StopRun(
             f"starting harness {bare[0]!r} has no score at all in some pool: "
-            f"{wave.why_missing(bare[0])}. Find out what is broken, then resume the run."
+            f"{wave.why_missing(bare[0])} Find out what is broken, then resume the run."
         )
     return bare or [name for name in wave.thin() if name not in wave.again]
 
@@ -45,14 +45,15 @@ def check_alive(state: RunState, turn: Turn) -> None:
     """Stop when nothing of a round came back, rather than burn the next one, too."""
     if turn.trials and turn.missing == turn.trials:
         raise StopRun(
-            f"no trial of round {turn.number} has a score: {_why_missing(state, turn.names)}. "
+            f"no trial of round {turn.number} has a score: {_why_missing(state, turn.names)} "
             "Find out what is broken, then resume the run."
         )
 
 
 def check_proposer(state: RunState, empty: int) -> None:
-    """Stop after several rounds without any candidate, unless none is to come."""
-    if empty < EMPTY_ROUNDS or len(state.turns) >= state.settings.rounds:
+    """Stop after several rounds without any candidate, unless a run with some is at its end."""
+    over = len(state.turns) >= state.settings.rounds and state.selector.candidates
+    if empty < EMPTY_ROUNDS or over:
         return
     turn = state.turns[-1]
     reasons = [turn.note, *(state.entries[name].reason for name in turn.names)]
@@ -66,4 +67,4 @@ def check_proposer(state: RunState, empty: int) -> None:
 def _why_missing(state: RunState, names: Iterable[str]) -> str:
     known = (name for name in names if state.entries[name].status == Status.EVALUATED)
     scores = (score for name in known for score in state.selector.scores(name).values())
-    return next((score.reason for score in scores if isinstance(score, Missing)), "")
+    return next((s.reason for s in scores if isinstance(s, Missing)), "")

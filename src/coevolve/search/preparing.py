@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from coevolve.core.outcomes import Usage
-from coevolve.errors import CoevolveError, StopRun
+from coevolve.errors import CoevolveError, StopRun, titled
 from coevolve.search.ahead import cap_ahead
 from coevolve.search.budget import usage_row
 from coevolve.search.candidate import Candidate
@@ -85,7 +85,7 @@ def _check(candidate: Candidate, fault: Fault) -> None:
     """Stop for what only the operator can mend: any fault of a starting harness is."""
     if fault.blame == Blame.OPERATOR or candidate.round == 0:
         what = "starting harness" if candidate.round == 0 else "candidate"
-        text = f"{what} {candidate.name!r} cannot be evaluated: {fault.kind}: {fault.reason}"
+        text = f"{what} {candidate.name!r} cannot be evaluated: {titled(fault.kind, fault.reason)}"
         raise StopRun(f"{text} {fault.advice}".rstrip())
 
 

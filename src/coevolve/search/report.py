@@ -209,7 +209,7 @@ def _row(
         parents=candidate.parents,
         hypothesis=candidate.hypothesis,
         estimate=None if estimate is None else estimate_json(estimate),
-        test=_tested(state, candidate.name),
+        test=tested(state, candidate.name),
         zeros=tally.zeros.get(candidate.name, 0),
         missing=tally.missing.get(candidate.name, 0),
         done=done,
@@ -233,7 +233,7 @@ def _left(state: RunState, seconds: float) -> float | None:
     return float(coming * seconds / (searched + starts))
 
 
-def _tested(state: RunState, name: str) -> float | None:
+def tested(state: RunState, name: str) -> float | None:
     """The score on the sealed test, if it was run and has one in every pool."""
     if state.test is None or name not in state.test.starts:
         return None

@@ -6,6 +6,7 @@ from typing import Any, Self
 
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Missing
+from coevolve.errors import titled
 from coevolve.search.budget import Ledger
 from coevolve.search.pace import Pace
 
@@ -36,7 +37,9 @@ class Tally:
             return float(score)
         _add(self.failures, fault["kind"], 1)
         _add(self.missing if score is None else self.zeros, event["candidate"], 1)
-        return Missing(f"{fault['kind']}: {fault['reason']}") if score is None else float(score)
+        if score is not None:
+            return float(score)
+        return Missing(titled(fault["kind"], fault["reason"]))
 
     def failed(self, event: Event) -> None:
         """Count an attempt that is made again."""
