@@ -39,7 +39,9 @@ class Progress:
 
     def look(self, table: OutcomeTable) -> None:
         """When a first draw is complete, see whether a pool was left without any score."""
-        if self.complete and self.assignment.batch == 0:
+        if self.scored == self.told:
+            self.empty_pool = False
+        elif self.complete and self.assignment.batch == 0:
             samples = Evidence((self,)).samples(table)
             self.empty_pool = any(not len(sample.scores) for sample in samples)
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Any, Literal
 
 from coevolve.core.assignment import Assignment
@@ -24,8 +25,10 @@ class Group:
 
     def cells(self) -> list[Cell]:
         """Every outcome the group waits for, in order."""
-        name, trials = self.candidate, self.trials
-        return [Cell._make((name, task, trial)) for task in self.tasks for trial in trials]
+        tasks = [task for task in self.tasks for _ in self.trials]
+        rows = zip(repeat(self.candidate), tasks, self.trials * len(self.tasks), strict=False)
+        # There may be millions, and this is how tuples are made without a call each.
+        return list(map(tuple.__new__, repeat(Cell), rows))
 
 
 @dataclass(slots=True, kw_only=True)
@@ -152,12 +155,15 @@ class Wave:
             done = {**dict.fromkeys(cells, Missing(rest)), **done}
         elif self.open:
             cells = [cell for cell in cells if cell in done]
-        found = [done[cell] for cell in cells]
+        scores: list[Any] = [done[cell] for cell in cells]
+        missing = {str(n): s.reason for n, s in enumerate(scores) if s.__class__ is Missing}
+        for at in missing:
+            scores[int(at)] = None
         return Told(
-            tasks=[cell.task for cell in cells],
-            trials=[cell.trial for cell in cells],
-            scores=[None if isinstance(score, Missing) else score for score in found],
-            missing={str(n): s.reason for n, s in enumerate(found) if isinstance(s, Missing)},
+            tasks=[cell[1] for cell in cells],
+            trials=[cell[2] for cell in cells],
+            scores=scores,
+            missing=missing,
             usage={},
             traces={},
         )
