@@ -101,14 +101,19 @@ class Wave:
         """Take in at once what `to_json` said, in place of every single outcome."""
         if self.done or data["scores"].keys() != self.cells.keys():
             raise EventError("it does not tell of the trials that were asked.")
+        self.open = {}
         for name, scores in data["scores"].items():
-            cells = self.cells[name]
+            cells, reasons = self.cells[name], data["missing"].get(name, {})
             self.done.update(zip(cells, scores, strict=True))
-            for at, reason in data["missing"].get(name, {}).items():
-                self.done[cells[int(at)]] = Missing(reason)
-        self.open = {cell: 0 for cell, score in self.done.items() if score is None}
-        for cell in self.open:
-            del self.done[cell]
+            gaps = (
+                [at for at, score in enumerate(scores) if score is None] if None in scores else []
+            )
+            for at in gaps:
+                if str(at) in reasons:
+                    self.done[cells[at]] = Missing(reasons[str(at)])
+                else:
+                    self.open[cells[at]] = 0
+                    del self.done[cells[at]]
         self.tally = Tally.from_json(data["tally"])
 
     def thin(self) -> list[str]:
