@@ -12,10 +12,10 @@ import pytest
 from coevolve.errors import DamageError, StoreError
 from coevolve.runs.session import read_state
 from coevolve.search.folding import fold
-from coevolve.search.trials import Result, Trial
+from coevolve.search.trials import Blame, Fault, Result, Trial
 from coevolve.store import RunStore, repair, verify
 from tests.search.snapshots import snapshot
-from tests.search.stubs import StubExecutor, go_on, opened, whole_run
+from tests.search.stubs import POOL, StubExecutor, go_on, opened, whole_run
 
 
 @pytest.fixture
@@ -45,7 +45,7 @@ def test_a_full_disk_stops_the_run_and_room_lets_it_go_on(small_disk: Path) -> N
         opened(store)
 
     def fill(trial: Trial) -> Result | None:
-        if len(executor.ran) == 20:
+        if len(executor.ran) >= 20 and not (small_disk / "big").exists():
             room = os.statvfs(small_disk)
             (small_disk / "big").write_bytes(bytes(room.f_bavail * room.f_frsize))
         return None
@@ -126,3 +126,21 @@ def test_a_clock_that_jumps_backwards_changes_nothing(tmp_path: Path) -> None:
         clocks = [event["clock"] for event in store.events()]
         assert clocks == sorted(clocks)
         assert snapshot(fold(store.events())) == snapshot(state)
+
+
+def test_a_skimmed_journal_folds_to_the_same_state_after_every_event(tmp_path: Path) -> None:
+    def outage(trial: Trial) -> Result | None:
+        bad = trial.candidate == "plain" and len(executor.ran) < 3 * len(POOL)
+        fault = Fault(blame=Blame.INFRASTRUCTURE, kind="sandbox", reason="did not start")
+        return Result(fault=fault) if bad else None
+
+    executor = StubExecutor(act=outage, faults=0.2)
+    with RunStore.create(tmp_path) as store:
+        opened(store, rounds=2, candidates=1, overlap=True)
+        go_on(store, executor)
+        events = list(store.events())
+        assert "reopened" in {event["type"] for event in events}
+        for until in range(1, len(events) + 1):
+            skimmed, whole = fold(store.skim(until)), fold(events[:until])
+            assert snapshot(skimmed) == snapshot(whole), events[until - 1]
+            assert skimmed.pace == whole.pace

@@ -22,7 +22,7 @@ def snapshot(state: RunState) -> dict[str, Any]:
         },
         "faults": (state.tally.zeros, state.tally.missing),
         "turns": [asdict(turn) for turn in state.turns],
-        "wave": state.wave,
+        "wave": state.wave and (state.wave.kind, state.wave.to_json(), state.wave.open),
         "proposing": ledger(state.proposing),
         "evaluating": ledger(state.evaluating),
         "failures": state.tally.failures,

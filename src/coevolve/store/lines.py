@@ -47,7 +47,7 @@ def good(lines: list[bytes], before: bytes) -> int:
 
 
 _TYPE = b',"type":"'
-_OUTCOMES = (b'outcome"', b'failed"')
+_OUTCOMES = (b'outcome"', b'failed"', b'reopened"')
 _TOLD = (b'told"',)
 
 
