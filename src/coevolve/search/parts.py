@@ -23,8 +23,8 @@ class Journal(Protocol):
     def skim(self, until: int | None = None) -> Iterator[Event]:
         """Events as `events` gives them, for a fold; may leave out what a later one sums up.
 
-        What may be left out are the events of a wave, "outcome" and "failed", before the event
-        "told" that closes it. Those of a wave that is still open may come after other events.
+        What may be left out are the events of a wave, "outcome", "failed" and "reopened", before
+        the event "told" that closes it. Those of a wave that is still open may come after others.
         """
         ...
 
