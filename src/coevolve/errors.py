@@ -111,7 +111,14 @@ class StoreError(CoevolveError):
 
 
 class StopRun(CoevolveError):  # noqa: N818
-    """The operator must act before the run can go on; nothing is lost."""
+    """The operator must act before the run can go on; nothing is lost.
+
+    `resumable` is false where only a new run helps.
+    """
+
+    def __init__(self, message: str, *, resumable: bool = True) -> None:
+        super().__init__(message)
+        self.resumable = resumable
 
 
 class ReplayError(CoevolveError):

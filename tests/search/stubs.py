@@ -37,6 +37,7 @@ class StubExecutor:
     """Solves a task by chance, as likely as the candidate's file says; faults by chance too."""
 
     capacity: int = 3
+    isolation_name: str = ""
     faults: float = 0.0
     act: Callable[[Trial], Result | None] = lambda trial: None
     refuse: Callable[[Candidate], Fault | None] = lambda candidate: None

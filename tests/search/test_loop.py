@@ -454,23 +454,36 @@ class TestProposals:
         assert "'bad' has a file with the path '../up.py'" in note
         assert "'orphan' names the unknown parent 'nobody'" in note
 
-    def test_a_proposer_that_raises_costs_a_round_and_not_the_run(self) -> None:
-        journal, proposer = self.run(ValueError("no idea"), [proposal("x = 1")])
-        state = fold(journal.events())
-        assert state.turns[0].note == "ValueError: no idea"
-        assert state.ended == {"why": "finished"}
-        assert [view.round for view in proposer.seen] == [1, 2]
+    def test_a_proposer_that_raises_stops_the_run_and_its_round_is_proposed_again(self) -> None:
+        journal = MemoryJournal()
+        opened(journal, rounds=2)
+        broken = Offering(offers=[ValueError("no idea")] * 2)
+        with pytest.raises(
+            StopRun, match=r"failed 3 times in round 1: ValueError: no idea\. Mend"
+        ):
+            go_on(journal, proposer=broken)
+        assert [view.round for view in broken.seen] == [1, 1, 1]
+        assert snapshot(go_on(journal)) == snapshot(whole_run(rounds=2))
+
+    def test_a_proposer_that_fails_once_is_asked_again(self) -> None:
+        class Shaky(StubProposer):
+            async def propose(self, view: View, count: int) -> Sequence[Proposal]:
+                if not self.seen:
+                    self.seen.append(view)
+                    raise ConnectionError("try later")
+                return await super().propose(view, count)
+
+        journal = MemoryJournal()
+        opened(journal)
+        assert snapshot(go_on(journal, proposer=Shaky())) == snapshot(whole_run())
 
     @pytest.mark.parametrize(
         "offer",
         [
-            SystemExit(3),
             [Proposal(files={"x" * 300: b""}, name="x")],
             [Proposal(files={"a\ud800": b""}, name="x")],
             [Proposal(files={"a\nb": b""}, name="x")],
             [Proposal(files={"a": "text"}, name="x")],  # type: ignore[dict-item]
-            [Proposal(files={"a": b""}, name="x", parents=None)],  # type: ignore[arg-type]
-            Proposed(proposals=(), usage=None),  # type: ignore[arg-type]
             Proposed(proposals=(), transcript="\ud800"),
         ],
     )
@@ -478,15 +491,22 @@ class TestProposals:
         journal, _ = self.run(offer, [proposal("x = 1")])
         assert fold(journal.events()).ended == {"why": "finished"}
 
-    def test_rubbish_costs_a_round(self) -> None:
-        journal, _ = self.run("rubbish", [proposal("x = 1")])
-        assert (
-            "a proposer returns Proposals, got 'rubbish'" in fold(journal.events()).turns[0].note
-        )
+    @pytest.mark.parametrize(
+        "offer",
+        [
+            "rubbish",
+            SystemExit(3),
+            [Proposal(files={"a": b""}, name="x", parents=None)],  # type: ignore[arg-type]
+            Proposed(proposals=(), usage=None),  # type: ignore[arg-type]
+        ],
+    )
+    def test_rubbish_stops_the_run(self, offer: object) -> None:
+        with pytest.raises(StopRun, match="the proposer failed 3 times in round 1"):
+            self.run(offer, [proposal("x = 1")])
 
     def test_three_empty_rounds_in_a_row_stop_the_run(self) -> None:
-        with pytest.raises(StopRun, match=r"3 rounds in a row gave no candidate.*KeyError: 'k'"):
-            self.run(*[KeyError("k")] * 5)
+        with pytest.raises(StopRun, match=r"3 rounds in a row gave no candidate.*nothing was"):
+            self.run(*[[]] * 5)
 
     def test_more_than_was_asked_for_is_left_out(self) -> None:
         journal, _ = self.run([proposal(f"x = {i}", f"c{i}") for i in range(4)])

@@ -1,5 +1,6 @@
 """`coevolve export`: the outcomes of a run as a table, a matrix or events."""
 
+import contextlib
 import json
 from collections.abc import Callable
 from pathlib import Path
@@ -46,7 +47,8 @@ def export(
     except OSError as error:
         raise InputError(f"cannot write {to}: {error.strerror}.") from error
     finally:
-        part.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # it was not made, where nothing can be written
+            part.unlink()
     if as_json:
         typer.echo(json.dumps({"folder": str(folder), "file": str(to), what: written}))
     else:

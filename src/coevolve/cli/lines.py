@@ -40,8 +40,14 @@ class Narrator:
         yield (
             f"{state.name}{again}: {plural(len(state.selector.pool), 'task')}{test}, "
             f"{plural(state.settings.rounds, 'round')} of {state.settings.candidates}, protocol "
-            f"{state.selector.protocol.name}, {plural(event['capacity'], 'worker')}"
+            f"{state.selector.protocol.name}, {plural(event['capacity'], 'worker')}, "
+            f"isolation {event['isolation']}"
         )
+        if event["isolation"] == "process":
+            yield (
+                "warning: candidates run in plain processes, which can read your files, answers "
+                "included, and use the network; install bubblewrap, or trust them"
+            )
 
     def readied(self, event: Event) -> Iterator[str]:
         """A candidate was checked or prepared."""

@@ -51,6 +51,8 @@ def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
         _say_how_to_resume(console, folder)
         raise typer.Exit(INTERRUPTED + signal.SIGINT) from None
     except StopRun as stop:
+        if not stop.resumable:
+            raise
         raise StopRun(f"{stop}\nThen go on with `coevolve resume {folder}`.") from stop
     if code:
         _say_how_to_resume(console, folder)

@@ -42,6 +42,11 @@ class FaultyExecutor:
         """How many attempts may be under way at once."""
         return self._executor.capacity
 
+    @property
+    def isolation_name(self) -> str:
+        """How candidate code is kept apart."""
+        return str(getattr(self._executor, "isolation_name", ""))
+
     async def check(self, candidate: Candidate) -> Prepared:
         """What the executor finds."""
         return await self._executor.check(candidate)

@@ -106,6 +106,11 @@ class LocalExecutor:
         finally:
             self._running.pop(trial.cell, None)
 
+    @property
+    def isolation_name(self) -> str:
+        """How candidate code is kept apart."""
+        return self.isolation.name
+
     async def close(self) -> None:
         """End every process; attempts under way end with a fault."""
         await self._crew.close()

@@ -23,7 +23,8 @@ def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
     evaluator = fault.blame in (Blame.BENCHMARK, Blame.DOUBTFUL)
     if fault.blame == Blame.OPERATOR or (evaluator and start):
         where = f"candidate {trial.candidate!r}, task {trial.task!r}"
-        raise StopRun(f"{where}: {titled(fault.kind, fault.reason)} {fault.advice}".rstrip())
+        why = titled(fault.kind, fault.reason).rstrip(".")
+        raise StopRun(f"{where}: {why}. {fault.advice}".rstrip())
 
 
 def wanting(wave: Wave, *, last: bool) -> list[str]:
@@ -34,9 +35,10 @@ def wanting(wave: Wave, *, last: bool) -> list[str]:
     """
     bare = wave.bare()
     if bare and last:
+        why = wave.why_missing(bare[0]).rstrip(".")
         raise StopRun(
-            f"starting harness {bare[0]!r} has no score at all in some pool: "
-            f"{wave.why_missing(bare[0])} Find out what is broken, then resume the run."
+            f"starting harness {bare[0]!r} has no score at all in some pool: {why}. Find out what "
+            "is broken, then resume the run."
         )
     return bare or [name for name in wave.thin() if name not in wave.again]
 
@@ -45,7 +47,7 @@ def check_alive(state: RunState, turn: Turn) -> None:
     """Stop when nothing of a round came back, rather than burn the next one, too."""
     if turn.trials and turn.missing == turn.trials:
         raise StopRun(
-            f"no trial of round {turn.number} has a score: {_why_missing(state, turn.names)} "
+            f"no trial of round {turn.number} has a score: {_why_missing(state, turn.names)}. "
             "Find out what is broken, then resume the run."
         )
 
@@ -57,9 +59,9 @@ def check_proposer(state: RunState, empty: int) -> None:
         return
     turn = state.turns[-1]
     reasons = [turn.note, *(state.entries[name].reason for name in turn.names)]
-    why = " ".join(filter(None, reasons)) or "nothing was proposed."
+    why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
     raise StopRun(
-        f"{empty} rounds in a row gave no candidate that could be evaluated, the last one: {why} "
+        f"{empty} rounds in a row gave no candidate that could be evaluated, the last one: {why}. "
         "Mend the proposer, then resume the run."
     )
 
@@ -67,4 +69,4 @@ def check_proposer(state: RunState, empty: int) -> None:
 def _why_missing(state: RunState, names: Iterable[str]) -> str:
     known = (name for name in names if state.entries[name].status == Status.EVALUATED)
     scores = (score for name in known for score in state.selector.scores(name).values())
-    return next((s.reason for s in scores if isinstance(s, Missing)), "")
+    return next((s.reason for s in scores if isinstance(s, Missing)), "").rstrip(".")

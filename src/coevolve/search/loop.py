@@ -72,7 +72,13 @@ class Search:
         """
         try:
             if self.state.ended is None:
-                self._recorder.record("session", {"capacity": self._executor.capacity})
+                self._recorder.record(
+                    "session",
+                    {
+                        "capacity": self._executor.capacity,
+                        "isolation": getattr(self._executor, "isolation_name", ""),
+                    },
+                )
             while (step := next_step(self.state)) is not None:
                 await self._do(step)
         except asyncio.CancelledError:

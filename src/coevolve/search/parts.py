@@ -46,7 +46,11 @@ class Journal(Protocol):
 
 
 class Executor(Protocol):
-    """Where trials run. Every method makes one attempt and never raises for a trial's sake."""
+    """Where trials run. Every method makes one attempt and never raises for a trial's sake.
+
+    It may have an attribute `isolation_name` that says how candidate code is kept apart, which
+    every session records.
+    """
 
     @property
     def capacity(self) -> int:

@@ -85,8 +85,11 @@ def _check(candidate: Candidate, fault: Fault) -> None:
     """Stop for what only the operator can mend: any fault of a starting harness is."""
     if fault.blame == Blame.OPERATOR or candidate.round == 0:
         what = "starting harness" if candidate.round == 0 else "candidate"
-        text = f"{what} {candidate.name!r} cannot be evaluated: {titled(fault.kind, fault.reason)}"
-        raise StopRun(f"{text} {fault.advice}".rstrip())
+        why = titled(fault.kind, fault.reason).rstrip(".")
+        text = f"{what} {candidate.name!r} cannot be evaluated: {why}. {fault.advice}".rstrip()
+        if fault.blame == Blame.CANDIDATE:
+            text += " Mend its files, remove the folder of this run, and run again."
+        raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE)
 
 
 def _body(entry: Entry, prepared: Prepared) -> dict[str, object]:

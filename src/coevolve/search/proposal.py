@@ -4,29 +4,35 @@ import asyncio
 import math
 from typing import Any
 
-from coevolve.errors import StopRun
+from coevolve.errors import StopRun, titled
 from coevolve.search.accepting import accept, as_proposed
 from coevolve.search.budget import usage_row
 from coevolve.search.folding import fold
 from coevolve.search.proposing import Proposed, Proposer, View
 from coevolve.search.recorder import Recorder
+from coevolve.search.retrying import RETRIES
 from coevolve.search.view import view_of
 
 
 async def propose(recorder: Recorder, proposer: Proposer, round: int, seconds: float) -> None:
     """Have candidates proposed for a round, and record them.
 
-    A proposer that raises, hands over rubbish or takes longer than `seconds`, or than the budget
-    has hours, costs a round and not the run: the event says why.
+    A proposer that takes longer than `seconds`, or than the budget has hours, costs a round. One
+    that raises, or hands over rubbish, is asked again at most twice; then the run stops, and
+    resumed it has the same round proposed.
     """
     view = _view(recorder, round)
-    try:
-        body = await _proposed(recorder, proposer, view, _limit(recorder, seconds))
-    except StopRun:
-        raise
-    except (Exception, SystemExit) as error:
-        body = _body(recorder, round, Proposed(proposals=()), f"{type(error).__name__}: {error}")
-    recorder.record("proposed", body)
+    for attempt in range(RETRIES + 1):
+        try:
+            body = await _proposed(recorder, proposer, view, _limit(recorder, seconds))
+        except StopRun:
+            raise
+        except (Exception, SystemExit) as error:
+            if attempt == RETRIES:
+                raise StopRun(_broken(round, error)) from error
+        else:
+            recorder.record("proposed", body)
+            return
 
 
 async def _proposed(
@@ -74,6 +80,14 @@ def _limit(recorder: Recorder, seconds: float) -> float:
     hours = recorder.state.settings.budget.hours
     left = math.inf if hours is None else 3600 * hours - recorder.journal.clock()
     return max(0.0, min(seconds, left))
+
+
+def _broken(round: int, error: BaseException) -> str:
+    why = titled(type(error).__name__, str(error)).rstrip(".")
+    return (
+        f"the proposer failed {RETRIES + 1} times in round {round}: {why}. Mend it; nothing is "
+        "lost, and the round is proposed again."
+    )
 
 
 def _late(seconds: float) -> str:

@@ -168,7 +168,9 @@ def test_project_home_and_sources_are_not_visible(bwrap: Isolation, make: Make) 
     assert harness.call("names", "/home") == "FileNotFoundError"
     assert harness.call("names", "/var") == "FileNotFoundError"
     assert harness.call("names", "/run") == "FileNotFoundError"
-    assert harness.call("names", "/tmp") == []
+    python = {Path(sys.prefix), Path(sys.base_prefix)}
+    way = {path.parts[2] for path in python if path.parts[1] == "tmp"}
+    assert set(harness.call("names", "/tmp")) == way, "nothing but the way to this Python"
 
 
 def test_it_sees_only_its_own_processes(bwrap: Isolation, make: Make) -> None:
