@@ -150,3 +150,15 @@ def _wait_for_trials(folder: Path, trials: int) -> None:
                 return
         time.sleep(0.05)
     raise AssertionError("no trial was done in time")
+
+
+def test_what_the_users_code_prints_does_not_spoil_json(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    for name in ("benchmark.py", "propose.py"):
+        text = (tmp_path / name).read_text()
+        (tmp_path / name).write_text(f"print('loading')\n{text}")
+    for command in (("doctor",), ("estimate", "--trial"), ("run",)):
+        done = coevolve(*command, path, "--json")
+        assert done.returncode == 0, done.stderr
+        json.loads(done.stdout)
+        assert "loading" in done.stderr

@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
+from coevolve.cli.aside import prints_aside
 from coevolve.cli.places import JOURNAL, find_run
 from coevolve.errors import CoevolveError
 
@@ -41,10 +42,11 @@ def doctor(
         return
     console = Console(highlight=False)
     findings: list[Finding] = []
-    for finding in _findings(target):
-        findings.append(finding)
-        if not as_json:
-            console.print(_line(finding))
+    with prints_aside(as_json):
+        for finding in _findings(target):
+            findings.append(finding)
+            if not as_json:
+                console.print(_line(finding))
     wrong = sum(finding.kind == "failed" for finding in findings)
     if as_json:
         typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))

@@ -9,6 +9,7 @@ from rich import box
 from rich.console import Console
 from rich.table import Table
 
+from coevolve.cli.aside import prints_aside
 from coevolve.cli.places import find_run
 from coevolve.cli.words import count, dollars, duration
 from coevolve.errors import InputError
@@ -39,14 +40,16 @@ def estimate(
     if like is not None and trial:
         raise InputError("--like and --trial both say what a trial takes; give one of them.")
     config = read_config(file)
-    benchmark = build_benchmark(config, file.parent)
+    with prints_aside(as_json):
+        benchmark = build_benchmark(config, file.parent)
     selector = new_selector(config, benchmark.pool)
     each: Known = {}
     proposal: Known = {}
     if like is not None:
         each, proposal = from_run(find_run(like))
     if trial:
-        each = from_trial(config, file.parent, benchmark)
+        with prints_aside(as_json):
+            each = from_trial(config, file.parent, benchmark)
     parts = parts_of(
         searched=search_trials(selector, config.settings(), len(benchmark.starts)),
         starts=len(benchmark.starts),

@@ -15,7 +15,10 @@ def run(
     as_json: AsJson = False,
 ) -> None:
     """Search: propose, check, evaluate, and choose, until rounds or a budget end it."""
+    from coevolve.cli.aside import prints_aside
     from coevolve.cli.working import work
     from coevolve.runs.session import create_run
 
-    work(create_run(file), quiet=quiet, as_json=as_json)
+    with prints_aside(as_json):
+        folder = create_run(file)
+    work(folder, quiet=quiet, as_json=as_json)

@@ -10,6 +10,7 @@ from pathlib import Path
 import typer
 from rich.console import Console
 
+from coevolve.cli.aside import prints_aside
 from coevolve.cli.closing import closing_json, print_closing
 from coevolve.cli.live import TICK, PlainView, make_view
 from coevolve.errors import StopRun
@@ -42,6 +43,7 @@ def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
         return
     try:
         with (
+            prints_aside(as_json),
             make_view(console, quiet=quiet) as view,
             session(folder, listen=view.listen) as search,
         ):
