@@ -96,12 +96,20 @@ sys.stdin.read()
 """
 
 
-@pytest.mark.parametrize("function", ["daemon", "become"])
+# A plain process that hides outlives a killed host, as its `exposes` says.
+@pytest.mark.parametrize(
+    ("kind", "function"), [("bwrap", "daemon"), ("bwrap", "become"), ("process", "become")]
+)
 def test_it_ends_when_its_host_is_killed(
-    function: str, isolation: Isolation, make: Make, number: str, tmp_path: Path
+    kind: str,
+    function: str,
+    request: pytest.FixtureRequest,
+    make: Make,
+    number: str,
+    tmp_path: Path,
 ) -> None:
-    if isolation.name == "process" and function == "daemon":
-        pytest.skip("a plain process that hides outlives a killed host, as its exposes says")
+    bwrap = kind == "bwrap"
+    isolation = request.getfixturevalue("bwrap") if bwrap else find_isolation("process")
     folder = make(DAEMON, isolation).folder
     scratch = tmp_path / "scratch"
     scratch.mkdir()
