@@ -78,3 +78,10 @@ def test_an_unknown_ending(finished: Path, tmp_path: Path) -> None:
     done = coevolve("export", "--to", "out.xls", cwd=finished)
     assert done.returncode == 2
     assert "ends in '.xls'; it may be .csv, .parquet, .npz, .jsonl." in done.stderr
+
+
+def test_a_run_folder_can_be_analysed_as_it_is(finished: Path, tmp_path: Path) -> None:
+    (folder,) = (finished / "runs").iterdir()
+    done = coevolve("analyse", folder, "--table", "difficulty", "--json", "--out", tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)

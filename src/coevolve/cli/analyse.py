@@ -1,6 +1,7 @@
 """`coevolve analyse`: the paper's analyses of a finished run or an outcome matrix."""
 
 import json
+import tempfile
 from pathlib import Path
 from typing import Annotated
 
@@ -12,6 +13,7 @@ from rich.table import Table as Grid
 
 from coevolve.analysis.tables import ANALYSES, Settings, Table, analyse, read_source
 from coevolve.analysis.tables.figure import checked_suffix, save_figure
+from coevolve.analysis.tables.source import EVENTS, Source
 from coevolve.cli.lists import names, numbers, whole_numbers
 from coevolve.cli.progress import with_bar
 from coevolve.errors import InputError, StateError
@@ -22,7 +24,7 @@ def analyse_command(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="An .npz outcome matrix, a .jsonl file of events, or a folder with events.jsonl.",
+            help="A run folder, an .npz outcome matrix, or a .jsonl file of events.",
         ),
     ],
     table: Annotated[str, typer.Option(help=f"One of {', '.join(ANALYSES)}.")],
@@ -66,7 +68,7 @@ def analyse_command(
     )
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1, got {seeds}.")
-    source = read_source(run, series)
+    source = _source(run, series)
     err = Console(stderr=True, highlight=False)
     try:
         made = with_bar(err, lambda report: analyse(source, table, settings, report))
@@ -82,6 +84,19 @@ def analyse_command(
     console.print(_grid(made))
     console.print(made.note, markup=False)
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
+
+
+def _source(path: Path, series: str | None) -> Source:
+    """The run or matrix under a path; of a run folder, the events its journal makes."""
+    if not (path / "run.db").is_file():
+        return read_source(path, series)
+    from coevolve.cli.files import write_events
+
+    with tempfile.TemporaryDirectory() as folder:
+        events = Path(folder) / path.resolve().name
+        events.mkdir()
+        write_events(path, events / EVENTS)
+        return read_source(events, series)
 
 
 def _written(err: Console, table: Table, name: str, out: Path, figure: Path | None) -> list[Path]:
