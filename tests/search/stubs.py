@@ -47,7 +47,7 @@ class StubExecutor:
     closed: bool = False
 
     async def check(self, candidate: Candidate) -> Prepared:
-        return Prepared(fault=self.refuse(candidate))
+        return Prepared(fault=self.refuse(candidate), trace=f'"{candidate.name} imported"')
 
     async def prepare(self, candidate: Candidate) -> Prepared:
         return Prepared(state=f'"{candidate.name} has learned"', usage=Usage(tokens_in=5))

@@ -671,3 +671,11 @@ def test_trials_of_a_prepared_candidate_get_its_state() -> None:
     trial = next(t for t in executor.ran if t.candidate == "r1-0")
     assert journal.get(trial.state or "") == b'"r1-0 has learned"'
     assert replace(trial, attempt=1).cell == trial.cell
+
+
+def test_what_a_check_printed_is_kept() -> None:
+    journal = MemoryJournal()
+    opened(journal, rounds=1)
+    go_on(journal)
+    checked = [event for event in journal.events() if event["type"] == "checked"]
+    assert journal.get(checked[0]["trace"]) == b'"plain imported"'

@@ -51,13 +51,13 @@ class Preparation:
                 checked = await self._attempts(self._executor.check, entry.candidate)
                 if checked is None:
                     return
-                self._recorder.record("checked", _body(entry, checked))
+                self._recorder.record("checked", self._body(entry, checked))
             if entry.status == Status.CHECKED:
                 prepared = await self._attempts(self._executor.prepare, entry.candidate)
                 if prepared is None:
                     return
                 state = self._kept(prepared.state)
-                self._recorder.record("prepared", _body(entry, prepared) | {"state": state})
+                self._recorder.record("prepared", self._body(entry, prepared) | {"state": state})
 
     async def _attempts(self, act: Act, candidate: Candidate) -> Prepared | None:
         """What comes of it after all attempts; nothing when a budget is spent."""
@@ -77,6 +77,16 @@ class Preparation:
             _check(candidate, fault)
         return replace(prepared, usage=used)
 
+    def _body(self, entry: Entry, prepared: Prepared) -> dict[str, object]:
+        body: dict[str, object] = {
+            "candidate": entry.candidate.name,
+            "fault": fault_json(prepared.fault),
+            "usage": usage_row(prepared.usage),
+        }
+        if prepared.trace is not None:
+            body["trace"] = self._recorder.journal.put(prepared.trace.encode())
+        return body
+
     def _kept(self, text: str | None) -> str | None:
         return None if text is None else self._recorder.journal.put(text.encode(), durable=True)
 
@@ -90,11 +100,3 @@ def _check(candidate: Candidate, fault: Fault) -> None:
         if fault.blame == Blame.CANDIDATE:
             text += " Mend its files, remove the folder of this run, and run again."
         raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE)
-
-
-def _body(entry: Entry, prepared: Prepared) -> dict[str, object]:
-    return {
-        "candidate": entry.candidate.name,
-        "fault": fault_json(prepared.fault),
-        "usage": usage_row(prepared.usage),
-    }
