@@ -31,6 +31,7 @@ def snapshot(state: RunState) -> dict[str, Any]:
         "chosen": state.chosen,
         "ended": state.ended,
         "selector": (state.selector.event_count, state.selector._log.seal),
+        "rescored": state.rescored._log.seal,
         "test": None if state.test is None else state.test._log.seal,
     }
 

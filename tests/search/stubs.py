@@ -101,6 +101,7 @@ def opened(
     fraction: float = 0.4,
     trials: int = 1,
     overlap: bool = False,
+    rescore: bool = False,
     budget: Budget | None = None,
     test: Pool | None = TEST,
 ) -> None:
@@ -110,6 +111,7 @@ def opened(
         candidates=candidates,
         seed=7,
         overlap=overlap,
+        rescore=rescore,
         budget=budget or Budget(),
     )
     selector = Selector(POOL, protocol=protocol, fraction=fraction, seed=7, trials=trials)

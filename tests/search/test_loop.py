@@ -30,6 +30,7 @@ from tests.search.stubs import (
     TEST,
     StubExecutor,
     StubProposer,
+    chance,
     go_on,
     opened,
     whole_run,
@@ -54,6 +55,43 @@ def test_a_run_goes_through_every_phase(protocol: str) -> None:
     assert set(state.test.starts) == {"plain", "terse", state.chosen["candidate"]}
 
 
+class TestRescoring:
+    def test_the_winner_is_scored_on_every_task_after_the_choice(self) -> None:
+        journal, executor = MemoryJournal(), StubExecutor()
+        opened(journal, rescore=True)
+        state = go_on(journal, executor)
+        assert state.chosen is not None
+        winner = state.chosen["candidate"]
+        again = [trial for trial in executor.ran if trial.split == "rescore"]
+        assert sorted(trial.task for trial in again) == sorted(POOL.tasks)
+        assert {trial.candidate for trial in again} == {winner}
+        row = next(row for row in report(state).candidates if row.name == winner)
+        truth = {
+            pool: [
+                chance("solved", state.entries[winner].candidate.address, POOL.tasks[i]) < 0.5
+                for i in POOL.members(pool)
+            ]
+            for pool in POOL.names
+        }
+        assert row.full == pytest.approx(sum(sum(t) / len(t) for t in truth.values()) / 2)
+        assert row.test is not None
+
+    def test_it_changes_neither_the_choice_nor_the_estimates(self) -> None:
+        plain, rescored = whole_run(), whole_run(rescore=True)
+        assert plain.chosen == rescored.chosen
+        name = plain.selector.candidates[-1]
+        assert plain.selector.estimate(name) == rescored.selector.estimate(name)
+
+    def test_a_budget_leaves_room_for_it(self) -> None:
+        journal = MemoryJournal()
+        opened(journal, rescore=True, budget=Budget(trials=100))
+        state = go_on(journal, StubExecutor())
+        assert state.evaluating.trials == 100
+        assert len(state.rescored.starts) == 1
+        assert state.test is not None
+        assert len(state.test.starts) == 3
+
+
 @pytest.mark.parametrize("overlap", [False, True])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_fold_of_the_events_is_the_state(protocol: str, overlap: bool) -> None:
@@ -73,10 +111,10 @@ def test_the_order_in_which_trials_end_does_not_matter(protocol: str) -> None:
     assert ends[0] == ends[1] == ends[2]
 
 
-@pytest.mark.parametrize("overlap", [False, True])
-def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool) -> None:
+@pytest.mark.parametrize(("overlap", "rescore"), [(False, True), (True, False)])
+def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool, rescore: bool) -> None:
     journal = MemoryJournal()
-    opened(journal, rounds=3, candidates=1, overlap=overlap)
+    opened(journal, rounds=3, candidates=1, overlap=overlap, rescore=rescore)
     expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
     events = list(journal.events())
     for kept in range(1, len(events)):

@@ -119,7 +119,10 @@ def _where(report: Report) -> str:
         case "ended":
             return f"ended: {report.why}"
         case phase:
-            return {"final": "final looks", "test": "sealed test"}[phase]
+            return _LATE[phase]
+
+
+_LATE = {"final": "final looks", "rescoring": "the winner in full", "test": "sealed test"}
 
 
 def _facts(report: Report, width: int) -> Table:

@@ -2,10 +2,10 @@
 
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 from rich import box
-from rich.console import Console
+from rich.console import Console, JustifyMethod
 from rich.markup import escape
 from rich.table import Table
 
@@ -67,10 +67,12 @@ def winner_folder(report: Report, folder: Path, state: RunState) -> Path | None:
 def _table(report: Report) -> Table:
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     tested = any(row.test is not None for row in report.candidates)
-    headings = ["", "harness", "round", "estimate", "tasks", *(["sealed test"] if tested else [])]
-    for heading in headings:
-        right = heading in ("round", "tasks", "sealed test")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=True)
+    rescored = any(row.full is not None for row in report.candidates)
+    columns = {"": "left", "harness": "left", "round": "right", "estimate": "left"}
+    columns |= {"tasks": "right"} | ({"every task": "right"} if rescored else {})
+    columns |= {"sealed test": "right"} if tested else {}
+    for heading, side in columns.items():
+        table.add_column(heading, justify=cast(JustifyMethod, side), no_wrap=True)
     for row in _rows(report):
         cells = [
             "★" if row.name == report.best else "",
@@ -79,10 +81,24 @@ def _table(report: Report) -> Table:
             "-" if row.estimate is None else score(row.estimate),
             "-" if row.estimate is None else seen(row.estimate),
         ]
+        if rescored:
+            cells.append(_number(_true_score(row)))
         if tested:
-            cells.append("-" if row.test is None else f"{row.test:.3f}")
+            cells.append(_number(row.test))
         table.add_row(*cells, style="bold" if row.name == report.best else "")
     return table
+
+
+def _true_score(row: CandidateRow) -> float | None:
+    """The score on every validation task, which a starting harness has from Phase 0."""
+    if row.full is None and row.start and row.estimate is not None:
+        estimate = row.estimate
+        return float(estimate["value"]) if estimate["tasks"] == estimate["pool_size"] else None
+    return row.full
+
+
+def _number(value: float | None) -> str:
+    return "-" if value is None else f"{value:.3f}"
 
 
 def _rows(report: Report) -> list[CandidateRow]:

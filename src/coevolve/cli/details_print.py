@@ -94,12 +94,15 @@ def _print_facts(console: Console, facts: dict[str, Any]) -> None:
     console.print(grid)
 
 
+_SPLITS = {"validation": "", "rescore": " (rescored)", "test": " (sealed)"}
+
+
 def _print_outcomes(console: Console, outcomes: Sequence[dict[str, Any]], first: str) -> None:
     if not outcomes:
         console.print("No outcomes.")
         return
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        first: lambda row: row[first] + (" (sealed)" if row["split"] == "test" else ""),
+        first: lambda row: row[first] + _SPLITS[row["split"]],
         "round": lambda row: str(row["round"] or "start"),
         "trial": lambda row: str(row["trial"]),
         "score": lambda row: "missing" if row["score"] is None else f"{row['score']:.3g}",

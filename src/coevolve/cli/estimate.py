@@ -55,6 +55,7 @@ def estimate(
         starts=len(benchmark.starts),
         tasks=len(benchmark.pool) * config.search.trials,
         test=len(getattr(benchmark, "test_tasks", ())) * config.search.trials,
+        rescored=len(benchmark.pool) * config.search.trials if config.search.rescore else 0,
         rounds=config.search.rounds,
         workers=config.executor.processes(),
         trial=each,

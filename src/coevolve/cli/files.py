@@ -74,7 +74,7 @@ def write_matrix(folder: Path, path: Path) -> int:
 
 
 def matrix_arrays(pool: Pool, rows: Iterable[OutcomeRow]) -> dict[str, Any]:
-    """Outcomes as the arrays of an outcome matrix; the sealed test is left out."""
+    """Outcomes as the arrays of an outcome matrix, without those from after the choice."""
     sums: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
     for row in rows:
         if row.split != "validation":
@@ -102,7 +102,8 @@ def write_events(folder: Path, path: Path) -> int:
     """The selector's events, a line each, as `docs/events.md` describes them."""
     with RunStore.read(folder) as store:
         told = _KeepingSelector.of_run(store).events
-        spent = {(o.candidate, o.task, o.trial): o for o in outcome_rows(store.events())}
+        rows = [o for o in outcome_rows(store.events()) if o.split == "validation"]
+        spent = {(o.candidate, o.task, o.trial): o for o in rows}
     before = ""
     with path.open("w", encoding="utf-8") as file:
         for event in told:

@@ -80,6 +80,7 @@ def parts_of(
     starts: int,
     tasks: int,
     test: int,
+    rescored: int,
     rounds: int,
     workers: int,
     trial: Known,
@@ -89,6 +90,7 @@ def parts_of(
     counts = {
         "phase 0": Range(starts * tasks, starts * tasks),
         "rounds": searched,
+        "the winner in full": Range(rescored, rescored),
         "sealed test": Range((starts + 1) * test, (starts + 1) * test),
     }
     found = [

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from coevolve.cli.words import duration, of_cap, plural, score
 from coevolve.core.events import Event
 from coevolve.search.choosing import estimate_json
-from coevolve.search.report import tested
+from coevolve.search.report import rescored, tested
 from coevolve.search.state import RunState
 from coevolve.search.view import best_start, estimate_of
 
@@ -20,10 +20,12 @@ class Narrator:
 
     state: RunState
     phase_0: bool = False
+    rescored: int = 0
     last: float = 0.0
 
     def __post_init__(self) -> None:
         self.phase_0 = bool(self.state.selector.starts)
+        self.rescored = len(self.state.rescored.starts)
         self.last = self.state.clock
 
     def told(self, event: Event) -> Iterator[str]:
@@ -77,6 +79,11 @@ class Narrator:
             self.phase_0 = True
             scores = ", ".join(f"{name} {self._score(name)}" for name in self.state.starts)
             yield f"phase 0 done: {scores}"
+        for name in self.state.rescored.starts[self.rescored :]:
+            self.rescored += 1
+            full = rescored(self.state, name)
+            shown = "missing" if full is None else f"{full:.3f}"
+            yield f"{name} on every validation task: {shown}"
 
     def reopened(self, event: Event) -> Iterator[str]:
         """Too much of a starting harness is missing."""

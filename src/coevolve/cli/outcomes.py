@@ -42,6 +42,7 @@ def outcome_rows(events: Iterable[Event]) -> Iterator[OutcomeRow]:
             case "opened":
                 rounds |= {start["name"]: 0 for start in event["starts"]}
                 pools["validation"] = _pools(Pool.from_json(event["selector"]["pool"]))
+                pools["rescore"] = pools["validation"]
                 pools["test"] = _pools(Pool.from_json(event["test"])) if event["test"] else {}
             case "proposed":
                 for row in event["candidates"]:

@@ -70,6 +70,7 @@ class RunConfig(Table):
             candidates=self.search.candidates,
             seed=self.run.seed,
             overlap=self.search.overlap,
+            rescore=self.search.rescore,
             budget=Budget(**self.budget.model_dump()),
         )
 

@@ -50,6 +50,7 @@ class SearchSettings(Table):
     confidence: Annotated[float, Field(gt=0, le=0.9999)] = 0.95
     overlap: bool = False
     include_start: bool = False
+    rescore: bool = False
 
     @field_validator("protocol")
     @classmethod

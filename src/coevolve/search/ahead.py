@@ -18,7 +18,7 @@ def cap_ahead(
 
     What is spent counts, one more trial and those under way at the price of the dearest so far,
     a proposal likewise,
-    and, once Phase 0 has shown what trials cost, the sealed test to come at the average price.
+    and, once Phase 0 has shown what trials cost, what comes after the choice at the average price.
     """
     state = recorder.state
     spent = state.spending(recorder.journal.clock())
@@ -27,16 +27,16 @@ def cap_ahead(
         dearest = Spending(tokens=state.proposals.tokens, dollars=state.proposals.dollars)
         ahead = ahead.plus(1, dearest)
     if wave is None or wave.kind == "round":
-        ahead = ahead.plus(test_trials(state), _average(state, capacity))
+        ahead = ahead.plus(closing_trials(state), _average(state, capacity))
     budget = state.settings.budget
     return budget.reached(spent) or budget.exceeded(ahead)
 
 
-def test_trials(state: RunState) -> int:
-    """Trials of the sealed test: of the starting harnesses and the winner."""
-    if state.test is None:
-        return 0
-    return (len(state.starts) + 1) * len(state.test.pool) * state.trials
+def closing_trials(state: RunState) -> int:
+    """Trials after the choice: the winner in full, and the sealed test with the starts."""
+    rescored = len(state.selector.pool) if state.settings.rescore else 0
+    tested = 0 if state.test is None else (len(state.starts) + 1) * len(state.test.pool)
+    return (rescored + tested) * state.trials
 
 
 def _average(state: RunState, capacity: int) -> Spending:

@@ -133,13 +133,16 @@ def _told(state: RunState, event: Event) -> None:
             turn.trials += len(told.tasks)
             turn.missing += len(told.missing)
     state.selector.forget_events()
+    if wave.kind == "rescore":
+        state.wave = _test_wave(state)
 
 
 def _tell(state: RunState, wave: Wave, group: Group, told: Told, rest: str) -> None:
     if group.assignment is not None:
         state.selector.tell(group.assignment, told)
         return
-    selector = state.test if wave.kind == "test" else state.selector
+    whole = {"rescore": state.rescored, "test": state.test}
+    selector = whole.get(wave.kind, state.selector)
     if selector is None:
         raise EventError("it tells outcomes of a sealed test, and there is none.")
     selector.tell_full(group.candidate, wave.told(group, rest=rest) if rest else told)
@@ -159,9 +162,19 @@ def _exhausted(state: RunState, event: Event) -> None:
 
 def _chosen(state: RunState, event: Event) -> None:
     state.chosen = _plain(event)
-    if state.test is not None and event["candidate"] is not None:
-        names = dict.fromkeys([*state.starts, event["candidate"]])
-        state.wave = _whole(state, "test", names, state.test.pool)
+    winner = event["candidate"]
+    if state.settings.rescore and winner is not None and winner not in state.starts:
+        state.wave = _whole(state, "rescore", [winner], state.rescored.pool)
+    else:
+        state.wave = _test_wave(state)
+
+
+def _test_wave(state: RunState) -> Wave | None:
+    """The sealed test of the starting harnesses and the winner, if there is one of each."""
+    winner = None if state.chosen is None else state.chosen["candidate"]
+    if state.test is None or winner is None:
+        return None
+    return _whole(state, "test", dict.fromkeys([*state.starts, winner]), state.test.pool)
 
 
 def _stopped(state: RunState, event: Event) -> None:

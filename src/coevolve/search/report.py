@@ -3,8 +3,9 @@
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from coevolve.core.selector import Selector
 from coevolve.errors import NoOutcomeError
-from coevolve.search.ahead import test_trials
+from coevolve.search.ahead import closing_trials
 from coevolve.search.budget import CAPS
 from coevolve.search.choosing import estimate_json
 from coevolve.search.entry import Entry, Status
@@ -16,10 +17,10 @@ from coevolve.search.view import best_start, estimate_of
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class CandidateRow:
-    """A candidate as displays show it; `estimate` and `test` are None where there is none.
+    """A candidate as displays show it; `estimate`, `full` and `test` are None without one.
 
-    `done` of `asked` trials of it in the present wave are recorded; `address` is that of its
-    files.
+    `full` is the score on every validation task, `test` that on the sealed test. `done` of
+    `asked` trials of it in the present wave are recorded; `address` is that of its files.
     """
 
     name: str
@@ -31,6 +32,7 @@ class CandidateRow:
     parents: tuple[str, ...]
     hypothesis: str
     estimate: dict[str, Any] | None
+    full: float | None
     test: float | None
     zeros: int
     missing: int
@@ -51,9 +53,9 @@ class CapRow:
 class Report:
     """A run as displays show it.
 
-    `phase` is "preparing", "phase 0", "searching", "final", "test" or "ended"; `doing` says what
-    is under way and `why` how it ended or why it stopped; `left` is the expected number of
-    seconds to go, if that can be told.
+    `phase` is "preparing", "phase 0", "searching", "final", "rescoring", "test" or "ended";
+    `doing` says what is under way and `why` how it ended or why it stopped; `left` is the
+    expected number of seconds to go, if that can be told.
 
     `done` of `asked` trials under way in the present wave are recorded. `searched` counts the
     trials told of generated candidates, and `full` what evaluating each of these candidates on
@@ -142,7 +144,7 @@ def phase(state: RunState) -> str:
     if state.ended is not None:
         return "ended"
     if state.chosen is not None:
-        return "test"
+        return "rescoring" if state.wave and state.wave.kind == "rescore" else "test"
     if state.wave is not None and state.wave.kind == "start":
         return "phase 0"
     if not all(state.entries[n].status == Status.EVALUATED for n in state.starts):
@@ -209,6 +211,7 @@ def _row(
         parents=candidate.parents,
         hypothesis=candidate.hypothesis,
         estimate=None if estimate is None else estimate_json(estimate),
+        full=rescored(state, candidate.name),
         test=tested(state, candidate.name),
         zeros=tally.zeros.get(candidate.name, 0),
         missing=tally.missing.get(candidate.name, 0),
@@ -227,7 +230,7 @@ def _left(state: RunState, seconds: float) -> float | None:
     starts = len(state.starts) * len(state.selector.pool) * state.trials
     searched = max(1, state.evaluating.trials - starts)
     rounds = state.settings.rounds - len(told)
-    coming = max(0, rounds) * sum(told) / len(told) + test_trials(state)
+    coming = max(0, rounds) * sum(told) / len(told) + closing_trials(state)
     if state.chosen is not None:
         coming = len(state.wave.open) if state.wave is not None else 0
     return float(coming * seconds / (searched + starts))
@@ -235,9 +238,18 @@ def _left(state: RunState, seconds: float) -> float | None:
 
 def tested(state: RunState, name: str) -> float | None:
     """The score on the sealed test, if it was run and has one in every pool."""
-    if state.test is None or name not in state.test.starts:
+    return None if state.test is None else _whole_score(state.test, name)
+
+
+def rescored(state: RunState, name: str) -> float | None:
+    """The score on every validation task, if the candidate was scored there after the choice."""
+    return _whole_score(state.rescored, name)
+
+
+def _whole_score(selector: Selector, name: str) -> float | None:
+    if name not in selector.starts:
         return None
     try:
-        return state.test.estimate(name).value
+        return selector.estimate(name).value
     except NoOutcomeError:
         return None

@@ -22,6 +22,8 @@ class Settings:
         overlap: Whether the next round is proposed while the last one is evaluated. The proposer
             then knows one round less, which makes it another search.
         budget: Hard caps.
+        rescore: Whether the winner is scored on every validation task after the choice, to show
+            how good its estimate was.
 
     >>> Settings(rounds=20, candidates=3).overlap
     False
@@ -31,6 +33,7 @@ class Settings:
     candidates: int = 1
     seed: int = 0
     overlap: bool = False
+    rescore: bool = False
     budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
@@ -47,6 +50,7 @@ class Settings:
             "candidates": self.candidates,
             "seed": self.seed,
             "overlap": self.overlap,
+            "rescore": self.rescore,
             "budget": self.budget.to_json(),
         }
 

@@ -25,6 +25,7 @@ class RunState:
     selector: Selector
     trials: int
     test: Selector | None
+    rescored: Selector
     config: dict[str, Any]
     entries: dict[str, Entry] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
@@ -61,6 +62,7 @@ class RunState:
             selector=selector,
             trials=trials,
             test=test,
+            rescored=Selector(selector.pool, protocol="full", trials=trials),
             config=event["config"],
             totals=Tally(pace=Pace.of(selector.pool)),
             entries={start.name: Entry(candidate=start) for start in starts},

@@ -7,7 +7,8 @@ from typing import Literal, NamedTuple
 from coevolve.core.outcomes import Usage, checked_score
 from coevolve.errors import InputError
 
-Split = Literal["validation", "test"]
+Split = Literal["validation", "rescore", "test"]
+"""What a trial is for: the search, scoring the winner in full, or the sealed test."""
 
 
 class Blame(StrEnum):

@@ -46,7 +46,7 @@ class Wave:
     ([Cell(candidate='c1', task='a', trial=0)], False)
     """
 
-    kind: Literal["start", "round", "test"]
+    kind: Literal["start", "round", "rescore", "test"]
     groups: tuple[Group, ...]
     parts: tuple[frozenset[str], ...] = ()
     cells: dict[str, list[Cell]] = field(init=False)
@@ -61,7 +61,7 @@ class Wave:
 
     @property
     def split(self) -> Split:
-        return "test" if self.kind == "test" else "validation"
+        return self.kind if self.kind in ("rescore", "test") else "validation"
 
     @property
     def complete(self) -> bool:
