@@ -2,6 +2,7 @@
 
 import re
 from pathlib import Path
+from typing import get_args
 
 import pytest
 from pydantic import BaseModel
@@ -17,9 +18,9 @@ KINDS = {"benchmark": BENCHMARKS, "proposer": PROPOSERS}
 def keys(table: str) -> set[str]:
     if table in KINDS:
         return {key for model in KINDS[table].values() for key in model.model_fields}
-    model = RunConfig.model_fields[table].annotation
-    assert isinstance(model, type)
-    assert issubclass(model, BaseModel)
+    annotation = RunConfig.model_fields[table].annotation
+    found = [m for m in (annotation, *get_args(annotation)) if isinstance(m, type)]
+    model = next(m for m in found if issubclass(m, BaseModel))
     return set(model.model_fields)
 
 

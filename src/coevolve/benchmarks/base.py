@@ -55,8 +55,8 @@ class SealedBenchmark(Benchmark, Protocol):
     """A benchmark with a sealed test, which runs once, after the final choice."""
 
     @property
-    def test_tasks(self) -> Sequence[str]:
-        """Tasks of the test, none of them in the pool."""
+    def test_tasks(self) -> Sequence[str] | Mapping[str, Sequence[str]]:
+        """Tasks of the test, or those of each pool by its name; none of them in the pool."""
         ...
 
     def run_test(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
@@ -75,7 +75,9 @@ def services_of(benchmark: Benchmark) -> Mapping[str, Callable[..., object]]:
 
 def sealed_tasks(benchmark: Benchmark) -> tuple[str, ...]:
     """The sealed test tasks of a benchmark; none if it has no test."""
-    return tuple(getattr(benchmark, "test_tasks", ()))
+    given = getattr(benchmark, "test_tasks", ())
+    groups = given.values() if isinstance(given, Mapping) else (given,)
+    return tuple(task for group in groups for task in group)
 
 
 def check_sealed(benchmark: Benchmark) -> None:

@@ -9,6 +9,7 @@ from typing import Any
 from coevolve.benchmarks.base import Start
 from coevolve.benchmarks.function import FunctionBenchmark
 from coevolve.errors import ConfigError, InputError, nearest
+from coevolve.executors.workload import Host
 from coevolve.search.loading import load_module
 
 NAMES = {
@@ -27,13 +28,18 @@ REQUIRED = ("evaluate", "TASKS")
 
 
 def load_file(
-    path: Path | str, starts: Mapping[str, Start] | Iterable[Path | str]
+    path: Path | str,
+    starts: Mapping[str, Start] | Iterable[Path | str],
+    *,
+    model: bool = False,
+    host: Host | None = None,
 ) -> FunctionBenchmark:
     """The benchmark a Python file defines.
 
     The file defines `evaluate(harness, task)` and `TASKS`, a list of ids or a mapping from pool
     to list; it may define `prepare`, `check`, `FUNCTIONS`, `TEST_TASKS`, `evaluate_test`,
-    `WEIGHTS` and `COSTS`, which are the arguments of `FunctionBenchmark`.
+    `WEIGHTS` and `COSTS`, which are the arguments of `FunctionBenchmark`. With `model`, candidates
+    reach the model of the host.
 
     Raises:
         ConfigError: The file cannot be loaded, or lacks a name, or one has a wrong value.
@@ -52,7 +58,7 @@ def load_file(
     }
     _check_types(given, path)
     try:
-        return FunctionBenchmark(**given, starts=starts)
+        return FunctionBenchmark(**given, starts=starts, host=host if model else None)
     except InputError as error:
         raise ConfigError(f"{path}: {error}") from error
 

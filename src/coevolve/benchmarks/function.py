@@ -8,7 +8,8 @@ from coevolve.benchmarks.base import Start, Tasks, check_sealed, make_pool, read
 from coevolve.core.outcomes import Missing
 from coevolve.errors import ConfigError
 from coevolve.executors.isolation import Harness, HarnessFault
-from coevolve.executors.workload import Score
+from coevolve.executors.workload import Host, Score
+from coevolve.models.client import ModelClient
 
 Evaluate = Callable[..., float | Score | Missing]
 
@@ -31,6 +32,8 @@ class FunctionBenchmark:
         evaluate_test: As `evaluate`, for the test tasks; `evaluate` itself when left out.
         weights: Weight of each pool by name.
         costs: Expected cost of each task.
+        host: How to reach the model of the run, where it has one. The candidate asks it by
+            `coevolve_host.ask("model", prompt=...)` in any call.
 
     >>> benchmark = FunctionBenchmark(
     ...     lambda harness, task: harness.call("double", int(task)) == 2 * int(task),
@@ -57,6 +60,7 @@ class FunctionBenchmark:
         evaluate_test: Evaluate | None = None,
         weights: Mapping[str, float] | None = None,
         costs: Mapping[str, float] | None = None,
+        host: Host | None = None,
     ) -> None:
         self.pool = make_pool(tasks, weights=weights, costs=costs)
         self.starts = read_starts(starts)
@@ -69,21 +73,35 @@ class FunctionBenchmark:
         self._prepare = prepare
         self._check = check
         self._functions = tuple(functions)
+        self._client = None if host is None else ModelClient(host)
 
     def check(self, harness: Harness) -> None:
         """Load the candidate in the sandbox and look for the functions it must define."""
+        self._offer_model(harness, capped=False)
         load(harness, self._functions)
         if self._check is not None:
             self._check(harness)
 
     def prepare(self, harness: Harness) -> object:
+        self._offer_model(harness, capped=False)
         return None if self._prepare is None else self._prepare(harness)
 
     def run(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
-        return self._evaluate(harness, task, trial)
+        return self._tried(self._evaluate, harness, task, trial)
 
     def run_test(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
-        return self._evaluate_test(harness, task, trial)
+        return self._tried(self._evaluate_test, harness, task, trial)
+
+    def _offer_model(self, harness: Harness, *, capped: bool) -> None:
+        if self._client is not None:
+            self._client.begin(capped=capped)
+            harness.services = self._client.services
+
+    def _tried(
+        self, evaluate: Evaluate, harness: Harness, task: str, trial: int
+    ) -> float | Score | Missing:
+        self._offer_model(harness, capped=True)
+        return evaluate(harness, task, trial)
 
 
 def load(harness: Harness, functions: Sequence[str] = ()) -> None:

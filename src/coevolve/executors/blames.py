@@ -146,7 +146,7 @@ CLASSES = (
         "something must be put right before the run can go on",
     ),
     Row(
-        ("ContextWindowExceededError", "RequestTooLargeError"),
+        ("ContextWindowExceededError", "RequestTooLargeError", "ContextTooLong"),
         Blame.CANDIDATE,
         "the candidate's prompt is longer than the model can read",
     ),
@@ -154,6 +154,49 @@ CLASSES = (
         ("ContentPolicyViolationError", "RejectedRequestError"),
         Blame.CANDIDATE,
         "the service will not answer the candidate's prompt",
+    ),
+    Row(
+        ("RequestRefused",),
+        Blame.CANDIDATE,
+        "what the candidate asks of the model is no request, or one that is not answered",
+    ),
+    Row(
+        ("NoChoice",),
+        Blame.CANDIDATE,
+        "the model answered with none of the candidate's choices",
+    ),
+    Row(
+        ("TrialCapError",),
+        Blame.CANDIDATE,
+        "the candidate asks more of the model than a trial may",
+    ),
+    Row(
+        ("ModelUnavailable", "ModelReplyError"),
+        Blame.INFRASTRUCTURE,
+        "the model gave no answer, or one that cannot be read, however often it was asked",
+        "Lower concurrency, or requests_per_minute, in [model] if it goes on.",
+    ),
+    Row(
+        ("ModelKeyError",),
+        Blame.OPERATOR,
+        "the model's service refuses the key, or there is none",
+        "Set the environment variable that `key` in [model] names; the key must allow the model.",
+    ),
+    Row(
+        ("ModelNotFound",),
+        Blame.OPERATOR,
+        "no such model, or not with these parameters, or nothing of the kind at its address",
+        "Check name, base_url and the parameters in [model].",
+    ),
+    Row(
+        ("ModelCapError",),
+        Blame.INFRASTRUCTURE,
+        "the run has spent all that it may spend on the model",
+    ),
+    Row(
+        ("NotRecorded",),
+        Blame.OPERATOR,
+        "the recording that is replayed has no answer to a request",
     ),
 )
 

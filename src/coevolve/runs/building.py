@@ -8,11 +8,12 @@ from typing import Any
 from coevolve.benchmarks.base import Benchmark, check_sealed, check_starts
 from coevolve.benchmarks.synthetic import SyntheticWorld
 from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
+from coevolve.benchmarks.textclass.starts import built_in
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, ConfigError
 from coevolve.executors.building import where_raised
 from coevolve.executors.failures import named
-from coevolve.executors.workload import Spec
+from coevolve.executors.workload import Host, Spec
 from coevolve.proposers import FunctionProposer, Proposer, Scripted
 from coevolve.runs.config import RunConfig
 from coevolve.runs.plugs import (
@@ -21,13 +22,17 @@ from coevolve.runs.plugs import (
     FunctionProposerSettings,
     ScriptedProposerSettings,
     SyntheticBenchmarkSettings,
+    TextClassificationSettings,
+    is_path,
 )
 
 _OF_BENCHMARK = {"kind", "starts", "test_tasks", "seconds"}
 
 
-def build_benchmark(config: RunConfig, base: Path) -> Benchmark:
+def build_benchmark(config: RunConfig, base: Path, host: Host | None = None) -> Benchmark:
     """The benchmark of a configuration whose paths start from `base`.
+
+    It reaches the services of a `host`, where it wants any.
 
     Raises:
         ConfigError: What the configuration names cannot be loaded or is no benchmark.
@@ -35,7 +40,7 @@ def build_benchmark(config: RunConfig, base: Path) -> Benchmark:
     config.check_paths(base)
     spec = benchmark_spec(config, base)
     try:
-        return _checked(spec.build(), spec.factory)
+        return _checked(spec.build(host), spec.factory)
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
@@ -51,6 +56,7 @@ def benchmark_spec(config: RunConfig, base: Path) -> Spec:
             factory = "coevolve.benchmarks.file:load_file"
             given: dict[str, Any] = {
                 "path": str(base / table.file),
+                "model": config.model is not None,
                 "starts": _within(base, table.starts),
             }
         case CommandBenchmarkSettings():
@@ -60,6 +66,14 @@ def benchmark_spec(config: RunConfig, base: Path) -> Spec:
             given["starts"] = _within(base, table.starts)
             if table.tasks_file is not None:
                 given["tasks"] = read_tasks(base / table.tasks_file)
+        case TextClassificationSettings():
+            factory = "coevolve.benchmarks.textclass.benchmark:TextClassification"
+            given = {
+                "sets": [str(base / name) if is_path(name) else name for name in table.sets],
+                "data": None if table.data is None else str(base / table.data),
+                "starts": [_harness(base, name) for name in table.starts],
+                "mode": table.mode,
+            }
         case SyntheticBenchmarkSettings():
             factory = "coevolve.benchmarks.synthetic.benchmark:build"
             given = table.model_dump(mode="json", exclude={"kind"})
@@ -81,7 +95,9 @@ def build_proposer(config: RunConfig, base: Path) -> Proposer:
         case ScriptedProposerSettings():
             return Scripted(
                 [
-                    base / item if isinstance(item, str) else [base / folder for folder in item]
+                    _folder(base, item)
+                    if isinstance(item, str)
+                    else [_folder(base, folder) for folder in item]
                     for item in table.folders
                 ]  # type: ignore[arg-type]
             )
@@ -129,6 +145,15 @@ def _told(error: BaseException, kind: str, spec: Spec) -> str:
         said = f"{type(error).__name__}: {error.msg}"
     where = where_raised(error, spec.folder)
     return f"benchmark.kind {kind!r} cannot be built: {said}" + (f" ({where})" if where else "")
+
+
+def _harness(base: Path, name: str) -> str:
+    """A built-in harness by its name, another by its folder."""
+    return name if name in built_in() else str(base / name)
+
+
+def _folder(base: Path, name: str) -> Path:
+    return built_in().get(name, base / name)
 
 
 def _within(base: Path, paths: Sequence[str]) -> list[str]:

@@ -9,12 +9,15 @@ from pydantic import Field, ValidationError, model_validator
 
 from coevolve.errors import ConfigError, InputError
 from coevolve.runs.mistakes import sentences
+from coevolve.runs.model_settings import ModelSettings
 from coevolve.runs.plugs import (
     BenchmarkSettings,
+    CommandBenchmarkSettings,
     ProposerSettings,
     ScriptedProposerSettings,
     SyntheticBenchmarkSettings,
     SyntheticProposerSettings,
+    TextClassificationSettings,
 )
 from coevolve.runs.settings import (
     BudgetSettings,
@@ -27,6 +30,7 @@ from coevolve.runs.settings import (
 from coevolve.search.budget import Budget
 from coevolve.search.settings import Settings
 
+_NO_MODEL = (CommandBenchmarkSettings, SyntheticBenchmarkSettings)
 _THERE = {"file": Path.is_file, "folder": Path.is_dir, "either": Path.exists}
 
 
@@ -47,6 +51,7 @@ class RunConfig(Table):
     budget: BudgetSettings = Field(default_factory=BudgetSettings)
     benchmark: BenchmarkSettings
     proposer: ProposerSettings
+    model: ModelSettings | None = None
     executor: ExecutorSettings = Field(default_factory=ExecutorSettings)
     isolation: IsolationSettings = Field(default_factory=IsolationSettings)
 
@@ -58,6 +63,15 @@ class RunConfig(Table):
             raise InputError(
                 "proposer.kind 'synthetic' knows synthetic worlds only, but benchmark.kind is "
                 f"{self.benchmark.kind!r}."
+            )
+        if isinstance(self.benchmark, TextClassificationSettings) and self.model is None:
+            raise InputError(
+                "benchmark.kind 'textclass' needs a model; write [model] with name = \"embedded\" "
+                "or the name of another one (docs/models.md)."
+            )
+        if self.model is not None and isinstance(self.benchmark, _NO_MODEL):
+            raise InputError(
+                f"[model] has no effect on benchmark.kind {self.benchmark.kind!r}; leave it out."
             )
         if isinstance(self.proposer, ScriptedProposerSettings):
             self.proposer.check_length(self.search.rounds, self.search.candidates)
@@ -89,10 +103,11 @@ class RunConfig(Table):
     def check_paths(self, base: Path, *, source: str = "configuration") -> None:
         """Refuse paths that lead nowhere from the folder `base`."""
         lacking = [
-            f"'{table}.{key}' names {path!r}, but there is no such "
+            f"'{name}.{key}' names {path!r}, but there is no such "
             f"{'file or folder' if kind == 'either' else kind} in {base.resolve()}."
-            for table in ("benchmark", "proposer")
-            for key, path, kind in getattr(self, table).needs()
+            for name in ("benchmark", "proposer", "model")
+            if (table := getattr(self, name)) is not None
+            for key, path, kind in table.needs()
             if not _THERE[kind](base / path)
         ]
         if lacking:

@@ -1,7 +1,7 @@
 """What is wrong with a configuration, as sentences that name the key."""
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, get_args
 
 from pydantic import BaseModel, ValidationError
 from pydantic_core import ErrorDetails
@@ -103,7 +103,10 @@ def _place(
 
 def _model(model: type[BaseModel], table: str) -> type[BaseModel]:
     annotation: Any = model.model_fields[table].annotation
-    return annotation if isinstance(annotation, type) else model
+    for found in (annotation, *get_args(annotation)):  # a table that may be left out is a union
+        if isinstance(found, type) and issubclass(found, BaseModel):
+            return found
+    return model
 
 
 def _is_union_member(part: str) -> bool:

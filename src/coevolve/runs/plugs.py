@@ -1,10 +1,11 @@
 """The two tables that name what is plugged in: `[benchmark]` and `[proposer]`."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag, model_validator
 
+from coevolve.benchmarks.textclass.starts import built_in
 from coevolve.errors import InputError
 from coevolve.runs.settings import Amount, Count, Needed, Table, Text, Texts
 
@@ -74,6 +75,22 @@ class SyntheticBenchmarkSettings(Table):
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
 
+class TextClassificationSettings(Table):
+    """Text classification with a model; see `coevolve.benchmarks.textclass`."""
+
+    kind: Literal["textclass"]
+    sets: Annotated[tuple[Text, ...], Strict(False), Field(min_length=1)] = ("service-desk",)
+    data: Text | None = None
+    starts: Starts = ("zero-shot", "few-shot")
+    mode: Literal["offline", "online"] = "offline"
+
+    def needs(self) -> Iterator[Needed]:
+        if self.data is not None:
+            yield ("data", self.data, "folder")
+        yield from (("sets", path, "folder") for path in self.sets if is_path(path))
+        yield from _folders("starts", self.starts)
+
+
 class OwnBenchmarkSettings(Table):
     """A factory that returns a benchmark, as `package.module:factory`."""
 
@@ -89,8 +106,7 @@ class ScriptedProposerSettings(Table):
 
     def needs(self) -> Iterator[Needed]:
         for item in self.folders:
-            for folder in (item,) if isinstance(item, str) else item:
-                yield ("folders", folder, "folder")
+            yield from _folders("folders", (item,) if isinstance(item, str) else item)
 
     def check_length(self, rounds: int, candidates: int) -> None:
         """Refuse a script that would leave a round without a proposal."""
@@ -125,6 +141,7 @@ BENCHMARKS: dict[str, type[Table]] = {
     "function": FunctionBenchmarkSettings,
     "command": CommandBenchmarkSettings,
     "synthetic": SyntheticBenchmarkSettings,
+    "textclass": TextClassificationSettings,
     "package.module:factory": OwnBenchmarkSettings,
 }
 PROPOSERS: dict[str, type[Table]] = {
@@ -132,6 +149,16 @@ PROPOSERS: dict[str, type[Table]] = {
     "function": FunctionProposerSettings,
     "synthetic": SyntheticProposerSettings,
 }
+
+
+def is_path(name: str) -> bool:
+    """Whether a name is a path rather than the name of something built in."""
+    return "/" in name
+
+
+def _folders(key: str, names: Sequence[str]) -> Iterator[Needed]:
+    """The folders among names of harnesses; the others are built in."""
+    yield from ((key, name, "folder") for name in names if name not in built_in())
 
 
 def _kind(table: Any) -> Any:
@@ -144,6 +171,7 @@ BenchmarkSettings = Annotated[
     Annotated[FunctionBenchmarkSettings, Tag("function")]
     | Annotated[CommandBenchmarkSettings, Tag("command")]
     | Annotated[SyntheticBenchmarkSettings, Tag("synthetic")]
+    | Annotated[TextClassificationSettings, Tag("textclass")]
     | Annotated[OwnBenchmarkSettings, Tag("package.module:factory")],
     Discriminator(_kind),
 ]

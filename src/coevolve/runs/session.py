@@ -13,8 +13,10 @@ from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError
 from coevolve.executors.local import LocalExecutor
+from coevolve.models.gateway import Gateway
 from coevolve.runs.building import benchmark_spec, build_benchmark, build_proposer
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.model import ModelledExecutor, build_gateway, priced, workers
 from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.opening import open_run
@@ -35,7 +37,7 @@ def create_run(path: Path) -> Path:
     Nothing is evaluated yet; `session` does that. A folder whose run was never opened, because
     the first try was interrupted, is taken over.
     """
-    config = read_config(path)
+    config = priced(read_config(path))
     base = path.parent.resolve()
     folder = run_folder(path, config)
     benchmark = build_benchmark(config, base)
@@ -75,23 +77,39 @@ def session(
         config, base = recorded_config(_opened(store), folder)
         benchmark = build_benchmark(config, base)
         _check_unchanged(_opened(store), benchmark)
+        gateway = _gateway(config, base, store)
         executor = LocalExecutor(
             benchmark_spec(config, base),
             contents=store,
-            workers=config.executor.processes(),
+            workers=workers(config),
             isolation=config.isolation.kind,
             limits=config.isolation.limits(),
             trial_seconds=config.executor.seconds,
             prepare_seconds=config.executor.prepare_seconds,
-            services=services_of(benchmark),
+            services={**services_of(benchmark), **(gateway.services() if gateway else {})},
         )
+        inner = around(executor)
         yield Search(
             store,
-            around(executor),
+            inner if gateway is None else ModelledExecutor(inner, gateway),
             build_proposer(config, base),
             listen=listen,
             proposal_seconds=getattr(config.proposer, "seconds", math.inf),
         )
+
+
+def _gateway(config: RunConfig, base: Path, store: RunStore) -> Gateway | None:
+    if config.model is None:
+        return None
+    spent = fold(store.skim()).evaluating
+    return build_gateway(
+        config.model,
+        base=base,
+        folder=store.folder,
+        budget=config.budget,
+        spent=spent,
+        seed=config.run.seed,
+    )
 
 
 def read_state(folder: Path) -> RunState:

@@ -1,0 +1,1 @@
+"""How a harness reaches a language model: gateway, cache, usage, providers."""

@@ -1,0 +1,170 @@
+"""The GGUF container: what it says of itself, where its tensors lie, and writing it again."""
+
+import struct
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import BinaryIO
+
+from coevolve.errors import InputError
+
+MAGIC = b"GGUF"
+VERSION = 3
+UINT32, STRING, ARRAY = 4, 8, 9
+_NUMBERS = {
+    0: "B",
+    1: "b",
+    2: "H",
+    3: "h",
+    4: "I",
+    5: "i",
+    6: "f",
+    7: "?",
+    10: "Q",
+    11: "q",
+    12: "d",
+}
+_ALIGNMENT = "general.alignment"
+
+
+class WeightsError(InputError):
+    """A file that holds no usable weights."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """One fact of the header: its type and its bytes as they stand in the file."""
+
+    kind: int
+    raw: bytes
+
+    @property
+    def number(self) -> int:
+        """The value of an unsigned 32-bit fact."""
+        if self.kind != UINT32:
+            raise WeightsError(f"a fact of type {self.kind} stands where a number should")
+        return int(struct.unpack("<I", self.raw)[0])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tensor:
+    """Where a tensor lies: `offset` counts from the beginning of the data."""
+
+    name: str
+    shape: tuple[int, ...]
+    kind: int
+    offset: int
+
+    @property
+    def values(self) -> int:
+        """How many numbers it holds."""
+        count = 1
+        for size in self.shape:
+            count *= size
+        return count
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Header:
+    """Everything before the data of a GGUF file."""
+
+    facts: Mapping[str, Entry]
+    tensors: tuple[Tensor, ...]
+    data: int
+    """Where in the file the data begins."""
+
+    @property
+    def alignment(self) -> int:
+        """Tensors begin at multiples of this many bytes."""
+        return self.facts[_ALIGNMENT].number if _ALIGNMENT in self.facts else 32
+
+
+def read_header(file: BinaryIO) -> Header:
+    """The header of a GGUF file that is open at its beginning."""
+    magic, version, tensors, facts = struct.unpack("<4sIQQ", _take(file, 24))
+    if magic != MAGIC or version != VERSION:
+        raise WeightsError(f"no GGUF file of version {VERSION}: it begins with {magic!r}")
+    known = {_string(file): _entry(file) for _ in range(facts)}
+    header = Header(facts=known, tensors=tuple(_tensor(file) for _ in range(tensors)), data=0)
+    data = round_up(file.tell(), header.alignment)
+    return Header(facts=known, tensors=header.tensors, data=data)
+
+
+def write_header(file: BinaryIO, facts: Mapping[str, Entry], tensors: tuple[Tensor, ...]) -> None:
+    """Write a header; what is written next is data, and begins aligned."""
+    file.write(struct.pack("<4sIQQ", MAGIC, VERSION, len(tensors), len(facts)))
+    for name, entry in facts.items():
+        file.write(_packed(name) + struct.pack("<I", entry.kind) + entry.raw)
+    for tensor in tensors:
+        shape = struct.pack(f"<I{len(tensor.shape)}Q", len(tensor.shape), *tensor.shape)
+        file.write(_packed(tensor.name) + shape + struct.pack("<IQ", tensor.kind, tensor.offset))
+    alignment = Header(facts=facts, tensors=tensors, data=0).alignment
+    file.write(b"\0" * (round_up(file.tell(), alignment) - file.tell()))
+
+
+def laid_out(
+    tensors: tuple[Tensor, ...], size: Callable[[Tensor], int], alignment: int
+) -> Iterator[Tensor]:
+    """The tensors one after another, each at the next aligned place."""
+    offset = 0
+    for tensor in tensors:
+        yield Tensor(name=tensor.name, shape=tensor.shape, kind=tensor.kind, offset=offset)
+        offset = round_up(offset + size(tensor), alignment)
+
+
+def round_up(number: int, step: int) -> int:
+    """The next multiple of a step.
+
+    >>> round_up(33, 32), round_up(64, 32)
+    (64, 64)
+    """
+    return -(-number // step) * step
+
+
+def _entry(file: BinaryIO) -> Entry:
+    (kind,) = struct.unpack("<I", _take(file, 4))
+    start = file.tell()
+    _skip(file, kind)
+    end = file.tell()
+    file.seek(start)
+    return Entry(kind=kind, raw=_take(file, end - start))
+
+
+def _skip(file: BinaryIO, kind: int) -> None:
+    if kind in _NUMBERS:
+        _take(file, struct.calcsize("<" + _NUMBERS[kind]))
+    elif kind == STRING:
+        _string(file)
+    elif kind == ARRAY:
+        inner, count = struct.unpack("<IQ", _take(file, 12))
+        if inner in _NUMBERS:
+            _take(file, count * struct.calcsize("<" + _NUMBERS[inner]))
+            return
+        for _ in range(count):
+            _skip(file, inner)
+    else:
+        raise WeightsError(f"a fact of type {kind}, which GGUF does not know")
+
+
+def _tensor(file: BinaryIO) -> Tensor:
+    name = _string(file)
+    (dimensions,) = struct.unpack("<I", _take(file, 4))
+    shape = struct.unpack(f"<{dimensions}Q", _take(file, 8 * dimensions))
+    kind, offset = struct.unpack("<IQ", _take(file, 12))
+    return Tensor(name=name, shape=shape, kind=kind, offset=offset)
+
+
+def _string(file: BinaryIO) -> str:
+    (length,) = struct.unpack("<Q", _take(file, 8))
+    return _take(file, length).decode(errors="surrogateescape")
+
+
+def _packed(text: str) -> bytes:
+    raw = text.encode(errors="surrogateescape")
+    return struct.pack("<Q", len(raw)) + raw
+
+
+def _take(file: BinaryIO, count: int) -> bytes:
+    taken = file.read(count)
+    if len(taken) != count:
+        raise WeightsError(f"a GGUF file that ends early: {count} bytes wanted, {len(taken)} left")
+    return taken

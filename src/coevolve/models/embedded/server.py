@@ -1,0 +1,49 @@
+"""The process that holds the embedded model: llama.cpp's server on a private socket.
+
+Started by `process` as `python -m coevolve.models.embedded.server`. It takes one line of
+settings from its standard input, writes one line when it is ready, and ends when its input does,
+which is when the process that started it is gone, however it went.
+"""
+
+import importlib
+import json
+import os
+import sys
+from typing import Any
+
+
+def main() -> None:
+    """Serve until standard input ends."""
+    settings = json.loads(sys.stdin.readline())
+    server = start(settings)
+    sys.stdout.write(json.dumps({"ready": server.listening_address}) + "\n")
+    sys.stdout.flush()
+    sys.stdin.read()
+    os._exit(0)  # nothing to save, and nobody to wait for
+
+
+def start(settings: dict[str, Any]) -> Any:
+    """llama.cpp's server, loaded and listening."""
+    xllamacpp: Any = importlib.import_module("xllamacpp")
+
+    params = xllamacpp.CommonParams()
+    params.model.path = settings["weights"]
+    params.hostnames = [settings["socket"]]
+    params.api_keys = [settings["key"]]
+    params.n_parallel = settings["slots"]
+    params.n_ctx = settings["window"] * settings["slots"]
+    params.cpuparams.n_threads = settings["threads"]
+    params.cpuparams_batch.n_threads = settings["threads"]
+    # With it, what the model computes for a token depends on which tokens are computed along
+    # with it, and so an answer on what was asked before.
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    params.cache_ram_mib = 0  # a slot keeps its own last prompt, and that is all
+    params.ctx_shift = False
+    params.endpoint_slots = False
+    params.ui = False
+    params.verbosity = 0
+    return xllamacpp.Server(params)
+
+
+if __name__ == "__main__":
+    main()

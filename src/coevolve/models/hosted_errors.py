@@ -1,0 +1,215 @@
+"""From what LiteLLM raises to the errors of `coevolve.models.errors`.
+
+LiteLLM invents a status where there was none: 500 for a lost connection as well as for a reply
+that is no JSON. Only an error with the headers of a response has a status of the service.
+
+No message holds the key: what a service says of a key is left out, and the key itself is struck
+out of everything else.
+"""
+
+import re
+import ssl
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
+from typing import Any, NamedTuple
+
+from coevolve.models.errors import (
+    ContextTooLong,
+    ModelError,
+    ModelKeyError,
+    ModelNotFound,
+    ModelReplyError,
+    ModelUnavailable,
+    RequestRefused,
+)
+from coevolve.models.hosted_service import Service
+from coevolve.models.request import ModelRequest
+
+_LOST = ("APIConnectionError", "Timeout", "TimeoutError", "ConnectionError", "TransportError")
+_WAIT = frozenset((408, 409, 425, 429))
+_SOON = ("retry in", "retry after", "retrydelay", "try again in")
+_CREDIT = (
+    "insufficient_quota",
+    "exceeded your current quota",
+    "credit balance",
+    "insufficient credit",
+    "billing_hard_limit",
+    "billing hard limit",
+    "billing_not_active",
+    "enable billing",
+)
+_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key")
+_LENGTH = (
+    "context length",
+    "context_length",
+    "context window",
+    "context size",
+    "context_size",
+    "prompt is too long",
+    "input is too long",
+    "too many tokens",
+)
+_OUTPUT = ("max_tokens", "max_completion_tokens", "output tokens", "in the completion")
+_POLICY = (
+    "content policy",
+    "content_policy",
+    "content filter",
+    "content_filter",
+    "content management policy",
+    "safety system",
+    "usage policies",
+    "input was flagged",
+)
+_ROOM = re.compile(r"context (?:length|window|size)\D{0,40}(\d+)")
+_PREFIX = re.compile(r"^(?:(?:litellm\.)?\w* ?(?:Error|Exception|Timeout)(?:: | - ))+")
+_SUFFIX = re.compile(r"\s*(?:Traceback \(most|To drop |Pass model as ).*", re.DOTALL)
+
+
+class _Trouble(NamedTuple):
+    """What an error of LiteLLM says."""
+
+    kind: str
+    status: int
+    headers: Any | None  # of the response of the service, if there was one
+    said: str
+    words: str  # all of it, in small letters, to look for what it means
+    parameter: str
+
+
+def understood(error: Exception, service: Service, request: ModelRequest) -> ModelError:
+    """The error of ours that an error of LiteLLM means."""
+    trouble = _trouble(error, service)
+    return (
+        _of_way(error, trouble, service)
+        or _of_account(trouble, service)
+        or _of_length(trouble, service, request)
+        or _of_policy(trouble, service)
+        or _of_status(trouble, service)
+    )
+
+
+def _trouble(error: Exception, service: Service) -> _Trouble:
+    status, body = getattr(error, "status_code", None), getattr(error, "body", None)
+    inner = body.get("error", body) if isinstance(body, dict) else None
+    named = inner.get("param") if isinstance(inner, dict) else None
+    headers = getattr(error, "litellm_response_headers", None)
+    return _Trouble(
+        kind=type(error).__name__,
+        status=status if isinstance(status, int) else 0,
+        headers=headers or getattr(getattr(error, "response", None), "headers", None) or None,
+        said=service.struck(_SUFFIX.sub("", _PREFIX.sub("", str(error)))),
+        words=f"{error} {body or ''}".lower(),
+        parameter=named if isinstance(named, str) else "",
+    )
+
+
+def _of_way(error: Exception, trouble: _Trouble, service: Service) -> ModelError | None:
+    """What keeps a request from the service, or an answer from us."""
+    chain = list(_chain(error))
+    where = service.where
+    if any(isinstance(link, ssl.SSLCertVerificationError) for link in chain):
+        return ModelNotFound(
+            f"the certificate of {where} is not trusted here. Install it, or check base_url."
+        )
+    if missing := next((link for link in chain if isinstance(link, ImportError)), None):
+        return ModelNotFound(f"LiteLLM cannot ask {service.name}: {missing}. Install that module.")
+    if "llm provider not provided" in trouble.words:
+        return ModelNotFound(
+            f"LiteLLM knows no service for {service.name!r}. Names of hosted models begin with "
+            "one, such as openrouter/openai/gpt-oss-120b; a server of your own needs base_url."
+        )
+    if trouble.headers is None and trouble.kind == "Timeout":
+        return ModelUnavailable(f"{where} did not answer within {service.timeout:g} s.")
+    # LiteLLM's own APIConnectionError stands for everything it does not know: only causes count.
+    if trouble.headers is None and any(map(_is_lost, chain[1:])):
+        said = service.struck(str(chain[-1]))
+        return ModelUnavailable(f"{where} could not be reached, or broke off: {said}.")
+    return None
+
+
+def _of_account(trouble: _Trouble, service: Service) -> ModelError | None:
+    held = f"the key in {service.variable}" if service.variable else "the key"
+    if trouble.status == 402 or (_has(trouble, _CREDIT) and not _has(trouble, _SOON)):
+        return ModelKeyError(
+            f"the account behind {held} has no credit left at {service.where}. Add credit, then "
+            "resume the run."
+        )
+    # Some services answer 403 to what they will not read.
+    refused = trouble.status in (401, 403) and not _has(trouble, _POLICY)
+    if refused or _has(trouble, _KEY):
+        given = held if service.key else "a request without a key"
+        return ModelKeyError(
+            f"{service.where} refuses {given} (status {trouble.status}). Check "
+            f"{service.variable or 'the key'}, and that it may use {service.name}."
+        )
+    return None
+
+
+def _of_length(trouble: _Trouble, service: Service, request: ModelRequest) -> ModelError | None:
+    named = trouble.kind == "ContextWindowExceededError" or trouble.status == 413
+    if not named and not (trouble.status in (400, 422) and _has(trouble, _LENGTH)):
+        return None
+    room = _ROOM.search(trouble.words) if _has(trouble, _OUTPUT) else None
+    if room and request.max_tokens >= int(room[1]):  # then no prompt would fit
+        return ModelNotFound(
+            f"{service.name} reads and writes {int(room[1]):,} tokens at {service.where}, and "
+            f"max_tokens is {request.max_tokens:,}. Lower max_tokens."
+        )
+    return ContextTooLong(f"the prompt is too long for {service.name}: {trouble.said}.")
+
+
+def _of_policy(trouble: _Trouble, service: Service) -> ModelError | None:
+    named = trouble.kind in ("ContentPolicyViolationError", "RejectedRequestError")
+    if not (named or _has(trouble, _POLICY)):
+        return None
+    return RequestRefused(f"{service.where} will not answer: {trouble.said}.")
+
+
+def _of_status(trouble: _Trouble, service: Service) -> ModelError:
+    where, said, status = service.where, trouble.said, trouble.status
+    if trouble.headers is None and status in (0, 422, 500):
+        return ModelReplyError(f"{where} sent a reply that cannot be read: {said}.")
+    if status in _WAIT or status >= 500:
+        after = _retry_after(trouble.headers)
+        return ModelUnavailable(f"{where} answered {status}: {said}.", retry_after=after)
+    if trouble.parameter.startswith(("messages", "prompt", "stop")):
+        return RequestRefused(f"{where} refuses the request: {said}.")
+    if status == 404:
+        return ModelNotFound(
+            f"{where} knows no model {service.name!r}, or none is served there: {said}. Check the "
+            "name of the model and its address, which mostly ends in /v1."
+        )
+    return ModelNotFound(
+        f"{where} refuses how {service.name} is asked: {said}. Check the name of the model and "
+        "its settings."
+    )
+
+
+def _has(trouble: _Trouble, signs: tuple[str, ...]) -> bool:
+    return any(sign in trouble.words for sign in signs)
+
+
+def _chain(error: BaseException | None) -> Iterator[BaseException]:
+    while error is not None:
+        yield error
+        error = error.__cause__ or error.__context__
+
+
+def _is_lost(error: BaseException) -> bool:
+    return any(base.__name__ in _LOST for base in type(error).__mro__)
+
+
+def _retry_after(headers: Any | None) -> float | None:
+    """Seconds, from a header with seconds or a date; None if it has neither."""
+    given = None if headers is None else headers.get("retry-after")
+    if not given:
+        return None
+    try:
+        return max(0.0, float(given))
+    except ValueError:
+        pass
+    try:
+        return max(0.0, (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError):
+        return None

@@ -1,0 +1,73 @@
+"""What tokens cost."""
+
+import math
+from dataclasses import dataclass, fields, replace
+
+from coevolve.errors import ConfigError
+from coevolve.models.hosted_library import load
+from coevolve.models.request import ModelReply
+
+MILLION = 1_000_000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prices:
+    """Dollars per million tokens.
+
+    Args:
+        tokens_in: Tokens read.
+        tokens_out: Tokens written.
+        tokens_kept: Tokens read that the service had kept from before; as `tokens_in` if None.
+
+    >>> prices = Prices(tokens_in=0.5, tokens_out=2.0)
+    >>> reply = ModelReply(text="yes", finish="stop", tokens_in=3000, tokens_out=100)
+    >>> prices.priced(reply).dollars
+    0.0017
+    """
+
+    tokens_in: float
+    tokens_out: float
+    tokens_kept: float | None = None
+
+    def __post_init__(self) -> None:
+        for price in fields(self):
+            value = getattr(self, price.name)
+            if value is not None and not (value >= 0 and math.isfinite(value)):
+                raise ConfigError(
+                    f"the price of {price.name} must be 0 or more dollars per million tokens, "
+                    f"got {value!r}."
+                )
+
+    def priced(self, reply: ModelReply) -> ModelReply:
+        """A reply with what it cost."""
+        kept_price = self.tokens_in if self.tokens_kept is None else self.tokens_kept
+        fresh = reply.tokens_in - reply.tokens_kept
+        dollars = fresh * self.tokens_in + reply.tokens_kept * kept_price
+        dollars += reply.tokens_out * self.tokens_out
+        return replace(reply, dollars=dollars / MILLION)
+
+    def to_json(self) -> dict[str, float | None]:
+        """Plain JSON."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+
+def price_of(name: str) -> Prices | None:
+    """The price of a model by LiteLLM's own table, or None if it is not in there.
+
+    Raises:
+        ConfigError: LiteLLM is not installed.
+    """
+    table = load().model_cost
+    row = table.get(name) or table.get(name.partition("/")[2])  # most are there by bare names
+    if not row or "input_cost_per_token" not in row or "output_cost_per_token" not in row:
+        return None
+    kept = row.get("cache_read_input_token_cost")
+    return Prices(
+        tokens_in=_per_million(row["input_cost_per_token"]),
+        tokens_out=_per_million(row["output_cost_per_token"]),
+        tokens_kept=None if kept is None else _per_million(kept),
+    )
+
+
+def _per_million(dollars: float) -> float:
+    return round(float(dollars) * MILLION, 6)  # 1.5e-07 is 0.15, not 0.15000000000000002

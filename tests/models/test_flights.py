@@ -1,0 +1,118 @@
+"""What several want at once is asked once."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+
+import pytest
+
+from coevolve.models.errors import ModelUnavailable
+from coevolve.models.flights import Flights
+
+
+class Calls:
+    """Counts calls, which end when they may."""
+
+    def __init__(self) -> None:
+        self.made = self.cancelled = 0
+        self.may_end = asyncio.Event()
+
+    async def __call__(self) -> str:
+        self.made += 1
+        try:
+            await self.may_end.wait()
+        except asyncio.CancelledError:
+            self.cancelled += 1
+            raise
+        return "yes"
+
+
+def flown(use: Callable[[Flights[str], Calls], Awaitable[None]]) -> None:
+    async def whole() -> None:
+        flights: Flights[str] = Flights()
+        try:
+            async with asyncio.timeout(30):
+                await use(flights, Calls())
+        finally:
+            await flights.close()
+
+    asyncio.run(whole())
+
+
+async def waiting(flights: Flights[str], calls: Calls, many: int) -> list[asyncio.Task[object]]:
+    tasks: list[asyncio.Task[object]] = [
+        asyncio.create_task(flights.join("k", calls)) for _ in range(many)
+    ]
+    await asyncio.sleep(0.01)
+    return tasks
+
+
+def test_all_get_the_one_answer_and_one_of_them_is_first() -> None:
+    async def use(flights: Flights[str], calls: Calls) -> None:
+        tasks = await waiting(flights, calls, 5)
+        calls.may_end.set()
+        answers = await asyncio.gather(*tasks)
+        assert calls.made == 1
+        assert sorted(answers) == [("yes", False)] * 4 + [("yes", True)]  # type: ignore[type-var]
+        assert await flights.join("k", calls) == ("yes", True)
+        assert calls.made == 2
+
+    flown(use)
+
+
+def test_who_came_first_may_leave() -> None:
+    async def use(flights: Flights[str], calls: Calls) -> None:
+        first, second = await waiting(flights, calls, 2)
+        first.cancel()
+        await asyncio.wait([first])
+        calls.may_end.set()
+        assert await second == ("yes", True)
+        assert (calls.made, calls.cancelled) == (1, 0)
+
+    flown(use)
+
+
+def test_when_nobody_waits_the_call_ends_and_the_next_is_another() -> None:
+    async def use(flights: Flights[str], calls: Calls) -> None:
+        tasks = await waiting(flights, calls, 2)
+        for task in tasks:
+            task.cancel()
+        await asyncio.wait(tasks)
+        again = asyncio.create_task(flights.join("k", calls))
+        await asyncio.sleep(0.01)
+        assert (calls.made, calls.cancelled) == (2, 1)
+        calls.may_end.set()
+        assert await again == ("yes", True)
+
+    flown(use)
+
+
+def test_all_get_the_error_and_the_next_call_is_another() -> None:
+    made = 0
+
+    async def fail() -> str:
+        nonlocal made
+        made += 1
+        await asyncio.sleep(0)
+        raise ModelUnavailable("busy")
+
+    async def use(flights: Flights[str], calls: Calls) -> None:
+        both = await asyncio.gather(
+            flights.join("k", fail), flights.join("k", fail), return_exceptions=True
+        )
+        assert [str(error) for error in both] == ["busy", "busy"]
+        with pytest.raises(ModelUnavailable):
+            await flights.join("k", fail)
+        assert made == 2
+
+    flown(use)
+
+
+def test_closing_tells_those_who_wait() -> None:
+    async def use(flights: Flights[str], calls: Calls) -> None:
+        tasks = await waiting(flights, calls, 2)
+        await flights.close()
+        for task in tasks:
+            with pytest.raises(ModelUnavailable, match="closed"):
+                await task
+
+    flown(use)
