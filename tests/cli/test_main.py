@@ -21,8 +21,8 @@ def test_version() -> None:
     assert run("--version").stdout == f"coevolve {coevolve.__version__}\n"
 
 
-def test_the_demo_ends_with_a_table() -> None:
-    done = run("demo", *SMALL)
+def test_the_worlds_ends_with_a_table() -> None:
+    done = run("worlds", *SMALL)
     assert done.returncode == 0, done.stderr
     for heading in ("protocol", "evaluations", "winner", "true score", "regret", "Spearman"):
         assert heading in done.stdout
@@ -31,16 +31,16 @@ def test_the_demo_ends_with_a_table() -> None:
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
 
 
-def test_the_demo_as_json() -> None:
-    done = run("demo", "--json", *SMALL)
+def test_the_worlds_as_json() -> None:
+    done = run("worlds", "--json", *SMALL)
     rows = json.loads(done.stdout)
     assert [row["protocol"] for row in rows][0::3] == ["full", "task-coevolve"]
     assert [row["evaluations"] for row in rows] == [80, 16, 16, 16]
     assert all(row["searches"] == 2 for row in rows)
 
 
-def test_the_demo_repeats_itself() -> None:
-    first, second = (run("demo", "--json", *SMALL).stdout for _ in range(2))
+def test_the_worlds_repeats_itself() -> None:
+    first, second = (run("worlds", "--json", *SMALL).stdout for _ in range(2))
     assert first == second
 
 
@@ -56,13 +56,13 @@ def test_protocols_are_listed() -> None:
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("demo", "--fraction", "1.5"), "--fraction must be in (0, 1], got 1.5"),
-        (("demo", "--fraction", "nan"), "--fraction must be in (0, 1], got nan"),
-        (("demo", "--tasks", "0"), "--tasks must be at least 1, got 0"),
-        (("demo", "--seed", "-1"), "--seed must be at least 0, got -1"),
-        (("demo", "--rounds", "many"), "Invalid value for '--rounds'"),
+        (("worlds", "--fraction", "1.5"), "--fraction must be in (0, 1], got 1.5"),
+        (("worlds", "--fraction", "nan"), "--fraction must be in (0, 1], got nan"),
+        (("worlds", "--tasks", "0"), "--tasks must be at least 1, got 0"),
+        (("worlds", "--seed", "-1"), "--seed must be at least 0, got -1"),
+        (("worlds", "--rounds", "many"), "Invalid value for '--rounds'"),
         (("dmo",), "No such command 'dmo'"),
-        (("demo", "--colour"), "No such option: --colour"),
+        (("worlds", "--colour"), "No such option: --colour"),
     ],
 )
 def test_bad_input_exits_with_2_and_says_what_was_wrong(

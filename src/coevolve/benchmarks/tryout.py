@@ -9,7 +9,7 @@ from coevolve.benchmarks.base import Benchmark
 from coevolve.core.outcomes import Missing, checked_score
 from coevolve.executors.failures import classify
 from coevolve.executors.isolation import Executed, Harness, Isolation, Limits
-from coevolve.executors.workload import Score
+from coevolve.executors.workload import Score, frame_of
 from coevolve.search.candidate import Files
 from coevolve.search.trials import Fault
 
@@ -61,7 +61,11 @@ class Bench:
                 target.write_bytes(data)
             Path(folder).chmod(0o755)
             with RecordingHarness(
-                Path(folder), isolation=self._isolation, limits=self._limits, name=name
+                Path(folder),
+                isolation=self._isolation,
+                limits=self._limits,
+                name=name,
+                frame=frame_of(self._benchmark),
             ) as harness:
                 return self._run(harness, trials)
 

@@ -1,17 +1,62 @@
 """Whether a project and a run are in good order."""
 
+import asyncio
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from coevolve.benchmarks.conformance import check_benchmark
 from coevolve.benchmarks.findings import Finding, failed, noted, passed
 from coevolve.cli.words import plural
-from coevolve.errors import CoevolveError, StopRun
+from coevolve.errors import CoevolveError, ConfigError, StopRun
+from coevolve.models.embedded import embedded_line
+from coevolve.models.errors import NotRecorded
+from coevolve.models.request import ModelRequest
+from coevolve.models.stub import StubModel
 from coevolve.runs.building import build_benchmark, build_proposer
 from coevolve.runs.config import RunConfig
+from coevolve.runs.model import build_provider
+from coevolve.runs.model_settings import ModelSettings
 from coevolve.runs.session import recorded_config
 from coevolve.search.folding import fold
 from coevolve.store import RunStore, owner, verify
+
+
+def check_embedded() -> Iterator[Finding]:
+    """Whether the embedded model is there, which only some projects need."""
+    there, line = embedded_line()
+    yield passed("embedded model", line) if there else noted("embedded model", line)
+
+
+def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
+    """Whether the model of a project answers: a service is asked for one word."""
+    model = config.model
+    if model is None:
+        return
+    if not model.hosted and model.replay is None:
+        there, line = embedded_line()
+        yield passed("model", line) if there else failed("model", line)
+        return
+    started = time.perf_counter()
+    try:
+        asyncio.run(_ask_once(model, base))
+    except NotRecorded:
+        yield passed("model", f"answers come from {model.replay}")
+    except CoevolveError as error:
+        yield failed("model", str(error))
+    else:
+        yield passed("model", f"{model.name} answers in {time.perf_counter() - started:.1f} s")
+
+
+async def _ask_once(model: ModelSettings, base: Path) -> None:
+    provider = build_provider(model, base)
+    try:
+        async with asyncio.timeout(model.seconds):
+            await provider.complete(ModelRequest(prompt="Say yes.", max_tokens=16))
+    except TimeoutError:
+        raise ConfigError(f"{model.name} did not answer within {model.seconds:g} s.") from None
+    finally:
+        await provider.close()
 
 
 def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
@@ -23,7 +68,8 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
     else:
         yield passed("proposer", f"{config.proposer.kind!r} is ready")
     try:
-        benchmark = build_benchmark(config, base)
+        # No money is spent on finding out whether all is well.
+        benchmark = build_benchmark(config, base, StubModel() if config.model else None)
         for found in check_benchmark(
             benchmark, isolation=config.isolation.kind, limits=config.isolation.limits()
         ):

@@ -58,7 +58,13 @@ def doctor(
 
 def _findings(target: Path | None) -> "Iterator[Finding]":
     from coevolve.benchmarks.findings import failed, passed
-    from coevolve.cli.checkup import check_project, check_run, config_of_run
+    from coevolve.cli.checkup import (
+        check_embedded,
+        check_model,
+        check_project,
+        check_run,
+        config_of_run,
+    )
     from coevolve.cli.machine import check_access, check_isolation, check_machine
     from coevolve.runs.config import read_config
     from coevolve.runs.session import run_folder
@@ -81,10 +87,13 @@ def _findings(target: Path | None) -> "Iterator[Finding]":
             yield failed("configuration", str(error))
     yield from check_machine(folder or base, config)
     yield from check_isolation(config)
-    yield from check_access()
+    yield from check_access(config)
+    if target is None:
+        yield from check_embedded()
     if folder is not None:
         yield from check_run(folder)
     if config is not None:
+        yield from check_model(config, base)
         yield from check_project(config, base)
 
 

@@ -31,10 +31,12 @@ def estimate(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Estimate trials, tokens, dollars and hours of a run as ranges; nothing is recorded."""
+    from coevolve.benchmarks.base import sealed_tasks
     from coevolve.cli.forecast import Known, capped, parts_of, search_trials
     from coevolve.cli.learning import from_run, from_trial
     from coevolve.runs.building import build_benchmark
     from coevolve.runs.config import read_config
+    from coevolve.runs.model import workers
     from coevolve.runs.session import new_selector
 
     if like is not None and trial:
@@ -54,10 +56,10 @@ def estimate(
         searched=search_trials(selector, config.settings(), len(benchmark.starts)),
         starts=len(benchmark.starts),
         tasks=len(benchmark.pool) * config.search.trials,
-        test=len(getattr(benchmark, "test_tasks", ())) * config.search.trials,
+        test=len(sealed_tasks(benchmark)) * config.search.trials,
         rescored=len(benchmark.pool) * config.search.trials if config.search.rescore else 0,
         rounds=config.search.rounds,
-        workers=config.executor.processes(),
+        workers=workers(config),
         trial=each,
         proposal=proposal,
     )

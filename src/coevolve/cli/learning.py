@@ -13,6 +13,7 @@ from coevolve.errors import StateError, StopRun, titled
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.building import benchmark_spec
 from coevolve.runs.config import RunConfig
+from coevolve.runs.model import ModelledExecutor, trial_gateway
 from coevolve.search.candidate import Candidate
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.trials import Trial
@@ -56,15 +57,17 @@ def from_trial(config: RunConfig, base: Path, benchmark: Benchmark) -> Known:
 
 async def _try_out(config: RunConfig, base: Path, benchmark: Benchmark) -> list[Usage]:
     journal = MemoryJournal()
-    executor = LocalExecutor(
+    gateway = trial_gateway(config, base)
+    local = LocalExecutor(
         benchmark_spec(config, base),
         contents=journal,
         workers=1,
         isolation=config.isolation.kind,
         limits=config.isolation.limits(),
         trial_seconds=config.executor.seconds,
-        services=services_of(benchmark),
+        services={**services_of(benchmark), **(gateway.services() if gateway else {})},
     )
+    executor = local if gateway is None else ModelledExecutor(local, gateway)
     used = []
     try:
         for name, files in benchmark.starts.items():

@@ -10,6 +10,7 @@ from coevolve.benchmarks.findings import Finding, failed, noted, passed
 from coevolve.executors.isolation import PlainProcess, find_isolation
 from coevolve.executors.isolation.finding import why_not_bubblewrap
 from coevolve.runs.config import RunConfig
+from coevolve.runs.model import workers as planned_workers
 
 _GB = 1e9
 _LITTLE_DISK = 0.2
@@ -25,7 +26,7 @@ def check_machine(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
     else:
         yield failed("python", f"{version} is too old", "Use Python 3.12 or newer.")
     cores = len(os.sched_getaffinity(0))
-    workers = cores if config is None else config.executor.processes()
+    workers = cores if config is None else planned_workers(config)
     yield passed("cores", f"{cores}, for {workers} workers")
     yield _memory(workers, config)
     yield _disk(folder)
@@ -55,9 +56,15 @@ def check_isolation(config: RunConfig | None) -> Iterator[Finding]:
     )
 
 
-def check_access() -> Iterator[Finding]:
-    """Keys and models that the configuration names; there are none to name yet."""
-    yield passed("keys", "no key needed")
+def check_access(config: RunConfig | None) -> Iterator[Finding]:
+    """The key that the configuration names."""
+    key = None if config is None or config.model is None else config.model.key
+    if key is None:
+        yield passed("keys", "no key needed")
+    elif os.environ.get(key):
+        yield passed("keys", f"{key} is set")
+    else:
+        yield failed("keys", f"the environment variable {key} is not set", "Set it to the key.")
     yield passed("model", "none needed")
 
 

@@ -6,18 +6,21 @@ import typer
 
 from coevolve import __version__
 from coevolve.cli.analyse import analyse_command
+from coevolve.cli.data import data
 from coevolve.cli.demo import demo
 from coevolve.cli.diff import diff
 from coevolve.cli.doctor import doctor
 from coevolve.cli.estimate import estimate
 from coevolve.cli.export import export
 from coevolve.cli.init import init
+from coevolve.cli.model import model
 from coevolve.cli.protocols import protocols
 from coevolve.cli.replay import replay
 from coevolve.cli.resume import resume
 from coevolve.cli.run import run
 from coevolve.cli.show import show
 from coevolve.cli.status import status
+from coevolve.cli.worlds import worlds
 from coevolve.errors import CoevolveError
 
 USAGE_ERROR = 2
@@ -61,6 +64,9 @@ def _main(
 for _command in (init, doctor, estimate, run, resume, status, show, diff, export):
     app.command()(_command)
 app.command()(demo)
+app.command()(worlds)
 app.command()(protocols)
 app.command()(replay)
 app.command("analyse")(analyse_command)
+app.add_typer(data)
+app.add_typer(model, name="model")

@@ -1,4 +1,4 @@
-"""`coevolve demo`: one search under four protocols, side by side."""
+"""`coevolve worlds`: one search under four protocols, side by side."""
 
 import json
 import math
@@ -18,7 +18,7 @@ from coevolve.errors import InputError
 PROTOCOLS = ("full", "naive", "random-resample", "task-coevolve")
 
 
-def demo(
+def worlds(
     tasks: Annotated[int, typer.Option(help="Tasks in the pool.")] = 89,
     fraction: Annotated[float, typer.Option(help="Share of the tasks a round draws.")] = 0.2,
     rounds: Annotated[int, typer.Option(help="Rounds of each search.")] = 20,
@@ -34,12 +34,12 @@ def demo(
             raise InputError(f"{option} must be at least {least[option]}, got {value}.")
     if not 0 < fraction <= 1:
         raise InputError(f"--fraction must be in (0, 1], got {fraction}.")
-    worlds = [SyntheticWorld(pools={"all": tasks}, seed=seed + i) for i in range(searches)]
+    given = [SyntheticWorld(pools={"all": tasks}, seed=seed + i) for i in range(searches)]
 
     def run(protocol: str, report: Callable[[RoundDone], None]) -> dict[str, Any]:
         options = {"fraction": fraction, "rounds": rounds, "per_round": per_round}
         return _summary(
-            [search(world, protocol=protocol, report=report, **options) for world in worlds]  # type: ignore[arg-type]
+            [search(world, protocol=protocol, report=report, **options) for world in given]  # type: ignore[arg-type]
         )
 
     console = Console(stderr=as_json)

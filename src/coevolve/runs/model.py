@@ -35,7 +35,7 @@ def build_gateway(
     folder: Path,
     budget: BudgetSettings,
     spent: Ledger,
-    seed: int,
+    seed: int = 0,
 ) -> Gateway:
     """The gateway of a run, which reaches for the model when it is first asked.
 
@@ -73,6 +73,20 @@ def build_gateway(
         cache=None if path is None else ResponseCache(path),
         recorder=None if model.record is None else Recorder(base / model.record, provider),
         spent=Spent(tokens_in=spent.tokens_in, tokens_out=spent.tokens_out, dollars=spent.dollars),
+    )
+
+
+def trial_gateway(config: RunConfig, base: Path) -> Gateway | None:
+    """A gateway for a first try, which keeps and records nothing."""
+    if config.model is None:
+        return None
+    model = priced(config).model or config.model
+    return build_gateway(
+        model.model_copy(update={"cache": "off", "record": None}),
+        base=base,
+        folder=base,
+        budget=config.budget,
+        spent=Ledger(),
     )
 
 

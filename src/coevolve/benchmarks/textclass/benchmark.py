@@ -1,0 +1,169 @@
+"""Text classification as a benchmark: learn from examples one at a time, then answer."""
+
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, NamedTuple, NoReturn
+
+from coevolve.benchmarks.base import check_sealed
+from coevolve.benchmarks.textclass.checking import check
+from coevolve.benchmarks.textclass.data import DataSet, load_set, shuffled
+from coevolve.benchmarks.textclass.frame import frame_source
+from coevolve.benchmarks.textclass.learning import MODES, Mode, learned, predicted, recall
+from coevolve.benchmarks.textclass.rows import Row
+from coevolve.benchmarks.textclass.sets import SHIPPED
+from coevolve.benchmarks.textclass.starts import DEFAULT_STARTS, read_start_files
+from coevolve.benchmarks.textclass.traces import test_trace, validation_trace
+from coevolve.core.pool import Pool
+from coevolve.errors import ConfigError, StateError, UnknownTaskError, nearest
+from coevolve.executors.isolation import Harness, HarnessFault
+from coevolve.executors.workload import Host, Score
+from coevolve.models.client import ModelClient
+
+
+class Asked(NamedTuple):
+    """What a task asks: a row of a set."""
+
+    data: DataSet
+    row: Row
+
+
+class TextClassification:
+    """Sets of questions, each a pool; a harness learns each of them from examples.
+
+    Args:
+        sets: Names of known sets (uspto, s2d, law, service-desk), or folders of one's own.
+        data: The folder with the published sets; where `coevolve data get` keeps them when
+            left out.
+        starts: Names of built-in harnesses, or folders with a `harness.py`.
+        mode: "offline" gives examples with their answers; "online" asks first, then tells.
+        seed: Of the order in which examples are given and tasks are listed.
+        host: How to reach the model. An engine needs none to know the tasks.
+
+    Attributes:
+        pool: The validation tasks: `<set>-<number of its row>`, in shuffled order.
+        test_tasks: The sealed tasks by set: `<set>-test-<number of its row>`.
+        frame: Source of the module around a harness in the sandbox.
+    """
+
+    def __init__(
+        self,
+        sets: Sequence[str] = (SHIPPED,),
+        *,
+        data: str | Path | None = None,
+        starts: Sequence[str] = DEFAULT_STARTS,
+        mode: Mode = "offline",
+        seed: int = 42,
+        host: Host | None = None,
+    ) -> None:
+        if mode not in MODES:
+            known = nearest(mode, MODES)
+            raise ConfigError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.{known}")
+        self._sets = _loaded(sets, None if data is None else Path(data))
+        self._mode, self._seed = mode, seed
+        self._client = ModelClient(NoModel() if host is None else host)
+        self.starts = read_start_files(starts)
+        self.frame = frame_source()
+        val = {found.name: _tasks(found, "", found.val) for found in self._sets}
+        test = {found.name: _tasks(found, "-test", found.test) for found in self._sets}
+        self._val = {task: asked for tasks in val.values() for task, asked in tasks.items()}
+        self._test = {task: asked for tasks in test.values() for task, asked in tasks.items()}
+        self.pool = Pool.grouped({name: self._order(tasks) for name, tasks in val.items()})
+        self.test_tasks = {name: self._order(tasks) for name, tasks in test.items() if tasks}
+        check_sealed(self)
+
+    def check(self, harness: Harness) -> None:
+        """Try the harness out with a stub in place of the model."""
+        check(harness)
+
+    def prepare(self, harness: Harness) -> dict[str, Any]:
+        """Feed the train rows of every set; what was learned, by set."""
+        states = {
+            data.name: learned(
+                harness,
+                data,
+                self._client,
+                rows=[data.train[n] for n in shuffled(len(data.train), self._seed)],
+                mode=self._mode,
+            )
+            for data in self._sets
+        }
+        harness.close()  # what follows starts from the states alone, here as elsewhere
+        return states
+
+    def run(self, harness: Harness, task: str, trial: int) -> Score:
+        """The answer to a validation question, and whether it is right."""
+        asked = _found(self._val, task)
+        answer = self._answer(harness, asked, trial)
+        verdict = asked.data.evaluate(answer, asked.row.answer)
+        trace = validation_trace(asked.data, asked.row, answer, verdict, self._client)
+        return Score(value=float(verdict.correct), usage=self._client.usage, trace=trace)
+
+    def run_test(self, harness: Harness, task: str, trial: int) -> Score:
+        """Whether the answer to a question of the sealed test is right, and no more."""
+        asked = _found(self._test, task)
+        try:
+            answer = self._answer(harness, asked, trial)
+        except HarnessFault as fault:
+            # Its words may quote the question.
+            raise HarnessFault(fault.kind, "failed at a question of the sealed test") from None
+        finally:
+            _forget(harness)
+        verdict = asked.data.evaluate(answer, asked.row.answer)
+        trace = test_trace(asked.data, verdict)
+        return Score(value=float(verdict.correct), usage=self._client.usage, trace=trace)
+
+    def _answer(self, harness: Harness, asked: Asked, trial: int) -> str:
+        if harness.state is None:
+            raise StateError("the harness has learned nothing yet; prepare comes before run.")
+        self._client.begin()
+        recall(harness, asked.data, harness.state[asked.data.name], self._client)
+        return predicted(harness, asked.data, asked.row.question, self._client, trial=trial)
+
+    def _order(self, tasks: Mapping[str, Asked]) -> tuple[str, ...]:
+        names = list(tasks)
+        return tuple(names[number] for number in shuffled(len(names), self._seed))
+
+
+class NoModel:
+    """Stands where a host should be: to know the tasks of a benchmark takes no model."""
+
+    def ask(self, service: str, /, **payload: object) -> NoReturn:
+        """Refuse."""
+        raise ConfigError(
+            f"nobody answers the service {service!r}: this benchmark was built without a host. "
+            "Give it one, such as coevolve.models.stub.StubModel()."
+        )
+
+
+def _loaded(sets: Sequence[str], data: Path | None) -> tuple[DataSet, ...]:
+    if isinstance(sets, str) or not sets:
+        raise ConfigError(f"sets must be a list of one or more sets, got {sets!r}.")
+    found: dict[str, DataSet] = {}
+    for entry in sets:
+        loaded = load_set(entry, data)
+        if loaded.name in found:
+            raise ConfigError(f"two sets are named {loaded.name!r}; rename a folder.")
+        found[loaded.name] = loaded
+    return tuple(found.values())
+
+
+def _tasks(data: DataSet, split: str, rows: Sequence[Row]) -> dict[str, Asked]:
+    """The tasks of a split by their ids, which count the rows of its file from 0."""
+    width = max(3, len(str(len(rows) - 1)))
+    return {
+        f"{data.name}{split}-{number:0{width}}": Asked(data, row)
+        for number, row in enumerate(rows)
+    }
+
+
+def _found(tasks: Mapping[str, Asked], task: str) -> Asked:
+    if task not in tasks:
+        raise UnknownTaskError(f"there is no task {task!r}.{nearest(task, tasks)}")
+    return tasks[task]
+
+
+def _forget(harness: Harness) -> None:
+    """Drop what a candidate printed, where it would be recorded."""
+    forget: Callable[[], None] | None = getattr(harness, "forget_output", None)
+    if forget is not None:
+        forget()

@@ -1,0 +1,100 @@
+"""Whether a candidate is a harness: one short life of it, with a stub in place of the model."""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from coevolve.executors.failures import CandidateFault
+from coevolve.executors.isolation import Harness, HarnessFault
+from coevolve.models.errors import RequestRefused
+from coevolve.models.stub import StubModel
+
+TASK = {
+    "instructions": "Say which language a word is of.",
+    "labels": ["French", "German", "English"],
+    "template": "Say which language the word is of: {question}",
+}
+EXAMPLES = (
+    {"question": "une maison", "answer": "French"},
+    {"question": "das Haus", "answer": "German"},
+    {"question": "a house", "answer": "English"},
+    {"question": "le jardin", "answer": "French"},
+)
+QUESTION = "der Garten"
+
+
+def check(
+    harness: Harness,
+    task: Mapping[str, Any] = TASK,
+    *,
+    examples: Sequence[Mapping[str, str]] = EXAMPLES,
+    question: str = QUESTION,
+    model: StubModel | None = None,
+) -> None:
+    """Have a candidate made, asked, taught, asked again, and restored from its state.
+
+    Args:
+        harness: The candidate, in a sandbox with the frame.
+        task: What `frame:begin` gets.
+        examples: What it is taught.
+        question: What it is asked.
+        model: The stub to answer it; by default one that is like the embedded model.
+
+    Raises:
+        CandidateFault: A step failed; the reason says which one, and why.
+    """
+    steps = _Steps(harness, model or StubModel())
+    steps.call("import", "describe")
+    steps.call("make an instance", "begin", dict(task))
+    steps.call("predict before learning", "predict", question)
+    for example in examples:
+        steps.call("learn", "learn", dict(example))
+    answer = steps.call("predict after learning", "predict", question)
+    state = steps.call("state", "state")
+    steps.call("restore", "begin", dict(task), state, "restored")
+    restored = steps.call("state of a restored instance", "state", "restored")
+    if restored != state:
+        raise CandidateFault(
+            "restore: an instance made from a state has another state than the one before: "
+            f"{_difference(state, restored)}",
+            kind="state",
+        )
+    again = steps.call("predict after restoring", "predict", question, "restored")
+    if again != answer:
+        raise CandidateFault(
+            f"predict after restoring: the answer to the same question is {again!r:.80}, and was "
+            f"{answer!r:.80} before; state() must hold all that predict depends on, and "
+            "predict must not depend on chance",
+            kind="state",
+        )
+
+
+class _Steps:
+    """Calls of the frame, each a named step."""
+
+    def __init__(self, harness: Harness, model: StubModel) -> None:
+        self._harness, self._services = harness, model.services
+
+    def call(self, step: str, function: str, *args: object) -> Any:
+        with _named(step):
+            return self._harness.call(f"frame:{function}", *args, services=self._services)
+
+
+@contextmanager
+def _named(step: str) -> Iterator[None]:
+    try:
+        yield
+    except HarnessFault as fault:
+        raise CandidateFault(f"{step}: {fault.reason}", kind=fault.kind) from fault
+    except RequestRefused as refused:
+        reason = f"{step}: the model was asked what it cannot answer: {refused}"
+        raise CandidateFault(reason, kind="RequestRefused") from refused
+
+
+def _difference(before: object, after: object) -> str:
+    """Where two states part, in a few words."""
+    if isinstance(before, dict) and isinstance(after, dict):
+        for key in [*before, *after]:
+            if before.get(key) != after.get(key):
+                return f"at {key!r}, {after.get(key)!r:.80} instead of {before.get(key)!r:.80}"
+    return f"{after!r:.80} instead of {before!r:.80}"

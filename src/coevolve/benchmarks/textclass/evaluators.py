@@ -1,0 +1,140 @@
+"""Whether an answer is right: the normalisation of each set, and nothing more lenient.
+
+All of them read the answer with `final_answer` first. None is a library of chemistry or law: a
+SMILES written another way is wrong, and so is 盗窃罪 for 盗窃.
+"""
+
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+
+from coevolve.benchmarks.textclass.extraction import final_answer
+
+_OPEN = re.compile(r"\[DIAGNOSIS\]", re.IGNORECASE)
+_CLOSE = re.compile(r"\[/DIAGNOSIS\]", re.IGNORECASE)
+_ANNOUNCED = re.compile(r"(?:diagnosis|conclusion)[:：]\s*([^\n]+)", re.IGNORECASE)
+_CHARGES, _END = "[罪名]", "<eoa>"
+CHARGE_PREFIX = "罪名:"
+"""What the answers of the Law files begin with; it is no part of the label."""
+_SEPARATORS = (";", "；", ",", "，", "、")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Verdict:
+    """What an evaluator says of an answer.
+
+    Args:
+        correct: The score, 1 or 0.
+        answer: What was read out of the answer and compared.
+        metrics: Further measures, by name; they are recorded and decide nothing.
+    """
+
+    correct: bool
+    answer: str
+    metrics: Mapping[str, float] = field(default_factory=dict)
+
+
+Evaluator = Callable[[str, str], Verdict]
+"""From an answer and the right one to a verdict."""
+
+
+def evaluate_label(answer: str, gold: str) -> Verdict:
+    """Equality of two labels, whatever their case, spaces and final punctuation.
+
+    >>> evaluate_label(" Password  Reset.", "password reset").correct
+    True
+    """
+    read = _label(final_answer(answer))
+    return Verdict(correct=read == _label(gold), answer=read)
+
+
+def evaluate_uspto(answer: str, gold: str) -> Verdict:
+    """Equality of two sets of reactants: SMILES with dots between, in any order and case.
+
+    >>> evaluate_uspto('{"final_answer": "CC(=O)O . cco"}', "CCO.CC(=O)O").correct
+    True
+    """
+    given, right = _reactants(final_answer(answer)), _reactants(gold)
+    either = given | right
+    jaccard = len(given & right) / len(either) if either else 1.0
+    return Verdict(
+        correct=given == right, answer=".".join(sorted(given)), metrics={"jaccard": jaccard}
+    )
+
+
+def evaluate_s2d(answer: str, gold: str) -> Verdict:
+    """Equality of two diagnoses, the given one between tags or after "diagnosis:".
+
+    >>> evaluate_s2d("It itches. [DIAGNOSIS]Chicken  Pox.[/DIAGNOSIS]", "chicken pox").correct
+    True
+    """
+    read = _diagnosis(_announced(final_answer(answer)))
+    return Verdict(correct=read == _diagnosis(gold), answer=read)
+
+
+def evaluate_law(answer: str, gold: str) -> Verdict:
+    """Equality of two sets of charges.
+
+    >>> evaluate_law("[罪名]诈骗;盗窃<eoa>", "盗窃;诈骗").correct
+    True
+    """
+    given, right = _charges(answer), _charges(gold)
+    hit, more, less = len(given & right), len(given - right), len(right - given)
+    precision = hit / (hit + more) if given else 0.0
+    recall = hit / (hit + less) if right else 0.0
+    f1 = 2 * precision * recall / (precision + recall) if hit else 0.0
+    return Verdict(
+        correct=given == right,
+        answer=";".join(sorted(given)),
+        metrics={
+            "precision": precision,
+            "recall": recall,
+            "f1": f1,
+            "tp": hit,
+            "fp": more,
+            "fn": less,
+        },
+    )
+
+
+def _label(text: str) -> str:
+    return " ".join(text.split()).casefold().rstrip(" .,;:!?。！？")
+
+
+def _reactants(smiles: str) -> set[str]:
+    return {part.strip().lower() for part in smiles.split(".") if part.strip()}
+
+
+def _announced(text: str) -> str:
+    """The diagnosis a text names, or all of the text where it names none."""
+    opening = _OPEN.search(text)
+    if opening and (closing := _CLOSE.search(text, opening.end())):
+        return text[opening.end() : closing.start()]
+    line = _ANNOUNCED.search(text)
+    return line[1] if line else text
+
+
+def _diagnosis(text: str) -> str:
+    return re.sub(r"\s+", " ", text.lower().strip()).rstrip(".!?")
+
+
+def _charges(answer: str) -> set[str]:
+    """The charges in an answer, taken apart at the first kind of separator that is in it."""
+    text = _stated(final_answer(answer).strip())
+    text = re.sub(f"{_END}.*", "", text).strip()
+    for separator in _SEPARATORS:
+        if separator in text:
+            return {part.strip() for part in text.split(separator) if part.strip()}
+    return {text} if text else set()
+
+
+def _stated(text: str) -> str:
+    """What follows a mark up to its end on the same line, else what follows the last prefix."""
+    place = text.find(_CHARGES)
+    while place >= 0:
+        start = place + len(_CHARGES)
+        end, line_end = text.find(_END, start), text.find("\n", start)
+        if line_end < 0 or 0 <= end < line_end:
+            return text[start : end if end >= 0 else len(text)]
+        place = text.find(_CHARGES, line_end)
+    return text.rpartition(CHARGE_PREFIX)[2]

@@ -1,0 +1,90 @@
+"""Finding the one harness class in a candidate's file."""
+
+from __future__ import annotations
+
+import sys
+
+from coevolve.benchmarks.textclass.inside.interface import InterfaceError
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from types import ModuleType
+    from typing import Any
+
+HOME = "text_classification.agents"
+STAND_INS: dict[str, str] = {}
+"""Sources of modules that candidates written for Meta-Harness import; filled in on shipping."""
+
+_loaded: dict[str, ModuleType] = {}
+
+
+def load(name: str) -> ModuleType:
+    """Import the candidate as a member of the package its relative imports expect."""
+    package, _, folder = HOME.partition(".")
+    _make_package(package, [])
+    setattr(sys.modules[package], folder, _make_package(HOME, sys.path[:1]))
+    sys.meta_path.append(StandIns())  # type: ignore[arg-type]
+    module = __import__(f"{HOME}.{name}", fromlist=["*"])
+    _loaded["candidate"] = sys.modules[name] = module
+    return module
+
+
+def harness_class() -> tuple[type, bool]:
+    """The harness class that the candidate's file defines, and whether it is a native one.
+
+    Imported classes do not count, nor do abstract ones, of which there can be no instance.
+    """
+    module = _loaded["candidate"]
+    classes = [value for value in vars(module).values() if isinstance(value, type)]
+    own = dict.fromkeys(kind for kind in classes if kind.__module__ == module.__name__)
+    found = [kind for kind in own if _is_harness(kind)]
+    if len(found) != 1:
+        names = ", ".join(sorted(kind.__name__ for kind in found))
+        many = f"{len(found)} harness classes ({names})" if found else "no harness class"
+        raise InterfaceError(
+            f"{_file_name(module)} defines {many}; it must define exactly one class with the "
+            "methods learn and predict"
+        )
+    return found[0], not _is_memory_system(found[0])
+
+
+class StandIns:
+    """Imports the modules in `STAND_INS`; asked after everything that has a file."""
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> object:
+        """How to import a module, if it is one of these."""
+        if name not in STAND_INS:
+            return None
+        from importlib.machinery import ModuleSpec
+
+        return ModuleSpec(name, self)  # type: ignore[arg-type]
+
+    def create_module(self, spec: object) -> None:
+        """Python makes it."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        """Run its source."""
+        source = STAND_INS[module.__name__]
+        exec(compile(source, f"<{module.__name__}>", "exec"), module.__dict__)
+
+
+def _is_harness(kind: type) -> bool:
+    if getattr(kind, "__abstractmethods__", None):
+        return False
+    native = all(callable(getattr(kind, name, None)) for name in ("learn", "predict"))
+    return native or _is_memory_system(kind)
+
+
+def _is_memory_system(kind: type) -> bool:
+    return any(base.__module__ == f"{HOME.split('.')[0]}.memory_system" for base in kind.__mro__)
+
+
+def _make_package(name: str, folders: list[str]) -> ModuleType:
+    module: Any = type(sys)(name)
+    module.__path__ = folders
+    sys.modules[name] = module
+    return module  # type: ignore[no-any-return]
+
+
+def _file_name(module: ModuleType) -> str:
+    return (module.__file__ or module.__name__).rsplit("/", 1)[-1]

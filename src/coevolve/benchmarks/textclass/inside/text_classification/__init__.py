@@ -1,0 +1,1 @@
+"""Stand-ins for the modules that a candidate written for Meta-Harness imports."""

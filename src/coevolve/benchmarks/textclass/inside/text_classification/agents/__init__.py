@@ -1,0 +1,1 @@
+"""Home of candidates, and of the two systems that others may be derived from."""

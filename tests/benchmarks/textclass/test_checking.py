@@ -1,0 +1,77 @@
+"""A candidate that cannot be evaluated is refused before any trial, and told why."""
+
+import pytest
+
+from coevolve.benchmarks.textclass.checking import check
+from coevolve.executors.failures import CandidateFault
+from coevolve.models.stub import StubModel
+from tests.benchmarks.textclass.lives import alive
+
+FIT = """
+class Fit:
+    def __init__(self, model, task):
+        self.model, self.task, self.seen = model, task, []
+
+    def learn(self, example):
+        self.seen.append(example.answer)
+
+    def predict(self, question):
+        return self.model.choose(question, [*self.seen, "none"])
+
+    def state(self):
+        return {"seen": self.seen}
+
+    def restore(self, state):
+        self.seen = state["seen"]
+"""
+
+
+def test_a_fit_candidate_passes() -> None:
+    with alive(FIT, None) as life:
+        check(life.harness)
+        check(life.harness)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("class Fit:", "import nowhere\nclass Fit:", r"^import: ModuleNotFoundError.*line 2"),
+        ("class Fit:", "class Fit", r"^import: SyntaxError"),
+        ("def learn", "def teach", r"^import: .*no harness class"),
+        ("model, task)", "model)", r"^make an instance: TypeError"),
+        ('[*self.seen, "none"]', "self.seen", r"^predict before learning: .*choices must be"),
+        ("self.seen.append", "self.sight.append", r"^learn: AttributeError.*line 7, in learn"),
+        (
+            'self.model.choose(question, [*self.seen, "none"])',
+            'None if self.seen else ""',
+            r"^predict after learning: .*predict must return a string",
+        ),
+        (
+            'self.model.choose(question, [*self.seen, "none"])',
+            "self.model(question, max_tokens=0)",
+            r"^predict before learning: the model was asked what it cannot answer: .*max_tokens",
+        ),
+        ('{"seen": self.seen}', "object()", r"^predict before learning: .*state\(\) must return"),
+        ('state["seen"]', 'state["saw"]', r"^restore: KeyError: 'saw' \(harness.py, line 16"),
+        ('state["seen"]', "[]", r"^restore: .*at 'seen', \[\] instead of \['French'"),
+        ('{"seen": self.seen}', "None", r"^predict after restoring: .* is 'none', and was 'Fr"),
+    ],
+)
+def test_the_step_that_fails_is_named(old: str, new: str, words: str) -> None:
+    assert old in FIT
+    with alive(FIT.replace(old, new), None) as life, pytest.raises(CandidateFault, match=words):
+        check(life.harness)
+
+
+def test_an_empty_candidate_is_refused() -> None:
+    with alive({}, None) as life, pytest.raises(CandidateFault, match=r"^import: .*harness.py"):
+        check(life.harness)
+
+
+def test_the_stub_can_be_like_the_model_of_the_run() -> None:
+    source = FIT.replace("self.model.choose(question", "str(self.model.scores(question")
+    source = source.replace('"none"])', '"none"]))')
+    with alive(source, None) as life:
+        check(life.harness)
+        with pytest.raises(CandidateFault, match=r"^predict before learning: .*scores"):
+            check(life.harness, model=StubModel(gives_scores=False))

@@ -1,0 +1,173 @@
+"""The harnesses that come with the package do what their files say."""
+
+import json
+from typing import Any
+
+import pytest
+
+from coevolve.benchmarks.textclass.built_in import BUILT_IN, harness_files
+from coevolve.benchmarks.textclass.checking import check
+from coevolve.errors import ConfigError
+from coevolve.models.stub import StubModel
+from tests.benchmarks.textclass.lives import OPEN, TASK, alive
+
+SMALL: dict[str, Any] = {"window": 8192, "gives_scores": True}
+LARGE: dict[str, Any] = {"window": None, "gives_scores": False}
+ANIMALS = (
+    ("It barks at the postman all day long.", "dog"),
+    ("It purrs on the sofa.", "cat"),
+    ("It fetches sticks.", "dog"),
+    ("It chases mice at night.", "cat"),
+    ("It drinks milk and purrs.", "cat"),
+)
+FACTS = "被告人李某于某日在某地秘密窃取他人手机一部，价值人民币三千元，后被公安机关抓获。" * 40
+
+
+@pytest.mark.parametrize("name", BUILT_IN)
+@pytest.mark.parametrize("stub", [SMALL, LARGE], ids=["small", "large"])
+def test_every_harness_passes_the_check(name: str, stub: dict[str, Any]) -> None:
+    with alive(harness_files(name), None) as life:
+        for task in (TASK, OPEN):
+            check(life.harness, task, model=StubModel(**stub))
+
+
+def test_a_name_that_is_none_is_answered_with_those_there_are() -> None:
+    with pytest.raises(ConfigError, match=r"zero-shot, few-shot.*Did you mean 'nearest'"):
+        harness_files("nearst")
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "vote"])
+def test_a_large_model_gets_the_whole_task_and_is_asked_for_json(name: str) -> None:
+    with alive(harness_files(name), **LARGE) as life:
+        life.predict("It barks at mice.")
+        assert "Name it: It barks at mice." in life.prompts[0]
+        assert "final_answer" in life.prompts[0]
+        assert "choices" not in life.asked[0]
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name != "vote"])
+def test_a_small_model_chooses_among_the_labels(name: str) -> None:
+    with alive(harness_files(name), **SMALL) as life:
+        life.learn(*ANIMALS[:1])
+        life.predict("It barks at mice.")
+        assert life.asked[-1]["choices"] == TASK["labels"]
+        assert life.prompts[-1].endswith("Question: It barks at mice.\nAnswer:")
+
+
+@pytest.mark.parametrize("name", [name for name in BUILT_IN if name not in ("vote", "playbook")])
+def test_prompts_for_a_small_model_stay_short(name: str) -> None:
+    with alive(harness_files(name), OPEN, **SMALL) as life:
+        life.learn(*((FACTS, f"罪名{number % 7}") for number in range(10)))
+        life.predict(FACTS)
+        tokens = 2 * len(life.prompts[-1])  # about two for a Chinese character
+        assert tokens < 2_500 if name not in ("few-shot", "few-shot-k") else tokens < 8_192
+
+
+@pytest.mark.parametrize("name", ["few-shot", "few-shot-k", "nearest", "discovered"])
+def test_answers_that_never_repeat_are_written_freely(name: str) -> None:
+    with alive(harness_files(name), OPEN, **SMALL) as life:
+        life.learn(("CCO", "C.CO"), ("CCN", "C.CN"))
+        life.predict("CCC")
+        assert "choices" not in life.asked[-1]
+        life.learn(("CCS", "C.CN"))
+        life.predict("CCC")
+        assert set(life.asked[-1]["choices"]) == {"C.CO", "C.CN"}
+
+
+@pytest.mark.parametrize("name", ["few-shot", "few-shot-k"])
+def test_few_shot_prompts_begin_alike(name: str) -> None:
+    for stub in (SMALL, LARGE):
+        with alive(harness_files(name), **stub) as life:
+            life.learn(*ANIMALS)
+            life.predict("Does it bark?")
+            life.predict("Has it whiskers?")
+            first, second = life.prompts
+            shown = first[: first.index("Does it bark?")]
+            assert all(question in shown for question, _ in ANIMALS)
+            assert second.startswith(shown)
+
+
+def test_few_shot_shows_what_fits_the_cap_and_the_window() -> None:
+    animals = [(f"It is number {number}. " + "It barks. " * 50, "dog") for number in range(100)]
+    with alive(harness_files("few-shot"), window=None, gives_scores=False) as life:
+        life.learn(*animals)
+        life.predict("?")
+        [prompt] = life.prompts
+        assert 29_000 < len(prompt) < 31_000
+    with alive(harness_files("few-shot"), window=2_000, gives_scores=False) as life:
+        life.learn(*animals)
+        life.predict("?")
+        [prompt] = life.prompts
+        assert 700 < len(prompt.split()) < 1_100
+        assert "number 0." in prompt
+
+
+def test_few_shot_k_shows_eight_and_prefers_new_labels() -> None:
+    with alive(harness_files("few-shot-k"), OPEN, **LARGE) as life:
+        life.learn(*((f"dog number {number}", "dog") for number in range(20)))
+        life.learn(("one cat", "cat"))
+        life.predict("?")
+        [prompt] = life.prompts
+        assert prompt.count("Answer: ") == 8
+        assert "one cat" in prompt
+
+
+@pytest.mark.parametrize("name", ["nearest", "discovered"])
+def test_the_nearest_example_comes_last(name: str) -> None:
+    for stub in (SMALL, LARGE):
+        with alive(harness_files(name), **stub) as life:
+            life.learn(*ANIMALS)
+            life.predict("It drinks milk and purrs, too.")
+            [prompt] = life.prompts
+            before = prompt[: prompt.index("It drinks milk and purrs, too.")]
+            assert before.rindex("It drinks milk and purrs.") == max(
+                before.rfind(question) for question, _ in ANIMALS
+            )
+
+
+def test_the_discovered_harness_keeps_labels_diverse() -> None:
+    dogs = [(f"It barks at the postman, dog {number}", "dog") for number in range(10)]
+    with alive(harness_files("discovered"), **SMALL) as life:
+        life.learn(*dogs, ("It meows at the postman", "cat"))
+        life.predict("It barks at the postman")
+        assert "It meows at the postman" in life.prompts[0]
+
+
+def test_the_vote_asks_no_model() -> None:
+    with alive(harness_files("vote")) as life:
+        assert life.predict("It barks.") == "cat"
+        life.learn(*ANIMALS)
+        assert life.predict("What barks at the postman?") == "dog"
+        assert life.predict("What drinks milk?") == "cat"
+        assert life.asked == []
+
+
+def test_the_playbook_draws_a_lesson_from_a_mistake_and_uses_it() -> None:
+    def answer(request: dict[str, Any]) -> str:
+        prompt = request["prompt"]
+        if "Right answer: dog" in prompt:
+            return 'I see. {"lesson": "What barks is a dog."}'
+        right = "What barks is a dog." in prompt
+        return json.dumps({"lessons": [0], "final_answer": "Dog." if right else "cat"})
+
+    with alive(harness_files("playbook"), answer=answer, **LARGE) as life:
+        life.learn(("It barks.", "dog"))
+        lesson = {"text": "What barks is a dog.", "helped": 0, "harmed": 0}
+        assert life.call("state") == {"lessons": [lesson], "labels": ["dog"]}
+        life.learn(("It barks loudly.", "dog"))
+        assert life.call("state")["lessons"] == [{**lesson, "helped": 1}]
+        assert len(life.asked) == 3
+        assert life.predict("It barks at night.") == "Dog."
+
+
+def test_a_full_playbook_lets_the_worst_lesson_go() -> None:
+    lessons = [{"text": f"Lesson {n}", "helped": 1, "harmed": 0} for n in range(40)]
+    lessons[7]["harmed"] = 5
+    state = {"lessons": lessons, "labels": ["dog"]}
+    with alive(harness_files("playbook"), None, answer=lambda _: "no idea", **LARGE) as life:
+        life.call("begin", TASK, state)
+        life.learn(("It barks.", "dog"))
+        texts = [lesson["text"] for lesson in life.call("state")["lessons"]]
+        assert len(texts) == 40
+        assert "Lesson 7" not in texts
+        assert texts[-1] == "no idea"
