@@ -14,10 +14,12 @@ from tests.executors.projects import Project, needs_bwrap, runs, until
 ENGINE = """
 import asyncio, sys
 from pathlib import Path
-from coevolve.executors.local import LocalExecutor
+from coevolve.executors import local
 from coevolve.executors.workload import Spec
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Trial
+
+local.processors = lambda: int(sys.argv[5])
 
 class Contents:
     def checkout(self, candidate):
@@ -25,7 +27,7 @@ class Contents:
 
 async def main():
     spec = Spec(factory="tasks_of_mine:Benchmark", folder=Path(sys.argv[1]))
-    executor = LocalExecutor(spec, contents=Contents(), isolation=sys.argv[3])
+    executor = local.LocalExecutor(spec, contents=Contents(), isolation=sys.argv[3])
     candidate = Candidate.of({"harness.py": b"."}, name="c1")
     trial = Trial(candidate="c1", task=sys.argv[4])
     attempt = asyncio.ensure_future(executor.run(candidate, trial))
@@ -39,12 +41,16 @@ asyncio.run(main())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="needs /proc and the kernel's help")
+@pytest.mark.parametrize("processors", [pytest.param(1, id="fresh"), pytest.param(0, id="forked")])
 @pytest.mark.parametrize("task", ["call:sleep", "sleep:600"])
 @pytest.mark.parametrize("isolation", ["process", pytest.param("bwrap", marks=needs_bwrap())])
-def test_killing_the_engine_ends_every_process(tmp_path: Path, isolation: str, task: str) -> None:
+def test_killing_the_engine_ends_every_process(
+    tmp_path: Path, isolation: str, task: str, processors: int
+) -> None:
     project = Project(tmp_path)
     folder = project.contents.checkout(project.contents.candidate())
-    command = [sys.executable, "-c", ENGINE, str(project.folder), str(folder), isolation, task]
+    given = [str(project.folder), str(folder), isolation, task, str(processors)]
+    command = [sys.executable, "-c", ENGINE, *given]
     environment = {**os.environ, "TMPDIR": str(tmp_path)}
     with subprocess.Popen(command, stdout=subprocess.PIPE, env=environment) as engine:
         try:
@@ -52,7 +58,8 @@ def test_killing_the_engine_ends_every_process(tmp_path: Path, isolation: str, t
             worker = int(engine.stdout.readline())
             processes = 1 if task.startswith("sleep") else 2
             assert until(lambda: len(set(descendants(worker))) >= processes)
-            below = set(descendants(worker))
+            below = set(descendants(engine.pid)) - {engine.pid}
+            assert worker in below
         finally:
             engine.send_signal(signal.SIGKILL)
     assert until(lambda: not any(map(runs, below)))

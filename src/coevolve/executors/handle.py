@@ -7,14 +7,12 @@ import mmap
 import os
 import signal
 import socket
-import subprocess
-import sys
 import tempfile
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import Any, NamedTuple
 
 from coevolve.errors import InputError, nearest
+from coevolve.executors.asked import Asked
 from coevolve.executors.failures import (
     DoubtfulError,
     FaultError,
@@ -25,6 +23,7 @@ from coevolve.executors.failures import (
 from coevolve.executors.messages import fault_from_json, fault_to_json
 from coevolve.executors.pipes import AsyncPipe, Message, PipeError, pack
 from coevolve.executors.processes import kill_tree
+from coevolve.executors.starts import Ends, Process, Start
 
 Services = Mapping[str, Callable[..., Any]]
 
@@ -48,15 +47,19 @@ class WorkerHandle:
     Args:
         setup: The message that makes it ready: spec, isolation, limits.
         slot: Its number among the workers of the executor.
-        scratch: Where it keeps temporary files.
         services: What its benchmark may ask of the engine.
+        start: Makes the process, once it is to be ready.
     """
 
-    def __init__(self, setup: Message, *, slot: int, scratch: Path, services: Services) -> None:
+    def __init__(self, setup: Message, *, slot: int, services: Services, start: Start) -> None:
         self.slot = slot
+        self.forks = False
         self.holds: Held | None = None
+        self.asked = Asked()
         self._setup = {**setup, "slot": slot}
         self._services = services
+        self._start = start
+        self._process: Process | None = None
         self._tail = b""
         self._ready = False
         self._ended = False
@@ -70,21 +73,21 @@ class WorkerHandle:
             shared = theirs.enter_context(tempfile.TemporaryFile())
             os.truncate(shared.fileno(), 2)
             self._flag = ours.enter_context(mmap.mmap(shared.fileno(), 2))
-            self._process = _start(other, log, shared.fileno(), setup, scratch)
-            self._kept = ours.pop_all()
+            self._ends = Ends(other.fileno(), log, shared.fileno())
+            self._kept, self._lent = ours.pop_all(), theirs.pop_all()
         self._pipe = AsyncPipe(end)
         os.set_blocking(self._log, False)
         asyncio.get_running_loop().add_reader(self._log, self._read_log)
 
     @property
-    def pid(self) -> int:
-        """The process."""
-        return self._process.pid
+    def pid(self) -> int | None:
+        """The process, once there is one."""
+        return None if self._process is None else self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs."""
-        return self._process.poll() is None
+        """Whether the process still runs, or will."""
+        return self._process is None or self._process.poll() is None
 
     @property
     def candidate_at_work(self) -> bool:
@@ -106,10 +109,12 @@ class WorkerHandle:
         """Wait until the benchmark is built; raises the fault that kept it from that."""
         if self._ready:
             return
+        with self._lent:
+            self._process = await self._start(self._ends, self.asked)
         answer = await self.ask(self._setup)
         if "fault" in answer:
             raise FaultError(fault_from_json(answer["fault"]))
-        self._ready = True
+        self._ready, self.forks = True, answer["forks"]
 
     async def ask(self, request: Message) -> Message:
         """The answer to a request; services the worker wants meanwhile are given."""
@@ -130,7 +135,8 @@ class WorkerHandle:
     def kill(self) -> None:
         """End the process and all it started, now."""
         if not self._ended:
-            kill_tree(self._process, _KILL_GRACE)
+            if self._process is not None:
+                kill_tree(self._process, _KILL_GRACE)
             self._release()
 
     async def close(self) -> None:
@@ -143,19 +149,25 @@ class WorkerHandle:
             self.kill()
 
     async def _served(self, message: Message) -> bytes:
+        self.asked.begin(message["ask"])
         try:
-            name = message["ask"]
-            if name not in self._services:
-                known = nearest(name, self._services)
-                raise InputError(f"the engine offers no service {name!r}.{known}")
-            answer = self._services[name](**message["payload"])
-            return pack({"answer": await answer if inspect.isawaitable(answer) else answer})
-        except Exception as error:
+            answer = await self._answer(message["ask"], message["payload"])
+            self.asked.end(answer)
+            return pack({"answer": answer})
+        except Exception as error:  # and not if it is cancelled: then there was no answer
+            self.asked.end()
             return pack({"fault": fault_to_json(classify(error))})
+
+    async def _answer(self, name: str, payload: Message) -> object:
+        if name not in self._services:
+            known = nearest(name, self._services)
+            raise InputError(f"the engine offers no service {name!r}.{known}")
+        answer = self._services[name](**payload)
+        return await answer if inspect.isawaitable(answer) else answer
 
     async def _obituary(self) -> TrialError:
         await self._wait(_GRACE)
-        code = self._process.poll()
+        code = None if self._process is None else self._process.poll()
         self._read_log()
         how = "stopped answering" if code is None else f"ended with code {code}"
         advice = ""
@@ -187,19 +199,4 @@ class WorkerHandle:
         self._ended = True
         asyncio.get_running_loop().remove_reader(self._log)
         self._kept.close()
-
-
-def _start(
-    end: socket.socket, log: int, flag: int, setup: Message, scratch: Path
-) -> subprocess.Popen[bytes]:
-    module = "coevolve.executors.worker"
-    return subprocess.Popen(
-        [sys.executable, "-P", "-m", module, str(flag), str(os.getpid())],
-        stdin=end.fileno(),
-        stdout=log,
-        stderr=log,
-        pass_fds=(flag,),
-        cwd=setup["spec"]["folder"],
-        env={**os.environ, "TMPDIR": str(scratch)},
-        start_new_session=True,
-    )
+        self._lent.close()

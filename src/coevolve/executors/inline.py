@@ -12,7 +12,7 @@ from coevolve.executors.handle import Held
 from coevolve.executors.isolation import Isolation, Limits, find_isolation
 from coevolve.executors.local import Contents
 from coevolve.executors.watched import WatchedHarness
-from coevolve.executors.workload import Workload
+from coevolve.executors.workload import Workload, frame_of
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Prepared, Result, Trial
 
@@ -105,6 +105,7 @@ class InlineExecutor:
                 limits=self._limits,
                 name=candidate.name,
                 state=self._state(state),
+                frame=frame_of(self._workload),
                 flag=bytearray(2),
             )
             self._holds = held

@@ -1,13 +1,16 @@
 """Trials in worker processes of this machine."""
 
+import os
+import sys
 import time
 from collections.abc import Callable, Mapping
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any, Protocol
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, InputError
+from coevolve.executors.asked import Asked
 from coevolve.executors.crew import Crew
 from coevolve.executors.failures import DoubtfulError, classify
 from coevolve.executors.handle import Held, Services, WorkerHandle
@@ -40,10 +43,13 @@ class LocalExecutor:
         workers: How many attempts run at once.
         isolation: "auto", "bwrap" or "process", or one that was found already.
         limits: What a candidate may use.
-        trial_seconds: Wall clock of one attempt at a trial; past it, its worker is ended.
+        trial_seconds: Wall clock of one attempt at a trial, waiting for services included; past
+            it, its worker is ended, and who is to blame depends on what it was waiting for.
         prepare_seconds: The same for building the benchmark, for a check and a preparation.
         services: What benchmarks may ask of the engine, by name. A function that waits for
-            something should be async, since the engine waits with it otherwise.
+            something should be async, since the engine waits with it otherwise. What answers
+            state under `usage` (tokens_in, tokens_out, dollars) is counted for the attempt,
+            however it ends, unless its result states tokens or dollars itself.
     """
 
     def __init__(
@@ -75,7 +81,11 @@ class LocalExecutor:
             "limits": asdict(limits or Limits()),
         }
         self._crew = Crew(
-            setup, size=workers, start_seconds=prepare_seconds, services=services or {}
+            setup,
+            size=workers,
+            start_seconds=prepare_seconds,
+            services=services or {},
+            forked=sys.platform == "linux" and workers > processors(),
         )
 
     @property
@@ -96,15 +106,17 @@ class LocalExecutor:
         self._crew.check_open()
         started = time.perf_counter()
         request = {"op": "run", "task": trial.task, "trial": trial.trial, "split": trial.split}
-        held = Held(candidate.name, candidate.address, trial.state)
+        held, asked = Held(candidate.name, candidate.address, trial.state), Asked()
         try:
-            async with self._crew.borrowed(held, self._trial_seconds) as worker:
+            async with self._crew.borrowed(held, self._trial_seconds, asked) as worker:
                 self._running[trial.cell] = worker
-                return _read(result_from_json, await self._ask(worker, candidate, held, request))
+                reply = await self._ask(worker, candidate, held, request)
+                result = _read(result_from_json, reply)
         except Exception as error:
-            return Result(fault=classify(error), usage=_since(started))
+            result = Result(fault=classify(error), usage=_since(started))
         finally:
             self._running.pop(trial.cell, None)
+        return replace(result, usage=asked.counted(result.usage))
 
     @property
     def isolation_name(self) -> str:
@@ -123,13 +135,14 @@ class LocalExecutor:
     async def _prepared(self, op: str, candidate: Candidate) -> Prepared:
         self._crew.check_open()
         started = time.perf_counter()
-        held = Held(candidate.name, candidate.address, None)
+        held, asked = Held(candidate.name, candidate.address, None), Asked()
         try:
-            async with self._crew.borrowed(held, self._prepare_seconds) as worker:
+            async with self._crew.borrowed(held, self._prepare_seconds, asked) as worker:
                 reply = await self._ask(worker, candidate, held, {"op": op})
-                return _read(prepared_from_json, reply)
+                prepared = _read(prepared_from_json, reply)
         except Exception as error:
-            return Prepared(fault=classify(error), usage=_since(started))
+            prepared = Prepared(fault=classify(error), usage=_since(started))
+        return replace(prepared, usage=asked.counted(prepared.usage))
 
     async def _ask(
         self, worker: WorkerHandle, candidate: Candidate, held: Held, request: Message
@@ -147,6 +160,13 @@ def _read[Done](read: Callable[[Mapping[str, Any]], Done], reply: Message) -> Do
         return read(reply)
     except (KeyError, TypeError, ValueError) as error:
         raise DoubtfulError(f"the worker wrote {error!r}", kind="worker-garbage") from error
+
+
+def processors() -> int:
+    """How many this process may use: so many fresh workers start at once without a queue."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
 
 
 def _since(started: float) -> Usage:

@@ -93,6 +93,10 @@ class Pipe:
             self._inbox.feed(data)
         return message
 
+    def close(self) -> None:
+        """Close this end."""
+        self._end.close()
+
 
 class AsyncPipe:
     """One end of a socket that carries messages, for a process with an event loop."""

@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 from coevolve.executors.isolation.processes import descendants
+from coevolve.executors.starts import Process
 
 _PR_SET_PDEATHSIG = 1
 
@@ -20,7 +21,7 @@ def die_with(parent: int) -> None:
         raise SystemExit(1)
 
 
-def kill_tree(process: subprocess.Popen[bytes], grace: float) -> None:
+def kill_tree(process: Process, grace: float) -> None:
     """Kill a process that leads a session, and all it started, and wait for its end.
 
     It is asked to end first, for it knows best what it started. After `grace` seconds it is

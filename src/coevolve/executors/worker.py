@@ -2,7 +2,8 @@
 
 Started by the engine as `python -m coevolve.executors.worker FLAG PARENT`, with a socket for
 its standard input. It takes one setup, then requests, and answers each; while it works on one,
-it may ask the engine for a service. `docs/failures.md` says what becomes of its errors.
+it may ask the engine for a service. `docs/failures.md` says what becomes of its errors. With a
+third number, the descriptor of a socket, it is a nursery, and forks workers instead.
 """
 
 import contextlib
@@ -19,39 +20,45 @@ from typing import Any, NoReturn
 
 from coevolve.errors import CoevolveError
 from coevolve.executors.attempts import check_candidate, prepare_candidate, run_trial
+from coevolve.executors.births import Births, Newborn
 from coevolve.executors.building import building_fault
 from coevolve.executors.failures import FaultError, classify
 from coevolve.executors.isolation import Isolation, Limits, find_isolation
 from coevolve.executors.messages import done_to_json, fault_from_json, fault_to_json
 from coevolve.executors.pipes import Message, Pipe, PipeError
 from coevolve.executors.processes import die_with
+from coevolve.executors.surroundings import Surroundings
 from coevolve.executors.watched import Flag, WatchedHarness
-from coevolve.executors.workload import Spec, Workload
+from coevolve.executors.workload import Spec, Workload, frame_of
 from coevolve.search.trials import Fault, Prepared, Result
 
 
 def main() -> None:
     """Serve the engine until it closes the socket."""
-    flag, parent = int(sys.argv[1]), int(sys.argv[2])
+    flag, parent, *births = map(int, sys.argv[1:])
     die_with(parent)
     signal.signal(signal.SIGTERM, _terminate)
     with contextlib.suppress(Terminated):
-        _serve(flag)
+        _serve(flag, births)
 
 
-def _serve(flag: int) -> None:
-    pipe = Pipe(_socket())
+def _serve(flag: int, births: list[int]) -> None:
+    pipe, shared = Pipe(_socket()), _shared(flag)
     setup = pipe.receive()
     if setup is None:
         return
+    before = Surroundings() if births else None
     try:
-        worker = Worker(pipe, setup, _shared(flag))
+        worker = Worker(pipe, setup, shared)
     except (Exception, SystemExit) as error:
         traceback.print_exc()
         pipe.send({"fault": fault_to_json(building_fault(error, Spec.from_json(setup["spec"])))})
         return
+    forks = before is not None and not before.left_by_building()
+    pipe.send({"ready": True, "forks": forks})
+    if births and not worker.reborn(Births(births[0]).bear(), setup["lent"]):
+        return
     with worker:
-        pipe.send({"ready": True})
         worker.serve()
 
 
@@ -65,6 +72,10 @@ class PipeHost:
     def __init__(self, pipe: Pipe) -> None:
         self._pipe = pipe
         self._turn = threading.Lock()
+
+    def move(self, pipe: Pipe) -> None:
+        """Reach the engine through another socket from now on."""
+        self._pipe = pipe
 
     def ask(self, service: str, /, **payload: Any) -> Any:
         """What a service of the engine answers; raises the fault it met."""
@@ -86,8 +97,11 @@ class Worker:
         self._flag = flag
         self._slot: int = setup["slot"]
         self._limits = Limits(**setup["limits"])
-        self._isolation: Isolation = find_isolation(setup["isolation"])
-        self._workload: Workload = Spec.from_json(setup["spec"]).build(PipeHost(pipe))
+        spec = Spec.from_json(setup["spec"])
+        hidden = () if spec.folder is None else (spec.folder,)
+        self._isolation: Isolation = find_isolation(setup["isolation"], hidden=hidden)
+        self._host = PipeHost(pipe)
+        self._workload: Workload = spec.build(self._host)
         self._harness: WatchedHarness | None = None
 
     def __enter__(self) -> "Worker":
@@ -96,6 +110,22 @@ class Worker:
     def __exit__(self, *_: object) -> None:
         if self._harness is not None:
             self._harness.close()
+
+    def reborn(self, newborn: Newborn | None, lent: list[str]) -> bool:
+        """Go on as a worker that was just forked, if this is one; its setup has been sent."""
+        self._pipe.close()
+        if newborn is None:
+            return False
+        for name in lent:  # for what the benchmark may start
+            os.environ.pop(name, None)
+        self._pipe, self._flag = Pipe(newborn.socket), _shared(newborn.flag)
+        self._host.move(self._pipe)
+        setup = self._pipe.receive()
+        if setup is None:
+            return False
+        self._slot = setup["slot"]
+        self._pipe.send({"ready": True, "forks": False})
+        return True
 
     def serve(self) -> None:
         """Answer requests until there are no more."""
@@ -134,6 +164,7 @@ class Worker:
                 name=candidate["name"],
                 state=None if candidate["state"] is None else json.loads(candidate["state"]),
                 slot=self._slot,
+                frame=frame_of(self._workload),
                 flag=self._flag,
             )
         if self._harness is None:

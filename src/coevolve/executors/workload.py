@@ -44,7 +44,8 @@ class Host(Protocol):
 class Workload(Protocol):
     """The trial half of a benchmark.
 
-    It may also have `run_test`, with the arguments of `run`, for tasks of the sealed test.
+    It may also have `run_test`, with the arguments of `run`, for tasks of the sealed test, and a
+    text `frame`: source of a module that runs around the candidate's, inside its sandbox.
     """
 
     def check(self, harness: "Harness", /) -> None:
@@ -58,6 +59,20 @@ class Workload(Protocol):
     def run(self, harness: "Harness", task: str, trial: int, /) -> float | Score | Missing:
         """The score of one trial."""
         ...
+
+
+def frame_of(workload: object) -> str:
+    """The source of a workload's frame; empty unless it has one.
+
+    >>> frame_of(object())
+    ''
+    """
+    frame = getattr(workload, "frame", "")
+    if not isinstance(frame, str):
+        raise ConfigError(
+            f"a benchmark's frame must be the source of a Python module, got {frame!r}."
+        )
+    return frame
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

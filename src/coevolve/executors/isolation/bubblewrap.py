@@ -14,12 +14,14 @@ from coevolve.errors import StopRun
 from coevolve.executors.isolation.base import Launch
 from coevolve.executors.isolation.confinement import confined, unused_uid
 from coevolve.executors.isolation.copies import copy_folder, open_to_all
+from coevolve.executors.isolation.hiding import masked
 from coevolve.executors.isolation.limits import Limits
 from coevolve.executors.isolation.seccomp import filter_fd
 from coevolve.executors.isolation.system import RUNNER, environment, links, system_paths
 
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"
+_EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 
 
@@ -30,6 +32,7 @@ class Bubblewrap:
     Args:
         program: The bwrap to start; found on the PATH unless given.
         change_user: Whether root gives each sandbox a user of its own.
+        hidden: Folders that it must not see even if they lie among the system's.
 
     >>> Bubblewrap(program="/usr/bin/bwrap").name
     'bwrap'
@@ -37,11 +40,13 @@ class Bubblewrap:
 
     program: str = ""
     change_user: bool = True
+    hidden: tuple[Path, ...] = ()
 
     name = "bwrap"
     protects = (
         "It sees its own files, the system's programs and this Python, all read-only.",
         "It sees no home, project, run folder, answers, test tasks or environment variables.",
+        "It does not see this package, nor the data sets that came with it or were fetched.",
         "It has no network, not even to this machine.",
         "It sees and signals no process but its own, and all of them end with it.",
         "Its time, memory, processes, files, output and answers are limited.",
@@ -79,7 +84,7 @@ class Bubblewrap:
         options = [
             *_kernel(uid, network, filters),
             *_private("/tmp", limits),  # first, since this Python may lie in it
-            *_system(network),
+            *_system(network, self.hidden),
             *_private("/dev/shm", limits),
             *("--remount-ro", "/dev"),
             *_own(source, writable, readable),
@@ -143,15 +148,18 @@ def _kernel(uid: int | None, network: bool, filters: tuple[int, ...]) -> list[st
 
 
 @functools.cache
-def _system(network: bool) -> tuple[str, ...]:
+def _system(network: bool, hidden: tuple[Path, ...]) -> tuple[str, ...]:
     options: list[str] = []
     for target, link in links():
         options += ["--symlink", target, link]
-    for path in system_paths(network=network):
+    shown = system_paths(network=network)
+    for path in shown:
         options += _bound("--ro-bind", path)
+    for folder in map(str, masked(shown, hidden)):
+        options += [*_EMPTY, folder, "--remount-ro", folder]
     options += ["--ro-bind", str(RUNNER), _RUNNER, "--dev", "/dev", "--proc", "/proc"]
     # The first process is bwrap's own and has no filter: nobody may write to its memory.
-    return (*options, "--size", "4096", "--tmpfs", "/proc/1", "--remount-ro", "/proc/1")
+    return (*options, *_EMPTY, "/proc/1", "--remount-ro", "/proc/1")
 
 
 def _private(place: str, limits: Limits) -> list[str]:

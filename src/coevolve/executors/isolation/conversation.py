@@ -9,6 +9,7 @@ import time
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from coevolve.errors import InputError
 from coevolve.executors.isolation.faults import HarnessFault, ReportedFault, SandboxError
 from coevolve.executors.isolation.limits import Limits
 from coevolve.executors.isolation.sandbox import Sandbox
@@ -25,6 +26,19 @@ def await_start(sandbox: Sandbox, limits: Limits) -> None:
     except HarnessFault as fault:
         said = " ".join(sandbox.output.text.split())[-500:]
         raise SandboxError(f"the sandbox did not start: {fault.reason}. {said}") from None
+
+
+def frame_candidate(sandbox: Sandbox, limits: Limits, source: str) -> None:
+    """Have the runner execute the benchmark's frame; no code of the candidate has run yet."""
+    sandbox.send({"frame": source})
+    late = InputError(f"the benchmark's frame took longer than {limits.startup_seconds:g} s.")
+    try:
+        message = sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
+    except HarnessFault as fault:
+        raise SandboxError(f"the sandbox did not start: {fault.reason}.") from None
+    if message.get("framed") is not True:
+        reason = reported(message, limits).reason
+        raise InputError(f"the benchmark's frame does not run: {reason}.")
 
 
 def await_import(sandbox: Sandbox, limits: Limits) -> None:

@@ -2,6 +2,8 @@
 
 import functools
 import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from coevolve.errors import InputError, StopRun, nearest
@@ -20,8 +22,13 @@ _PROBE = (
 )
 
 
-def find_isolation(kind: str = "auto") -> Isolation:
+def find_isolation(kind: str = "auto", *, hidden: Sequence[Path] = ()) -> Isolation:
     """The isolation of this name; "auto" is bwrap where it works, else a plain process.
+
+    Args:
+        kind: "auto", "bwrap" or "process".
+        hidden: Folders that bwrap hides even where they lie among the system's; a plain process
+            hides nothing.
 
     Raises:
         StopRun: "bwrap" was asked for and does not work here; the message says what to do.
@@ -37,7 +44,7 @@ def find_isolation(kind: str = "auto") -> Isolation:
         return PlainProcess()
     found = _bubblewrap()
     if isinstance(found, Bubblewrap):
-        return found
+        return replace(found, hidden=tuple(hidden))
     if kind == "auto":
         return PlainProcess()
     raise StopRun(

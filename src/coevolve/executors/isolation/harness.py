@@ -11,6 +11,7 @@ from coevolve.executors.isolation.conversation import (
     await_start,
     checked,
     converse,
+    frame_candidate,
     reported,
 )
 from coevolve.executors.isolation.execute import Executed, execute
@@ -34,6 +35,8 @@ class Harness:
         state: What `prepare` of the benchmark gave for this candidate, if anything.
         slot: Different for harnesses of this process that work at once.
         module: The module whose functions are called.
+        frame: Source of a module of the benchmark that runs around the candidate's, in the same
+            sandbox and trusted no more; "frame:predict" calls its function `predict`.
     """
 
     def __init__(
@@ -46,10 +49,12 @@ class Harness:
         state: Any = None,
         slot: int = 0,
         module: str = "harness",
+        frame: str = "",
     ) -> None:
         self.folder, self.name, self.state = Path(folder), name, state
         self.isolation, self.limits = isolation, limits or Limits()
-        self._slot, self._module = slot, module
+        self.services: Services = {}
+        self._slot, self._module, self._frame = slot, module, frame
         self._sandbox: Sandbox | None = None
         self._calls = 0
         self._output = ""
@@ -71,11 +76,12 @@ class Harness:
         """Call a function of the candidate with JSON values; its answer is one.
 
         Args:
-            function: A name in the module, or a path to an attribute as in "agent.answer".
+            function: A name in the module, or a path to an attribute as in "agent.answer"; one
+                of the frame begins with "frame:".
             args: JSON values.
             returns: The type the answer must have; an int will do for a float.
-            services: What the candidate may ask this side for, by name. What a service raises
-                ends the call and is raised here.
+            services: What the candidate may ask this side for, by name; the attribute `services`
+                when left out. What a service raises ends the call and is raised here.
             kwargs: JSON values.
 
         Raises:
@@ -87,7 +93,8 @@ class Harness:
         sandbox = self._ready()
         try:
             sandbox.send({**request, "cpu": self.limits.cpu})
-            message = converse(sandbox, self._calls, self.limits, services or {})
+            offered = self.services if services is None else services
+            message = converse(sandbox, self._calls, self.limits, offered)
             sandbox.output.read_all()
             if "answer" not in message:
                 sandbox.check()  # a limit may be behind the error
@@ -151,6 +158,8 @@ class Harness:
         self._sandbox = sandbox = Sandbox(self._launch, self.limits)
         try:
             await_start(sandbox, self.limits)
+            if self._frame:
+                frame_candidate(sandbox, self.limits, self._frame)
             await_import(sandbox, self.limits)
         except BaseException:
             self.close()
@@ -173,6 +182,7 @@ class Harness:
             serve={
                 "fds": (reader, writer),
                 "module": self._module,
+                "framed": bool(self._frame),
                 "paths": site_packages(),
                 "answer_bytes": self.limits.answer_bytes,
             },

@@ -95,14 +95,25 @@ def proportional_memory(pids: set[int]) -> int | None:
 
 
 def private_files(root: int) -> int:
-    """How many files a namespace keeps in memory; 0 where that cannot be seen."""
+    """How many files a namespace keeps in memory; 0 where that cannot be seen, or not yet."""
     total = 0
     for first in children(root)[:1]:
-        for place in ("tmp", "dev/shm"):
-            with contextlib.suppress(OSError):
-                numbers = os.statvfs(f"/proc/{first}/root/{place}")
-                total += numbers.f_files - numbers.f_ffree
+        with contextlib.suppress(OSError):
+            top = os.open(f"/proc/{first}/root", os.O_PATH | os.O_DIRECTORY)
+            try:
+                # Until the sandbox has a root of its own, it has ours, with our files in it.
+                if not os.path.samestat(os.fstat(top), os.stat("/")):  # noqa: PTH116
+                    total += sum(_files(f"/proc/self/fd/{top}/{p}") for p in ("tmp", "dev/shm"))
+            finally:
+                os.close(top)
     return total
+
+
+def _files(place: str) -> int:
+    with contextlib.suppress(OSError):
+        numbers = os.statvfs(place)
+        return numbers.f_files - numbers.f_ffree
+    return 0
 
 
 def kill_all(launch: Launch, root: int) -> None:

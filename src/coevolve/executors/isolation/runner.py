@@ -1,8 +1,7 @@
 """The program inside a sandbox: confines itself, then serves calls or becomes another program.
 
-It imports nothing but the standard library, little of that, and knows nothing of the package it
-comes from. Code of the candidate runs in this process and may bend all of it; nothing outside
-relies on it.
+It imports little of the standard library and nothing else. Code of the candidate runs in this
+process and may bend all of it; nothing outside relies on it.
 """
 
 from __future__ import annotations
@@ -19,12 +18,20 @@ if TYPE_CHECKING:
 
     Config = dict[str, Any]
 
+FRAME = "coevolve_frame"
+
 
 def main(argv: list[str]) -> None:
-    """Confine this process as told, then serve or execute."""
+    """Confine this process as told, then serve, or become another program."""
     config: Config = codec()[1](argv[1])
     confine(config)
-    serve(config["serve"]) if config["serve"] else execute(argv[2:])
+    if config["serve"]:
+        return serve(config["serve"])
+    try:
+        os.execvp(argv[2], argv[2:])
+    except OSError as error:
+        os.write(2, f"{argv[2]}: {error.strerror}\n".encode())
+        os._exit(127)
 
 
 def confine(config: Config) -> None:
@@ -41,7 +48,11 @@ def confine(config: Config) -> None:
         os.setresgid(uid, uid, uid)
         os.setresuid(uid, uid, uid)
     if config.get("parent") and sys.platform == "linux":
-        _die_with(config["parent"])
+        import ctypes
+
+        ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+        if os.getppid() != config["parent"]:
+            os._exit(1)
 
 
 def _lower(name: str, limit: int, *, for_good: bool = True) -> None:
@@ -54,28 +65,8 @@ def _lower(name: str, limit: int, *, for_good: bool = True) -> None:
     resource.setrlimit(kind, (limit, limit if for_good else most))
 
 
-def _die_with(parent: int) -> None:
-    import ctypes
-
-    ctypes.CDLL(None).prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
-    if os.getppid() != parent:
-        os._exit(1)
-
-
-def execute(argv: list[str]) -> None:
-    """Become another program."""
-    try:
-        os.execvp(argv[0], argv)
-    except OSError as error:
-        os.write(2, f"{argv[0]}: {error.strerror}\n".encode())
-        os._exit(127)
-
-
 def codec() -> tuple[Callable[[object], str], Callable[[str], Any]]:
-    """Encoder and decoder of JSON: the inner parts of `json`, where they are as expected.
-
-    Importing all of it takes as long as starting Python.
-    """
+    """JSON both ways by the inner parts of `json`: all of it takes as long as Python's start."""
     sample = '{"a": [1.5, "ü"]}'
     try:
         import _json
@@ -104,11 +95,9 @@ def _unknown(value: object) -> object:
 class Link:
     """Messages to and from the parent: four bytes of length, then JSON."""
 
-    def __init__(self, reader: int, writer: int, most: int) -> None:
-        self.reader, self.writer, self.most = reader, writer, most
-        self.pid = os.getpid()
-        self.calling = False
-        self.lock = allocate_lock()
+    def __init__(self, fds: tuple[int, int], most: int) -> None:
+        (self.reader, self.writer), self.most = fds, most
+        self.pid, self.calling, self.lock = os.getpid(), False, allocate_lock()
         self._encode, self._decode = codec()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -120,11 +109,9 @@ class Link:
         while view:
             view = view[os.write(self.writer, view) :]
 
-    def receive(self) -> dict[str, Any]:
+    def receive(self) -> Any:
         """Read one message."""
-        length = int.from_bytes(self._read(4), "big")
-        message: dict[str, Any] = self._decode(self._read(length).decode())
-        return message
+        return self._decode(self._read(int.from_bytes(self._read(4), "big")).decode())
 
     def _read(self, count: int) -> bytes:
         data = bytearray()
@@ -160,29 +147,33 @@ def host(link: Link) -> ModuleType:
 
 
 def serve(config: Config) -> None:
-    """Import the candidate's module, then answer calls until the parent closes the pipe."""
-    reader, writer = config["fds"]
-    link = Link(reader, writer, config["answer_bytes"])
+    """Import the candidate's module, then answer calls until the parent closes the pipe.
+
+    The frame comes first, while no file of the candidate can stand for a module it imports.
+    """
+    link = Link(config["fds"], config["answer_bytes"])
     for fd in config["fds"]:
         os.set_inheritable(fd, False)
-    sys.dont_write_bytecode = True
-    sys.path[:0] = [config["folder"]]
+    sys.dont_write_bytecode, sys.argv = True, [config["module"]]
     sys.path += config["paths"]
-    sys.argv = [config["module"]]
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
     sys.modules["coevolve_host"] = host(link)
     link.send({"ready": os.getpid()})
+    modules: dict[str, Any] = {}
     try:
-        module = __import__(config["module"])
+        if config["framed"]:
+            modules["frame"] = framed(link.receive()["frame"])
+            link.send({"framed": True})
+        sys.path[:0] = [config["folder"]]
+        modules[""] = getattr(modules.get("frame"), "load", __import__)(config["module"])
     except BaseException as error:
-        answer(link, {"error": describe(error, config)})
-        return
+        return answer(link, {"error": describe(error, config)})
     link.send({"loaded": True})
     while True:
         call = link.receive()
         link.calling = True
         try:
-            reply = {"answer": perform(module, call), "id": call["id"]}
+            reply = {"answer": perform(modules, call), "id": call["id"]}
         except BaseException as error:
             reply = {"error": describe(error, config), "id": call["id"]}
         link.calling = False
@@ -193,15 +184,24 @@ class NoFunction(Exception):  # noqa: N818
     """The candidate has no such function."""
 
 
-def perform(module: ModuleType, call: dict[str, Any]) -> object:
-    """Call what the parent asked for."""
+def framed(source: str) -> ModuleType:
+    """The module of the benchmark that runs around the candidate."""
+    module = sys.modules[FRAME] = type(sys)(FRAME)
+    exec(compile(source, FRAME, "exec"), module.__dict__)
+    return module
+
+
+def perform(modules: dict[str, Any], call: dict[str, Any]) -> object:
+    """Call what the parent asked for: of the candidate's module, or of the frame."""
     used = os.times()
     _lower("RLIMIT_CPU", int(used.user + used.system + call["cpu"]) + 1, for_good=False)
-    target: Any = module
-    for part in call["call"].split("."):
+    owner, _, path = call["call"].rpartition(":")
+    target = modules.get(owner)
+    for part in path.split("."):
         target = None if target is None else getattr(target, part, None)
     if not callable(target):
-        raise NoFunction(f"{module.__name__} has no function {call['call']!r}")
+        name = getattr(modules.get(owner), "__name__", owner)
+        raise NoFunction(f"{name} has no function {path!r}")
     return target(*call["args"], **call["kwargs"])
 
 
@@ -216,10 +216,9 @@ def answer(link: Link, reply: dict[str, Any]) -> None:
             continue
     try:
         link.send(reply)
-    except OverflowError as error:
-        link.send({"large": str(error), "id": reply.get("id")})
     except BaseException as error:
-        link.send({"unsendable": describe(error, {})["text"], "id": reply.get("id")})
+        what = "large" if isinstance(error, OverflowError) else "unsendable"
+        link.send({what: describe(error, {})["text"], "id": reply.get("id")})
 
 
 def describe(error: BaseException, config: Config) -> dict[str, str]:
@@ -234,15 +233,17 @@ def describe(error: BaseException, config: Config) -> dict[str, str]:
 
 
 def _place(trace: TracebackType | None, folder: str) -> str:
-    """The last line of the candidate's own files that an exception passed."""
-    place = ""
+    """The last line of the candidate's own files that an exception passed, or of the frame."""
+    own = frame = ""
     while trace is not None:
         code = trace.tb_frame.f_code
+        spot = f"line {trace.tb_lineno}, in {code.co_name}"
         if code.co_filename.startswith(folder):
-            name = code.co_filename[len(folder) :].lstrip("/")
-            place = f"{name}, line {trace.tb_lineno}, in {code.co_name}"
+            own = f"{code.co_filename[len(folder) :].lstrip('/')}, {spot}"
+        elif code.co_filename == FRAME:
+            frame = f"{FRAME}, {spot}"
         trace = trace.tb_next
-    return place.encode("utf-8", "backslashreplace").decode()[:300]
+    return (own or frame).encode("utf-8", "backslashreplace").decode()[:300]
 
 
 if __name__ == "__main__":
