@@ -3,10 +3,10 @@ PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
 
-.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock figures lock clean
+.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass figures lock clean
 
 help:
-	@echo "make demo     search a synthetic world under four protocols and compare them"
+	@echo "make demo     a real search: embedded model, embedded data, a fifth of the evaluations"
 	@echo "make test     run the tests"
 	@echo "make check    ruff, formatting, mypy, import direction, module sizes"
 	@echo "make bench    speed and quality benchmarks; results go to benchmarks/results"
@@ -14,6 +14,7 @@ help:
 	@echo "make bench-choosing  budgets, costs and stopping rules in synthetic worlds"
 	@echo "make bench-findings  the paper's findings in synthetic worlds"
 	@echo "make bench-wallclock  orders of trials and overlap, in simulated hours"
+	@echo "make bench-textclass  the built-in harnesses with the embedded model (an hour)"
 	@echo "make figures  draw the figures of the documentation"
 	@echo "make lock     pin the dependencies anew"
 	@echo "make clean    remove .venv and .tools"
@@ -41,8 +42,9 @@ bench: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/lab.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/engine.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/latency.py
 
-bench-matrices bench-choosing bench-findings bench-wallclock: $(READY)
+bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$(@:bench-%=%).py
 
 figures: $(READY)

@@ -8,7 +8,7 @@ from typing import Any
 from coevolve.benchmarks.base import Benchmark, check_sealed, check_starts
 from coevolve.benchmarks.synthetic import SyntheticWorld
 from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
-from coevolve.benchmarks.textclass.starts import built_in
+from coevolve.benchmarks.textclass.built_in import built_in
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, ConfigError
 from coevolve.executors.building import where_raised

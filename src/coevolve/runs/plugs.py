@@ -5,7 +5,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag, model_validator
 
-from coevolve.benchmarks.textclass.starts import built_in
+from coevolve.benchmarks.textclass.built_in import built_in
 from coevolve.errors import InputError
 from coevolve.runs.settings import Amount, Count, Needed, Table, Text, Texts
 

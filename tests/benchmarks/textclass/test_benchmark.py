@@ -9,8 +9,8 @@ import pytest
 from coevolve.benchmarks.base import sealed_tasks
 from coevolve.benchmarks.conformance import assert_benchmark
 from coevolve.benchmarks.textclass import TextClassification
+from coevolve.benchmarks.textclass.built_in import built_in
 from coevolve.benchmarks.textclass.data import shuffled
-from coevolve.benchmarks.textclass.starts import built_in
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StateError, UnknownTaskError
 from coevolve.executors.failures import FaultError, classify

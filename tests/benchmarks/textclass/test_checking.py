@@ -54,12 +54,40 @@ def test_a_fit_candidate_passes() -> None:
         ('{"seen": self.seen}', "object()", r"^predict before learning: .*state\(\) must return"),
         ('state["seen"]', 'state["saw"]', r"^restore: KeyError: 'saw' \(harness.py, line 16"),
         ('state["seen"]', "[]", r"^restore: .*at 'seen', \[\] instead of \['French'"),
-        ('{"seen": self.seen}', "None", r"^predict after restoring: .* is 'none', and was 'Fr"),
+        ('{"seen": self.seen}', "None", r"^predict after restoring: .*answers 'none' where"),
     ],
 )
 def test_the_step_that_fails_is_named(old: str, new: str, words: str) -> None:
     assert old in FIT
     with alive(FIT.replace(old, new), None) as life, pytest.raises(CandidateFault, match=words):
+        check(life.harness)
+
+
+FORGETFUL = FIT.replace("return self.model.choose", "self.model(str(self.seen)); return str")
+FORGETFUL = FORGETFUL.replace('(question, [*self.seen, "none"])', "(1)").replace(
+    "self.seen = state", "self.seen = [] and state"
+)
+CHANCE = """
+import random
+
+class Chance:
+    def __init__(self, model, task): self.model = model
+    def learn(self, example): ...
+    def predict(self, question): return self.model(str(random.random()))
+    def state(self): return None
+    def restore(self, state): ...
+"""
+
+
+def test_what_the_model_is_asked_shows_that_a_state_lacks_something() -> None:
+    source = FORGETFUL.replace('{"seen": self.seen}', '{"seen": None}')
+    words = r"^predict after restoring: .*asks the model something else than"
+    with alive(source, None) as life, pytest.raises(CandidateFault, match=words):
+        check(life.harness)
+
+
+def test_chance_is_no_fault() -> None:
+    with alive(CHANCE, None) as life:
         check(life.harness)
 
 

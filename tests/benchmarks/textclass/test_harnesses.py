@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks.textclass.built_in import BUILT_IN, harness_files
+from coevolve.benchmarks.textclass.built_in import BUILT_IN, built_in, harness_files
 from coevolve.benchmarks.textclass.checking import check
 from coevolve.errors import ConfigError
 from coevolve.models.stub import StubModel
@@ -29,6 +29,12 @@ def test_every_harness_passes_the_check(name: str, stub: dict[str, Any]) -> None
     with alive(harness_files(name), None) as life:
         for task in (TASK, OPEN):
             check(life.harness, task, model=StubModel(**stub))
+
+
+@pytest.mark.parametrize("name", [name for name in built_in() if name not in BUILT_IN])
+def test_the_family_is_for_the_embedded_model_and_a_set_of_labels(name: str) -> None:
+    with alive(harness_files(name), None) as life:
+        check(life.harness, TASK, model=StubModel(**SMALL))
 
 
 def test_a_name_that_is_none_is_answered_with_those_there_are() -> None:

@@ -18,6 +18,10 @@ from coevolve.errors import ConfigError, StateError, UnknownTaskError, nearest
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.executors.workload import Host, Score
 from coevolve.models.client import ModelClient
+from coevolve.models.stub import StubModel
+
+_TRIED = 5
+"""Training rows that a check uses."""
 
 
 class Asked(NamedTuple):
@@ -60,6 +64,7 @@ class TextClassification:
             raise ConfigError(f"mode must be one of {', '.join(MODES)}, got {mode!r}.{known}")
         self._sets = _loaded(sets, None if data is None else Path(data))
         self._mode, self._seed = mode, seed
+        self._alone = host is None
         self._client = ModelClient(NoModel() if host is None else host)
         self.starts = read_start_files(starts)
         self.frame = frame_source()
@@ -72,8 +77,24 @@ class TextClassification:
         check_sealed(self)
 
     def check(self, harness: Harness) -> None:
-        """Try the harness out with a stub in place of the model."""
-        check(harness)
+        """Try the harness out on every set, with a stub in place of the model."""
+        for data in self._sets:
+            examples = [{"question": r.question, "answer": r.answer} for r in data.train[:_TRIED]]
+            check(
+                harness,
+                data.words.to_json(),
+                examples=examples[1:],
+                question=examples[0]["question"],
+                model=self._stub(),
+            )
+            harness.close()
+
+    def _stub(self) -> StubModel:
+        """A stub that can do what the model of the run can."""
+        if self._alone:
+            return StubModel()
+        facts = self._client.facts()
+        return StubModel(window=facts["window"], gives_scores=facts["scores"])
 
     def prepare(self, harness: Harness) -> dict[str, Any]:
         """Feed the train rows of every set; what was learned, by set."""

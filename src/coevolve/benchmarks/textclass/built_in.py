@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from coevolve.errors import ConfigError, nearest
-from coevolve.search.candidate import Files
+from coevolve.search.candidate import Files, read_folder
 
 BUILT_IN = (
     "zero-shot",
@@ -15,9 +15,18 @@ BUILT_IN = (
     "playbook",
 )
 """From the plainest to the most elaborate."""
-FILE = "harness.py"
 
-_FOLDER = Path(__file__).parent / "harnesses"
+
+def built_in() -> dict[str, Path]:
+    """The folders of all of them by name, those of `BUILT_IN` first, then the demo's family.
+
+    >>> list(built_in())[:2]
+    ['zero-shot', 'few-shot']
+    """
+    here = Path(__file__).parent
+    family = sorted(path.parent for path in here.glob("family/*/harness.py"))
+    known = {name: here / "harnesses" / name for name in BUILT_IN}
+    return known | {folder.name: folder for folder in family}
 
 
 def harness_files(name: str) -> Files:
@@ -29,9 +38,10 @@ def harness_files(name: str) -> Files:
     >>> list(harness_files("zero-shot"))
     ['harness.py']
     """
-    if name not in BUILT_IN:
+    known = built_in()
+    if name not in known:
         raise ConfigError(
-            f"there is no built-in harness {name!r}; there is {', '.join(BUILT_IN)}."
-            f"{nearest(name, BUILT_IN)}"
+            f"there is no built-in harness {name!r}; there is {', '.join(known)}."
+            f"{nearest(name, known)}"
         )
-    return {FILE: (_FOLDER / name / FILE).read_bytes()}
+    return read_folder(known[name])

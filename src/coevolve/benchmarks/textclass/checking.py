@@ -1,8 +1,9 @@
 """Whether a candidate is a harness: one short life of it, with a stub in place of the model."""
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 from coevolve.executors.failures import CandidateFault
 from coevolve.executors.isolation import Harness, HarnessFault
@@ -46,10 +47,11 @@ def check(
     steps = _Steps(harness, model or StubModel())
     steps.call("import", "describe")
     steps.call("make an instance", "begin", dict(task))
-    steps.call("predict before learning", "predict", question)
+    steps.predict("predict before learning", question)
     for example in examples:
         steps.call("learn", "learn", dict(example))
-    answer = steps.call("predict after learning", "predict", question)
+    before = steps.predict("predict after learning", question)
+    repeated = steps.predict("predict after learning", question)
     state = steps.call("state", "state")
     steps.call("restore", "begin", dict(task), state, "restored")
     restored = steps.call("state of a restored instance", "state", "restored")
@@ -59,25 +61,42 @@ def check(
             f"{_difference(state, restored)}",
             kind="state",
         )
-    again = steps.call("predict after restoring", "predict", question, "restored")
-    if again != answer:
+    after = steps.predict("predict after restoring", question, "restored")
+    if before == repeated != after:
         raise CandidateFault(
-            f"predict after restoring: the answer to the same question is {again!r:.80}, and was "
-            f"{answer!r:.80} before; state() must hold all that predict depends on, and "
-            "predict must not depend on chance",
+            "predict after restoring: an instance made from a state "
+            f"{_departure(before, after)}; state() must hold all that predict depends on",
             kind="state",
         )
+
+
+class _Predicted(NamedTuple):
+    """An answer, and what the model was asked for it."""
+
+    answer: str
+    asked: list[str]
 
 
 class _Steps:
     """Calls of the frame, each a named step."""
 
     def __init__(self, harness: Harness, model: StubModel) -> None:
-        self._harness, self._services = harness, model.services
+        self._harness, self._model = harness, model
+        self._asked: list[str] = []
+        self._services = {**model.services, "model": self._record}
 
     def call(self, step: str, function: str, *args: object) -> Any:
         with _named(step):
             return self._harness.call(f"frame:{function}", *args, services=self._services)
+
+    def predict(self, step: str, question: str, pool: str = "") -> _Predicted:
+        self._asked.clear()
+        answer = self.call(step, "predict", question, pool)
+        return _Predicted(answer, sorted(self._asked))  # threads may ask in any order
+
+    def _record(self, **request: Any) -> Any:
+        self._asked.append(json.dumps(request, sort_keys=True, ensure_ascii=False))
+        return self._model.ask("model", **request)
 
 
 @contextmanager
@@ -85,7 +104,8 @@ def _named(step: str) -> Iterator[None]:
     try:
         yield
     except HarnessFault as fault:
-        raise CandidateFault(f"{step}: {fault.reason}", kind=fault.kind) from fault
+        reason = fault.reason.partition(" (coevolve_frame,")[0]  # no file of the candidate
+        raise CandidateFault(f"{step}: {reason}", kind=fault.kind) from fault
     except RequestRefused as refused:
         reason = f"{step}: the model was asked what it cannot answer: {refused}"
         raise CandidateFault(reason, kind="RequestRefused") from refused
@@ -98,3 +118,10 @@ def _difference(before: object, after: object) -> str:
             if before.get(key) != after.get(key):
                 return f"at {key!r}, {after.get(key)!r:.80} instead of {before.get(key)!r:.80}"
     return f"{after!r:.80} instead of {before!r:.80}"
+
+
+def _departure(before: _Predicted, after: _Predicted) -> str:
+    """How the second prediction differs from the first, in a few words."""
+    if before.answer != after.answer:
+        return f"answers {after.answer!r:.80} where the one before answered {before.answer!r:.80}"
+    return "asks the model something else than the one before"

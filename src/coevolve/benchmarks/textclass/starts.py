@@ -4,21 +4,12 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from coevolve.benchmarks.base import read_starts
-from coevolve.benchmarks.textclass.built_in import BUILT_IN, harness_files
+from coevolve.benchmarks.textclass.built_in import built_in
 from coevolve.errors import ConfigError, nearest
 from coevolve.search.candidate import Files
 
 DEFAULT_STARTS = ("zero-shot", "few-shot")
 """Those of the paper."""
-
-
-def built_in() -> dict[str, Path]:
-    """The folders of the harnesses that come with the package, by name.
-
-    >>> list(built_in())[:2]
-    ['zero-shot', 'few-shot']
-    """
-    return {name: Path(__file__).parent / "harnesses" / name for name in BUILT_IN}
 
 
 def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
@@ -29,20 +20,16 @@ def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
     """
     if isinstance(starts, str):
         raise ConfigError(f"starts must be a list of names or folders, got {starts!r}.")
-    found: dict[str, Path | Files] = {}
+    known = built_in()
+    found: dict[str, Path] = {}
     for entry in starts:
-        name = entry if entry in BUILT_IN else Path(entry).resolve().name
+        name = entry if entry in known else Path(entry).resolve().name
         if name in found:
             raise ConfigError(f"two starting harnesses are named {name!r}; rename a folder.")
-        found[name] = harness_files(entry) if entry in BUILT_IN else _folder(entry)
+        found[name] = folder = known.get(entry, Path(entry).expanduser())
+        if not folder.is_dir():
+            raise ConfigError(
+                f"there is no starting harness {entry!r}: it is neither a folder nor one of "
+                f"{', '.join(known)}.{nearest(entry, known)}"
+            )
     return read_starts(found)
-
-
-def _folder(entry: str) -> Path:
-    folder = Path(entry).expanduser()
-    if not folder.is_dir():
-        raise ConfigError(
-            f"there is no starting harness {entry!r}: it is neither a folder nor one of "
-            f"{', '.join(BUILT_IN)}.{nearest(entry, BUILT_IN)}"
-        )
-    return folder

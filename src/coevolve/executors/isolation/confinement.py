@@ -43,7 +43,8 @@ def confined(
         "RLIMIT_NPROC": limits.processes + spare,
     }
     config = {"limits": numbers, "uid": uid, "parent": parent, "serve": serve}
-    return [str(interpreter()), "-I", "-S", runner, json.dumps(config), *argv]
+    # Not "-I", which would also leave out the hash seed; the environment is ours anyway.
+    return [str(interpreter()), "-P", "-s", "-S", runner, json.dumps(config), *argv]
 
 
 def unused_uid(slot: int) -> int | None:

@@ -41,6 +41,7 @@ def environment(home: str) -> dict[str, str]:
     """All that a sandboxed program finds in its environment.
 
     Numeric libraries would start one thread for each processor, past the limit on processes.
+    With a fixed hash seed the order of a set is the same in every worker.
     """
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     found = {
@@ -49,6 +50,7 @@ def environment(home: str) -> dict[str, str]:
         "TMPDIR": home,
         "USER": "candidate",
         "LANG": "C.UTF-8",
+        "PYTHONHASHSEED": "0",
         **dict.fromkeys(threads, "1"),
     }
     if "LD_LIBRARY_PATH" in os.environ:  # some builds of Python do not find their library alone

@@ -1,7 +1,22 @@
-"""Choices as sequences of tokens: which may follow which, and as a grammar."""
+"""Choices as sequences of tokens, and how the model chooses among them.
+
+The model is asked only where the choices part: it picks, among the tokens with which one of them
+can go on, the one it finds likeliest (or draws one, at a temperature).
+"""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Protocol
+
+
+class Picks(Protocol):
+    """Has the model pick one of some tokens."""
+
+    async def pick(
+        self, path: Sequence[int], allowed: Sequence[int], *, temperature: float, seed: int
+    ) -> int:
+        """The token it would write after a text, of those that are allowed."""
+        ...
 
 
 @dataclass(slots=True)
@@ -10,15 +25,6 @@ class Node:
 
     choice: str | None = None
     after: dict[int, "Node"] = field(default_factory=dict)
-
-    def chain(self) -> tuple[list[int], "Node"]:
-        """The tokens that must follow, and where several may follow or a choice can end."""
-        tokens: list[int] = []
-        node = self
-        while len(node.after) == 1 and (node is self or node.choice is None):
-            ((token, node),) = node.after.items()
-            tokens.append(token)
-        return tokens, node
 
 
 def tree(tokens: Mapping[str, Sequence[int]]) -> Node:
@@ -42,37 +48,31 @@ def follows(prompt: str, choice: str) -> str:
     return choice if prompt[-1:].isspace() or choice[:1].isspace() else f" {choice}"
 
 
-def grammar(root: Node, end: int) -> str:
-    """A grammar, in llama.cpp's notation, of exactly these sequences of tokens.
+async def choose(
+    root: Node,
+    prompt: Sequence[int],
+    model: Picks,
+    *,
+    ends: Sequence[int],
+    temperature: float,
+    seed: int,
+) -> tuple[str, int]:
+    """The model's choice, and how many tokens it has.
 
-    Where a choice is the beginning of another one, the token `end` can follow it as well, for
-    the model to say that the choice ends there.
-
-    >>> print(grammar(tree({"a": [1], "ab": [1, 2], "cde": [3, 4, 5]}), end=9))
-    root ::= <[1]> rule-1 | <[3]> <[4]> <[5]>
-    rule-1 ::= <[2]> | <[9]>
+    Where a choice is the beginning of another one, the model ends it with one of `ends`.
     """
-    rules, waiting = [], [("root", root)]
-    for name, node in waiting:  # grows meanwhile
-        ways = []
-        for token, below in node.after.items():
-            more, last = ([], below) if below.choice is not None else below.chain()
-            way = [f"<[{number}]>" for number in (token, *more)]
-            if last.after:
-                way.append(f"rule-{len(waiting)}")
-                waiting.append((way[-1], last))
-            ways.append(" ".join(way))
-        if node.choice is not None:
-            ways.append(f"<[{end}]>")
-        rules.append(f"{name} ::= {' | '.join(ways)}")
-    return "\n".join(rules)
-
-
-def walk(root: Node, tokens: Sequence[int]) -> str | None:
-    """The choice that the model's tokens spell; None if they spell none."""
-    node = root
-    for token in tokens:
+    node, path = root, list(prompt)
+    while node.after:
+        closing = [end for end in ends if end not in node.after and node.choice is not None]
+        allowed = [*node.after, *closing]
+        token = allowed[0]
+        if len(allowed) > 1:
+            # Each draw has a generator of its own, for two alike would draw alike.
+            own = seed * 1_000 + len(path) - len(prompt)
+            token = await model.pick(path, allowed, temperature=temperature, seed=own)
         if token not in node.after:
             break
         node = node.after[token]
-    return node.choice
+        path.append(token)
+    assert node.choice is not None
+    return node.choice, len(path) - len(prompt)

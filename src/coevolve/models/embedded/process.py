@@ -22,6 +22,10 @@ _TAIL = 800
 _LONGEST_SOCKET = 100
 """Bytes in the path of a socket: the system's own bound is 104 or 108."""
 
+# Threads that wait must not spin: with other work on the machine, that costs tenfold. And a
+# crash is told in a line, not looked into by a debugger.
+_ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "GGML_NO_BACKTRACE": "1"}
+
 
 class ModelProcess:
     """A child process that runs the model, reached over a socket that only this user can open.
@@ -102,7 +106,7 @@ class Child:
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 stderr=log,
-                env=os.environ | {"OMP_WAIT_POLICY": "passive"},
+                env=os.environ | _ENVIRONMENT,
                 start_new_session=True,  # Ctrl-C is the engine's to handle
             )
         settings = {

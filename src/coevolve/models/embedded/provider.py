@@ -1,30 +1,33 @@
 """The embedded model as a provider."""
 
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import asynccontextmanager
 from pathlib import Path
-from typing import Any
 
 from coevolve.errors import ConfigError
-from coevolve.models.embedded.choices import grammar, tree, walk
+from coevolve.models.embedded.choices import choose, tree
 from coevolve.models.embedded.process import ModelProcess
-from coevolve.models.embedded.scoring import score
+from coevolve.models.embedded.scoring import Scorer
 from coevolve.models.embedded.slots import Slots
+from coevolve.models.embedded.steps import Steps
 from coevolve.models.embedded.tokens import Tokens, check_room
 from coevolve.models.embedded.weights import MADE, MODEL, WINDOW, find_weights
-from coevolve.models.errors import ModelReplyError
 from coevolve.models.request import JSON, ModelReply, ModelRequest
 
 _CUT_OFF = "limit"
-_FIELDS = ("content", "tokens", "stop_type", "tokens_predicted", "timings")
+_ARITHMETIC = "q8_0 keys"
+"""Names what else changes the last digits of what is computed."""
+
+type Spelt = Mapping[str, Sequence[int]]
 
 
 class EmbeddedProvider:
     """SmolLM2-135M-Instruct in a process of its own, started when it is first asked.
 
     A prompt is continued as it is; a conversation, or a prompt with a system text, goes through
-    the model's chat template. At temperature 0, and where none is given, a request has the same
-    answer whatever was asked before or at the same time.
+    the model's chat template. A request has the same answer whatever was asked before or at the
+    same time. No temperature means temperature 0.
 
     Args:
         folder: Where the weights are; None for the usual place.
@@ -45,11 +48,17 @@ class EmbeddedProvider:
         self._process = ModelProcess(lambda: find_weights(folder), slots=slots, threads=cores)
         self._tokens = Tokens(self._process)
         self._slots = Slots(slots)
+        self._scorer: Scorer | None = None
 
     @property
     def identity(self) -> Mapping[str, JSON]:
-        """The model and its weights."""
-        return {"name": f"embedded/{MODEL}", "model": MODEL, "weights": MADE.sha256}
+        """The model, its weights, and how it computes with them."""
+        return {
+            "name": f"embedded/{MODEL}",
+            "model": MODEL,
+            "weights": MADE.sha256,
+            "arithmetic": _ARITHMETIC,
+        }
 
     async def complete(self, request: ModelRequest, /) -> ModelReply:
         """The answer to a request."""
@@ -73,82 +82,58 @@ class EmbeddedProvider:
 
     async def _free(self, request: ModelRequest, prompt: list[int]) -> ModelReply:
         check_room(len(prompt), 1)
-        room = min(request.max_tokens, WINDOW - len(prompt))
-        answer = await self._ask(
-            prompt, n_predict=room, stop=list(request.stop), **_sampling(request)
+        async with self._steps(prompt) as steps:
+            answer = await steps.write(
+                prompt,
+                n_predict=min(request.max_tokens, WINDOW - len(prompt)),
+                stop=list(request.stop),
+                temperature=request.temperature or 0.0,
+                seed=request.sample,
+            )
+        return ModelReply(
+            text=answer["content"],
+            finish="length" if answer["stop_type"] == _CUT_OFF else "stop",
+            tokens_in=len(prompt),
+            tokens_out=answer["tokens_predicted"],
+            tokens_kept=steps.kept or 0,
         )
-        return _reply(answer, prompt, text=answer["content"])
 
-    async def _chosen(
-        self, request: ModelRequest, prompt: list[int], spelt: Mapping[str, Sequence[int]]
-    ) -> ModelReply:
-        root = tree(spelt)
-        answer = await self._ask(
-            prompt,
-            n_predict=1 + max(map(len, spelt.values())),
-            grammar=grammar(root, await self._tokens.newline()),
-            return_tokens=True,
-            **_sampling(request),
+    async def _chosen(self, request: ModelRequest, prompt: list[int], spelt: Spelt) -> ModelReply:
+        ends = await self._tokens.ends()
+        async with self._steps(prompt) as steps:
+            choice, written = await choose(
+                tree(spelt),
+                prompt,
+                steps,
+                ends=ends,
+                temperature=request.temperature or 0.0,
+                seed=request.sample,
+            )
+        return ModelReply(
+            text=choice,
+            finish="stop",
+            tokens_in=len(prompt),
+            tokens_out=written,
+            tokens_kept=steps.kept or 0,
         )
-        choice = walk(root, answer["tokens"])
-        if choice is None:
-            raise ModelReplyError(f"{answer['content']!r:.80} is none of the choices.")
-        return _reply(answer | {"stop_type": "word"}, prompt, text=choice)
 
-    async def _scored(self, prompt: list[int], spelt: Mapping[str, Sequence[int]]) -> ModelReply:
-        root = tree(spelt)
-        kept: list[int] = []
-        async with self._slots.slot(prompt) as slot:
-
-            async def ask(path: Sequence[int], tokens: Sequence[int], *, likely: int) -> Any:
-                answer = await self._post(
-                    path,
-                    slot.number,
-                    n_predict=len(tokens),
-                    grammar="root ::= " + " ".join(f"<[{token}]>" for token in tokens),
-                    n_probs=likely,
-                    temperature=0,
-                )
-                kept.append(answer["timings"]["cache_n"])
-                return answer["completion_probabilities"]
-
-            found = await score(root, prompt, ask)
-        scores = {choice: found[str(walk(root, tokens))] for choice, tokens in spelt.items()}
+    async def _scored(self, prompt: list[int], spelt: Spelt) -> ModelReply:
+        if self._scorer is None:
+            self._scorer = Scorer((await self._tokens.ends())[0])
+        async with self._steps(prompt) as steps:
+            found = await self._scorer.score(tree(spelt), prompt, steps)
+        same = {tuple(spelt[choice]): value for choice, value in found.items()}
+        scores = {choice: same[tuple(tokens)] for choice, tokens in spelt.items()}
         return ModelReply(
             text=max(scores, key=scores.__getitem__),
             finish="stop",
             tokens_in=len(prompt) + sum(map(len, spelt.values())),
             tokens_out=0,
-            tokens_kept=kept[0],
+            tokens_kept=steps.kept or 0,
             scores=scores,
         )
 
-    async def _ask(self, prompt: Sequence[int], **asked: Any) -> Any:
+    @asynccontextmanager
+    async def _steps(self, prompt: Sequence[int]) -> AsyncIterator[Steps]:
         async with self._slots.slot(prompt) as slot:
-            return await self._post(prompt, slot.number, **asked)
-
-    async def _post(self, prompt: Sequence[int], slot: int, **asked: Any) -> Any:
-        fields = [*_FIELDS, "completion_probabilities"] if "n_probs" in asked else _FIELDS
-        known = {
-            "prompt": prompt,
-            "id_slot": slot,
-            "cache_prompt": True,
-            "response_fields": fields,
-        }
-        return await self._process.post("/completion", known | asked)
-
-
-def _sampling(request: ModelRequest) -> dict[str, Any]:
-    """Temperature alone: nothing else changes the probabilities that the model gives."""
-    temperature = request.temperature or 0.0
-    return {"temperature": temperature, "seed": request.sample, "top_k": 0, "top_p": 1, "min_p": 0}
-
-
-def _reply(answer: Mapping[str, Any], prompt: Sequence[int], *, text: str) -> ModelReply:
-    return ModelReply(
-        text=text,
-        finish="length" if answer["stop_type"] == _CUT_OFF else "stop",
-        tokens_in=len(prompt),
-        tokens_out=answer["tokens_predicted"],
-        tokens_kept=answer["timings"]["cache_n"],
-    )
+            yield Steps(self._process, slot.number)

@@ -5,52 +5,69 @@ gives to the token after the prompt and the tokens before it. Choices that begin
 is computed for their beginning.
 """
 
-from collections.abc import Mapping, Sequence
-from typing import Any, Protocol
+from collections.abc import Collection, Mapping, Sequence
+from typing import Protocol
 
 from coevolve.models.embedded.choices import Node
 
-MANY = 1_000
-"""Most likely tokens to be told where several may follow; rarer ones are asked for singly."""
+MANY = 100
+"""Likely tokens to be told of where several may follow."""
 
 
-class Ask(Protocol):
-    """Has the model write tokens, and tell how likely they were."""
+class Tells(Protocol):
+    """Tells how likely tokens are after a text."""
 
-    async def __call__(
-        self, prompt: Sequence[int], tokens: Sequence[int], /, *, likely: int
-    ) -> Sequence[Mapping[str, Any]]:
-        """For each token its `logprob`, and the `top_logprobs` of the likely ones in its place."""
+    async def likely(
+        self, path: Sequence[int], forced: int, count: int
+    ) -> Mapping[int, float] | None:
+        """Log-probabilities of a token and of the `count` likeliest.
+
+        None if the token is no whole character, for then the model's server keeps silent.
+        """
+        ...
+
+    async def against(
+        self, path: Sequence[int], forced: int, tokens: Collection[int]
+    ) -> Mapping[int, float]:
+        """How much the log-probability of each token is above that of another one."""
         ...
 
 
-async def score(root: Node, prompt: Sequence[int], ask: Ask) -> dict[str, float]:
-    """The log-probability of every choice of a tree."""
-    scores: dict[str, float] = {}
-    waiting = [(root, list(prompt), 0.0)]
-    while waiting:
-        node, path, so_far = waiting.pop()
-        if node.choice is not None:
-            scores[node.choice] = so_far
-        if len(node.after) == 1:
-            tokens, node = node.chain()
-            told = await ask(path, tokens, likely=1)
-            so_far += sum(entry["logprob"] for entry in told)
-            waiting.append((node, [*path, *tokens], so_far))
-            continue
-        likely = await _likely(node, path, ask) if node.after else {}
-        for token, below in node.after.items():
-            waiting.append((below, [*path, token], so_far + likely[token]))
-    return scores
+class Scorer:
+    """Scores trees of choices.
 
+    Args:
+        whole: A token that is a whole character.
+    """
 
-async def _likely(node: Node, path: list[int], ask: Ask) -> dict[int, float]:
-    """Log-probabilities of the tokens that may follow."""
-    first = next(iter(node.after))
-    (told,) = await ask(path, [first], likely=MANY)
-    found = {entry["id"]: entry["logprob"] for entry in told["top_logprobs"]}
-    found[first] = told["logprob"]
-    for token in node.after.keys() - found.keys():
-        (alone,) = await ask(path, [token], likely=1)
-        found[token] = alone["logprob"]
-    return found
+    def __init__(self, whole: int) -> None:
+        self._whole = whole
+        self._partial: set[int] = set()
+
+    async def score(self, root: Node, prompt: Sequence[int], model: Tells) -> dict[str, float]:
+        """The log-probability of every choice."""
+        scores: dict[str, float] = {}
+        waiting = [(root, list(prompt), 0.0)]
+        while waiting:  # depth first, so that the model goes on from where it is
+            node, path, so_far = waiting.pop()
+            if node.choice is not None:
+                scores[node.choice] = so_far
+            if node.after:
+                likely = await self._likely(list(node.after), path, model)
+                for token, below in node.after.items():
+                    waiting.append((below, [*path, token], so_far + likely[token]))
+        return scores
+
+    async def _likely(
+        self, tokens: list[int], path: list[int], model: Tells
+    ) -> Mapping[int, float]:
+        forced = next((token for token in tokens if token not in self._partial), self._whole)
+        told = await model.likely(path, forced, 1 if tokens == [forced] else MANY)
+        if told is None:
+            self._partial.add(forced)
+            return await self._likely(tokens, path, model)
+        missing = [token for token in tokens if token not in told]
+        if not missing:
+            return told
+        above = await model.against(path, forced, missing)
+        return {**told, **{token: told[forced] + above[token] for token in missing}}

@@ -34,9 +34,12 @@ def start(settings: dict[str, Any]) -> Any:
     params.n_ctx = settings["window"] * settings["slots"]
     params.cpuparams.n_threads = settings["threads"]
     params.cpuparams_batch.n_threads = settings["threads"]
-    # With it, what the model computes for a token depends on which tokens are computed along
-    # with it, and so an answer on what was asked before.
-    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_DISABLED
+    # With other types, what is computed for a token depends on how many are computed along with
+    # it, and so the answer to a prompt on what the slots had read before.
+    params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
+    params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_Q8_0
+    params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F16
+    params.n_batch = params.n_ubatch = 256  # what a request given up or a new one waits for
     params.cache_ram_mib = 0  # a slot keeps its own last prompt, and that is all
     params.ctx_shift = False
     params.endpoint_slots = False

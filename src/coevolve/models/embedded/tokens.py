@@ -17,7 +17,7 @@ class Tokens:
 
     def __init__(self, process: ModelProcess) -> None:
         self._process = process
-        self._newline: int | None = None
+        self._ends: tuple[int, ...] = ()
 
     async def text(self, request: ModelRequest) -> str:
         """The text that the model has to continue."""
@@ -37,11 +37,12 @@ class Tokens:
         after = [follows(text, choice) for choice in choices]
         return dict(zip(choices, await self.many(after), strict=True))
 
-    async def newline(self) -> int:
-        """The token that ends a line."""
-        if self._newline is None:
-            ((self._newline,),) = await self.many(["\n"])
-        return self._newline
+    async def ends(self) -> tuple[int, ...]:
+        """The tokens that end an answer: that of a new line first, then marks."""
+        if not self._ends:
+            found = await self.many(["\n", "<|im_end|>", "<|endoftext|>"], marks=True)
+            self._ends = tuple(token for (token,) in found)
+        return self._ends
 
     async def many(self, texts: Sequence[str], *, marks: bool = False) -> list[list[int]]:
         """The tokens of every text."""

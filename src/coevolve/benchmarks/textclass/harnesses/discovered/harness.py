@@ -12,9 +12,9 @@ from collections import Counter
 from itertools import pairwise
 
 K = 60
-PENALTY = 0.1  # for every example of the same label
-CAP = 30_000  # characters of examples for a large model
-FEW = 4  # examples for a small one
+PENALTY = 0.02  # for every example of the same label
+CAP = 30_000  # characters of examples
+FEW = 6  # examples for a small model, which is easily led astray
 REPLY = """Answer with one JSON object and nothing else:
 {"reasoning": "how you came to your answer", "final_answer": "the answer alone"}"""
 
@@ -35,33 +35,31 @@ class Discovered:
     def predict(self, question):
         """The model's answer after it has read the chosen examples."""
         small = self.model.completes
-        chosen = self.chosen(question, FEW if small else len(self.examples))
-        longest = 200 if small else CAP
-        shown = "".join(
-            f"Question: {shortened(text, longest)}\nAnswer: {answer}\n\n"
-            for text, answer in reversed(chosen)
-        )
+        most, longest = (FEW, 200) if small else (len(self.examples), 6_000)
+        chosen = self.chosen(question, most, longest)
+        shown = "".join(f"Question: {q}\nAnswer: {a}\n\n" for q, a in reversed(chosen))
         if not small:
             return self.model(f"{shown}{self.task.prompt(question)}\n\n{REPLY}")
-        prompt = f"{shown}Question: {shortened(question, 300)}\nAnswer:"
+        prompt = f"{shown}Question: {shortened(question, 600)}\nAnswer:"
         if self.task.labels:
             return self.model.choose(prompt, self.task.labels)
         if len({answer for _, answer in self.examples}) < len(self.examples):
             return self.model.choose(prompt, [answer for _, answer in chosen])
         return self.model(prompt, max_tokens=100, stop=["\n"])
 
-    def chosen(self, question, most):
+    def chosen(self, question, most, longest):
         """The examples to show, best first, as many as fit."""
         scores = self.fused(question)
         found, labels, size = [], Counter(), 0
         while scores and len(found) < most:
             best = max(scores, key=lambda i: scores[i] / (1 + PENALTY * labels[self.label(i)]))
-            size += sum(map(len, self.examples[best]))
+            del scores[best]
+            text, label = shortened(self.examples[best][0], longest), self.label(best)
+            size += len(text) + len(label)
             if size > CAP:
                 break
-            del scores[best]
-            found.append(self.examples[best])
-            labels[self.label(best)] += 1
+            found.append([text, label])
+            labels[label] += 1
         return found
 
     def label(self, position):
@@ -133,6 +131,9 @@ def runs_of_characters(text):
 
 
 def shortened(text, most):
-    """A text in one line; of a long one the beginning and the end."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    """A text in one line; of one with more bytes than that, the beginning and the end."""
+    data = " ".join(text.split()).encode()  # bytes tell better than characters what is long
+    if len(data) <= most:
+        return data.decode()
+    start, end = data[: most // 2], data[-most // 2 :]
+    return f"{start.decode(errors='ignore')} ... {end.decode(errors='ignore')}"

@@ -37,14 +37,14 @@ class FewShotK:
 
     def predict(self, question):
         """The model's answer after it has read the examples."""
-        longest = 200 if self.model.completes else 10_000
+        longest = 360 if self.model.completes else 6_000
         shown = "".join(
             f"Question: {shortened(question, longest)}\nAnswer: {answer}\n\n"
             for question, answer in self.examples
         )
         if not self.model.completes:
             return self.model(f"{shown}{self.task.prompt(question)}\n\n{REPLY}")
-        prompt = f"{shown}Question: {shortened(question, 300)}\nAnswer:"
+        prompt = f"{shown}Question: {shortened(question, 600)}\nAnswer:"
         if labels := self.task.labels or (self.labels if self.repeated else []):
             return self.model.choose(prompt, labels)
         return self.model(prompt, max_tokens=100, stop=["\n"])
@@ -60,6 +60,9 @@ class FewShotK:
 
 
 def shortened(text, most):
-    """A text in one line; of a long one the beginning and the end."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    """A text in one line; of one with more bytes than that, the beginning and the end."""
+    data = " ".join(text.split()).encode()  # bytes tell better than characters what is long
+    if len(data) <= most:
+        return data.decode()
+    start, end = data[: most // 2], data[-most // 2 :]
+    return f"{start.decode(errors='ignore')} ... {end.decode(errors='ignore')}"

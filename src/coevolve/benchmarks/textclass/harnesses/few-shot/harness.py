@@ -30,7 +30,7 @@ class FewShot:
             self.shown = self.fitting()
         if not self.model.completes:
             return self.model(f"{self.shown}{self.task.prompt(question)}\n\n{REPLY}")
-        prompt = f"{self.shown}Question: {shortened(question, 300)}\nAnswer:"
+        prompt = f"{self.shown}Question: {shortened(question, 600)}\nAnswer:"
         if labels := self.labels():
             return self.model.choose(prompt, labels)
         return self.model(prompt, max_tokens=100, stop=["\n"])
@@ -38,7 +38,7 @@ class FewShot:
     def fitting(self):
         """The first examples, as many as fit into the cap and the model's window."""
         blocks, size = [], 0
-        longest = 300 if self.model.completes else CAP
+        longest = 360 if self.model.completes else CAP
         for question, answer in self.examples:
             block = f"Question: {shortened(question, longest)}\nAnswer: {answer}\n\n"
             size += len(block)
@@ -66,6 +66,9 @@ class FewShot:
 
 
 def shortened(text, most):
-    """A text in one line; of a long one the beginning and the end."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    """A text in one line; of one with more bytes than that, the beginning and the end."""
+    data = " ".join(text.split()).encode()  # bytes tell better than characters what is long
+    if len(data) <= most:
+        return data.decode()
+    start, end = data[: most // 2], data[-most // 2 :]
+    return f"{start.decode(errors='ignore')} ... {end.decode(errors='ignore')}"

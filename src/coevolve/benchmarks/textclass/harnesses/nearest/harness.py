@@ -35,12 +35,12 @@ class Nearest:
         near = self.index.nearest(question, FEW if small else MANY)
         examples = [self.examples[position] for position in reversed(near)]
         shown = "".join(
-            f"Question: {shortened(text, 200 if small else 2_000)}\nAnswer: {answer}\n\n"
+            f"Question: {shortened(text, 360 if small else 6_000)}\nAnswer: {answer}\n\n"
             for text, answer in examples
         )
         if not small:
             return self.model(f"{shown}{self.task.prompt(question)}\n\n{REPLY}")
-        prompt = f"{shown}Question: {shortened(question, 300)}\nAnswer:"
+        prompt = f"{shown}Question: {shortened(question, 600)}\nAnswer:"
         if self.task.labels:
             return self.model.choose(prompt, self.task.labels)
         if len({answer for _, answer in self.examples}) < len(self.examples):
@@ -94,6 +94,9 @@ def terms(text):
 
 
 def shortened(text, most):
-    """A text in one line; of a long one the beginning and the end."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    """A text in one line; of one with more bytes than that, the beginning and the end."""
+    data = " ".join(text.split()).encode()  # bytes tell better than characters what is long
+    if len(data) <= most:
+        return data.decode()
+    start, end = data[: most // 2], data[-most // 2 :]
+    return f"{start.decode(errors='ignore')} ... {end.decode(errors='ignore')}"

@@ -20,7 +20,7 @@ class ZeroShot:
         """The model's answer."""
         if not self.model.completes:
             return self.model(f"{self.task.prompt(question)}\n\n{REPLY}")
-        asked = shortened(question, 300)
+        asked = shortened(question, 600)
         prompt = f"{self.task.instructions}\n\nQuestion: {asked}\nAnswer:"
         if self.task.labels:
             return self.model.choose(prompt, self.task.labels)
@@ -35,6 +35,9 @@ class ZeroShot:
 
 
 def shortened(text, most):
-    """A text in one line; of a long one the beginning and the end."""
-    text = " ".join(text.split())
-    return text if len(text) <= most else f"{text[: most // 2]} ... {text[-most // 2 :]}"
+    """A text in one line; of one with more bytes than that, the beginning and the end."""
+    data = " ".join(text.split()).encode()  # bytes tell better than characters what is long
+    if len(data) <= most:
+        return data.decode()
+    start, end = data[: most // 2], data[-most // 2 :]
+    return f"{start.decode(errors='ignore')} ... {end.decode(errors='ignore')}"
