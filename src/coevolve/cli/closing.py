@@ -32,9 +32,12 @@ def print_closing(console: Console, report: Report, folder: Path, state: RunStat
     facts = Table.grid(padding=(0, 2))
     facts.add_column(style="bright_black", no_wrap=True)
     facts.add_column(overflow="fold")
-    for label, text in _facts(report, folder, state):
+    for label, text in _facts(report):
         facts.add_row(label, escape(text))
     console.print(facts)
+    if (file := winner_file(report, folder, state)) is not None:
+        # On a line of its own, which a terminal may wrap and a person can copy.
+        console.print(f"[bright_black]{'winner':<13}[/]{escape(str(file))}", soft_wrap=True)
 
 
 def full_tokens(report: Report) -> int | None:
@@ -62,6 +65,15 @@ def winner_folder(report: Report, folder: Path, state: RunState) -> Path | None:
             pass  # a reader cannot make it; a writer can
     with RunStore.open(folder) as store:
         return store.checkout(candidate)
+
+
+def winner_file(report: Report, folder: Path, state: RunState) -> Path | None:
+    """The winner's file, or its folder if it has several."""
+    checkout = winner_folder(report, folder, state)
+    if checkout is None or report.best is None:
+        return checkout
+    files = list(state.entries[report.best].candidate.files)
+    return checkout / files[0] if len(files) == 1 else checkout
 
 
 def _table(report: Report) -> Table:
@@ -105,7 +117,7 @@ def _rows(report: Report) -> list[CandidateRow]:
     return [row for row in report.candidates if row.start or row.name == report.best]
 
 
-def _facts(report: Report, folder: Path, state: RunState) -> Iterator[tuple[str, str]]:
+def _facts(report: Report) -> Iterator[tuple[str, str]]:
     yield (
         "ended",
         f"{report.why}, after {plural(report.round, 'round')}, {duration(report.seconds)}",
@@ -125,5 +137,3 @@ def _facts(report: Report, folder: Path, state: RunState) -> Iterator[tuple[str,
         yield "missing", f"{plural(report.missing, 'outcome')}; `coevolve status` says why"
     if report.chosen is not None:
         yield "why", report.chosen["why"]
-    if (checkout := winner_folder(report, folder, state)) is not None:
-        yield "winner", str(checkout)

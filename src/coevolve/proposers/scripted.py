@@ -1,5 +1,6 @@
 """Proposers that need no model: a fixed list, and a Python function."""
 
+import ast
 import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
@@ -18,7 +19,8 @@ class Scripted:
     """Proposes what a list says, and nothing when it has come to its end.
 
     What a round gets follows from its number alone, so that a resumed run goes on with the right
-    item. A folder is read when its turn comes, and its name becomes the candidate's.
+    item. A folder is read when its turn comes; its name becomes the candidate's, and the first
+    line of its `harness.py`'s docstring the hypothesis.
 
     Args:
         items: Folders or proposals in their order, of which each round gets as many as it asks
@@ -99,4 +101,19 @@ def _proposal(item: Item) -> Proposal:
     if isinstance(item, Proposal):
         return item
     folder = Path(item)
-    return Proposal(files=read_folder(folder), name=folder.resolve().name)
+    files = read_folder(folder)
+    hypothesis = first_line(files.get("harness.py", b""))
+    return Proposal(files=files, name=folder.resolve().name, hypothesis=hypothesis)
+
+
+def first_line(source: bytes) -> str:
+    """What the docstring of a Python file says first; nothing if there is none.
+
+    >>> first_line(b"'The nearest example belongs last.'")
+    'The nearest example belongs last.'
+    """
+    try:
+        said = ast.get_docstring(ast.parse(source))
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return ""  # the check will say what is wrong with it
+    return (said or "").partition("\n")[0]

@@ -32,7 +32,7 @@ def start(settings: dict[str, Any]) -> Any:
     params.api_keys = [settings["key"]]
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["window"] * settings["slots"]
-    params.cpuparams.n_threads = settings["threads"]
+    params.cpuparams.n_threads = 1  # for a single token: too little to be shared
     params.cpuparams_batch.n_threads = settings["threads"]
     # With other types, what is computed for a token depends on how many are computed along with
     # it, and so the answer to a prompt on what the slots had read before.

@@ -19,6 +19,7 @@ class Calibrated:
         """Only the label, should it be new."""
         if example.answer not in self.labels:
             self.labels.append(example.answer)
+            self.usual = None
 
     def predict(self, question):
         """The label that gains the most."""

@@ -29,7 +29,7 @@ class Shortlist:
 
     def predict(self, question):
         """The label on the short list that gains the most."""
-        labels = self.task.labels or sorted({answer for _, answer in self.examples})
+        labels = self.labels()
         self.index = self.index or Index([text for text, _ in self.examples])
         alike = {label: [0.0, 0.0, 0.0] for label in labels}
         for (_, label), value in zip(self.examples, self.index.alike(question), strict=True):
@@ -41,6 +41,10 @@ class Shortlist:
             self.usual = {label: sum(s[label] for s in found) / len(found) for label in labels}
         scores = self.scores(question, kept)
         return max(kept, key=lambda label: scores[label] - self.usual[label])
+
+    def labels(self):
+        """Those of the task, and any others that were seen."""
+        return list(dict.fromkeys([*(self.task.labels or []), *(a for _, a in self.examples)]))
 
     def scores(self, question, labels):
         """Log-probabilities of labels after a message."""

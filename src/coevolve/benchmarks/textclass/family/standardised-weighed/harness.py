@@ -13,9 +13,9 @@ class StandardisedWeighed:
     """Adds how far a label's score stands out and how similar its nearest examples are."""
 
     def __init__(self, model, task):
-        self.model, self.labels = model, list(task.labels)
+        self.model, self.labels = model, list(task.labels or [])
         self.asked = []  # the scores of all the labels after some of the examples
-        self.count = dict.fromkeys(self.labels, 0)
+        self.seen = []  # the labels of those examples
         self.examples = []  # pairs of question and answer
         self.index = None
 
@@ -23,27 +23,29 @@ class StandardisedWeighed:
         """Keep the example; note the scores of all the labels after some of them."""
         self.examples.append([example.question, example.answer])
         self.index = None
-        if self.count[example.answer] < PER_LABEL:
-            self.count[example.answer] += 1
+        if example.answer not in self.labels:
+            self.labels.append(example.answer)
+        if self.seen.count(example.answer) < PER_LABEL:
+            self.seen.append(example.answer)
             self.asked.append(self.scores(example.question))
 
     def predict(self, question):
         """The label with the largest sum."""
-        standing, similar = self.standing(question), self.similar(question)
-        sums = [one + TRUST * other for one, other in zip(standing, similar, strict=True)]
-        return max(zip(sums, self.labels, strict=True))[1]
+        similar, standing = self.similar(question), self.standing(question)
+        return max(self.labels, key=lambda label: standing[label] + TRUST * similar[label])
 
     def scores(self, question):
         """Log-probabilities of the labels after a message."""
-        found = self.model.scores(f"{question} (keywords:", self.labels)
-        return [found[label] for label in self.labels]
+        return self.model.scores(f"{question} (keywords:", self.labels)
 
     def standing(self, question):
         """How far each label's score is above its mean, in standard deviations."""
-        columns = zip(self.scores(question), *self.asked, strict=True)
-        return [
-            (score - mean(usual or [0])) / (pstdev(usual or [0]) or 1) for score, *usual in columns
-        ]
+        scores = self.scores(question)
+        standing = {}
+        for label in self.labels:
+            usual = [asked[label] for asked in self.asked if label in asked] or [0]
+            standing[label] = (scores[label] - mean(usual)) / (pstdev(usual) or 1)
+        return standing
 
     def similar(self, question):
         """Logarithm of how similar the three nearest examples of each label are."""
@@ -51,16 +53,17 @@ class StandardisedWeighed:
         alike = {label: [0.0, 0.0, 0.0] for label in self.labels}
         for (_, label), value in zip(self.examples, self.index.alike(question), strict=True):
             alike[label].append(value)
-        sums = [sum(sorted(alike[label])[-3:]) for label in self.labels]
-        return [math.log(value / (mean(sums) or 1) + 0.05) for value in sums]
+        sums = {label: sum(sorted(values)[-3:]) for label, values in alike.items()}
+        usual = mean(sums.values()) or 1
+        return {label: math.log(value / usual + 0.05) for label, value in sums.items()}
 
     def state(self):
-        """The examples and the scores."""
-        return {"examples": self.examples, "asked": self.asked, "count": self.count}
+        """The labels, the scores, and the examples."""
+        return [self.labels, self.seen, self.asked, self.examples]
 
     def restore(self, state):
-        """The examples and the scores."""
-        self.examples, self.asked, self.count = state["examples"], state["asked"], state["count"]
+        """The labels, the scores, and the examples."""
+        self.labels, self.seen, self.asked, self.examples = state
 
 
 class Index:

@@ -6,40 +6,43 @@ PER_LABEL = 2  # examples of each label that the model is asked about beforehand
 
 
 class Standardised:
-    """Learns from a few examples which scores are usual for a label."""
+    """Learns from some examples which scores are usual for a label."""
 
     def __init__(self, model, task):
-        self.model, self.labels = model, list(task.labels)
+        self.model, self.labels = model, list(task.labels or [])
         self.asked = []  # the scores of all the labels after some of the examples
-        self.count = dict.fromkeys(self.labels, 0)
+        self.seen = []  # the labels of those examples
 
     def learn(self, example):
-        """Note the scores of all the labels after this message."""
-        if self.count[example.answer] < PER_LABEL:
-            self.count[example.answer] += 1
+        """Note the scores of all the labels after the first messages of each."""
+        if example.answer not in self.labels:
+            self.labels.append(example.answer)
+        if self.seen.count(example.answer) < PER_LABEL:
+            self.seen.append(example.answer)
             self.asked.append(self.scores(example.question))
 
     def predict(self, question):
         """The label that stands out the most."""
         standing = self.standing(question)
-        return max(zip(standing, self.labels, strict=True))[1]
+        return max(self.labels, key=standing.__getitem__)
 
     def scores(self, question):
         """Log-probabilities of the labels after a message."""
-        found = self.model.scores(f"{question} (keywords:", self.labels)
-        return [found[label] for label in self.labels]
+        return self.model.scores(f"{question} (keywords:", self.labels)
 
     def standing(self, question):
         """How far each label's score is above its mean, in standard deviations."""
-        columns = zip(self.scores(question), *self.asked, strict=True)
-        return [
-            (score - mean(usual or [0])) / (pstdev(usual or [0]) or 1) for score, *usual in columns
-        ]
+        scores = self.scores(question)
+        standing = {}
+        for label in self.labels:
+            usual = [asked[label] for asked in self.asked if label in asked] or [0]
+            standing[label] = (scores[label] - mean(usual)) / (pstdev(usual) or 1)
+        return standing
 
     def state(self):
-        """The scores."""
-        return {"asked": self.asked, "count": self.count}
+        """The labels and the scores."""
+        return [self.labels, self.seen, self.asked]
 
     def restore(self, state):
-        """The scores."""
-        self.asked, self.count = state["asked"], state["count"]
+        """The labels and the scores."""
+        self.labels, self.seen, self.asked = state

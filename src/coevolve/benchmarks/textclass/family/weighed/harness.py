@@ -29,7 +29,7 @@ class Weighed:
 
     def predict(self, question):
         """The label with the largest sum."""
-        labels = self.task.labels or sorted({answer for _, answer in self.examples})
+        labels = self.labels()
         if self.usual is None:
             found = [self.scores(empty, labels) for empty in EMPTY]
             self.usual = {label: sum(s[label] for s in found) / len(found) for label in labels}
@@ -38,6 +38,10 @@ class Weighed:
             labels,
             key=lambda label: scores[label] - self.usual[label] + TRUST * similar[label],
         )
+
+    def labels(self):
+        """Those of the task, and any others that were seen."""
+        return list(dict.fromkeys([*(self.task.labels or []), *(a for _, a in self.examples)]))
 
     def scores(self, question, labels):
         """Log-probabilities of the labels after a message."""
