@@ -31,7 +31,7 @@ def test_a_run_tells_what_happens_and_ends_with_the_winner(tmp_path: Path) -> No
     assert told in " ".join(lines.split())
     folder = re.search(r"winner +(\S+)", lines)
     assert folder is not None
-    assert "n < 120" in (tmp_path / folder[1] / "harness.py").read_text()
+    assert "n < 120" in (tmp_path / folder[1]).read_text()
 
 
 def test_a_run_that_is_there_is_not_begun_again(finished: Path) -> None:

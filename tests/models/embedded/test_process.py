@@ -26,7 +26,7 @@ from coevolve.models.embedded import EmbeddedProvider
 async def main():
     provider = EmbeddedProvider(slots=1)
     await provider.count(["ready"])
-    print(provider._process.pid, flush=True)
+    print(provider._process.pid, provider._process._child.socket.parent, flush=True)
     sys.stdin.read()
 asyncio.run(main())
 """
@@ -93,10 +93,12 @@ def test_it_ends_with_the_process_that_started_it() -> None:
         [sys.executable, "-c", ORPHAN], stdin=subprocess.PIPE, stdout=subprocess.PIPE
     ) as parent:
         assert parent.stdout is not None
-        pid = int(parent.stdout.readline())
-        assert is_alive(pid)
+        pid, folder = parent.stdout.readline().decode().split()
+        assert is_alive(int(pid))
+        assert Path(folder).exists()
         parent.kill()
-    assert gone(pid)
+    assert gone(int(pid))
+    assert not Path(folder).exists()
 
 
 @pytest.mark.usefixtures("weights")

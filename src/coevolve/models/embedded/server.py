@@ -8,7 +8,9 @@ which is when the process that started it is gone, however it went.
 import importlib
 import json
 import os
+import shutil
 import sys
+from pathlib import Path
 from typing import Any
 
 
@@ -19,6 +21,8 @@ def main() -> None:
     sys.stdout.write(json.dumps({"ready": server.listening_address}) + "\n")
     sys.stdout.flush()
     sys.stdin.read()
+    # Whoever started this process would have ended it and removed the folder, were it not gone.
+    shutil.rmtree(Path(settings["socket"]).parent, ignore_errors=True)
     os._exit(0)  # nothing to save, and nobody to wait for
 
 
