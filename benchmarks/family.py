@@ -7,7 +7,6 @@ costs no further evaluation.
 """
 
 import asyncio
-import json
 import tempfile
 from pathlib import Path
 from typing import Any
@@ -16,6 +15,78 @@ import numpy as np
 import record
 from textclass import SLOTS, Bench
 
-from coevolve.analysis.matrix import Matrix
-from coevolve.analysis.play import play
+from coevolve.analysis import Matrix, replay
 from coevolve.benchmarks.textclass import TextClassification
+from coevolve.models.cache import ResponseCache
+from coevolve.models.embedded import EmbeddedProvider
+from coevolve.models.gateway import Gateway
+from coevolve.models.pace import Pace
+from coevolve.runs.config import read_config
+from coevolve.store import RunStore
+
+DEMO = Path(__file__).parents[1] / "examples" / "text_classification" / "service_desk.toml"
+PROTOCOLS = ("full", "naive", "random-resample", "task-coevolve", "joint", "adaptive")
+SEEDS = 100
+
+
+def demo_harnesses() -> list[str]:
+    """The starting harnesses of the demo, then its candidates in the order of their rounds."""
+    config = read_config(DEMO).to_json()
+    rounds = config["proposer"]["folders"]
+    return [*config["benchmark"]["starts"], *(name for round in rounds for name in round)]
+
+
+async def measured(names: list[str], scratch: Path) -> tuple[list[dict[str, Any]], Any]:
+    """Accuracies of the harnesses, and their outcomes; what two of them ask is asked once."""
+    rows = []
+    gateway = Gateway(
+        EmbeddedProvider(slots=SLOTS),
+        pace=Pace(concurrency=SLOTS),
+        cache=ResponseCache(scratch / "responses.db"),
+    )
+    with RunStore.create(scratch / "run") as store:
+        bench = Bench(store, gateway, None, None)
+        try:
+            for name in ["vote", *names]:
+                row = await bench.row("service-desk", name)
+                rows.append({key: row[key] for key in ("harness", "validation", "test")})
+                print(rows[-1], flush=True)
+        finally:
+            await gateway.close()
+    tasks = TextClassification(("service-desk",)).pool.tasks
+    return rows, np.array([[bench.outcomes[name][task] for task in tasks] for name in names])
+
+
+def searched(names: list[str], outcomes: Any) -> list[dict[str, Any]]:
+    """What each protocol finds among the outcomes, on average over seeds."""
+    matrix = Matrix.from_arrays("demo", outcomes, candidates=np.array(names))
+    found = replay(
+        [matrix], protocols=PROTOCOLS, fractions=[0.2], seeds=range(SEEDS), per_round=2, workers=2
+    )
+    rows = []
+    for protocol in PROTOCOLS:
+        means = {n: m.mean or 0.0 for n, m in found.overall(protocol, 0.2).means.items()}
+        rows.append(
+            {
+                "protocol": protocol,
+                "points below the best": round(100 * means["regret"], 2),
+                "Spearman": round(means["spearman"], 3),
+                "searches": SEEDS,
+            }
+        )
+    return rows
+
+
+def main() -> None:
+    """Measure, print and record."""
+    names = demo_harnesses()
+    with tempfile.TemporaryDirectory() as folder:
+        rows, outcomes = asyncio.run(measured(names, Path(folder)))
+    tables: dict[str, Any] = {"harnesses": rows, "protocols at 20%": searched(names, outcomes)}
+    for title, table in tables.items():
+        record.show(title, table)
+    record.save("family", tables)
+
+
+if __name__ == "__main__":
+    main()

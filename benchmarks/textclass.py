@@ -46,10 +46,14 @@ class Bench:
         gateway: The model.
         data: The folder with the published sets.
         few: How many questions of a split to ask; None for all.
+
+    Attributes:
+        outcomes: The scores of validation tasks, by harness.
     """
 
     def __init__(self, store: RunStore, gateway: Gateway, data: Path | None, few: int | None):
         self._store, self._gateway, self._data, self._few = store, gateway, data, few
+        self.outcomes: dict[str, dict[str, float]] = {}
 
     async def row(self, name: str, harness: str) -> dict[str, Any]:
         """What a harness gets on a set, and what that takes."""
@@ -88,6 +92,9 @@ class Bench:
                 ]
                 results = await asyncio.gather(*(executor.run(candidate, t) for t in trials))
                 found[split] = results, time.perf_counter() - started
+                if split == "validation":
+                    scores = [result.score or 0.0 for result in results]
+                    self.outcomes[harness] = dict(zip(tasks, scores, strict=False))
         finally:
             await executor.close()
         return _row(name, harness, found, learning, prepared.usage)
