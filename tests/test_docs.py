@@ -24,9 +24,10 @@ def test_the_numbers_of_the_figure_are_those_of_the_page() -> None:
     assert f"```text\n{report}\n```" in (ROOT / "docs" / "concepts.md").read_text()
 
 
-def test_the_readme_shows_what_the_demo_prints() -> None:
-    done = subprocess.run([COMMAND, "demo"], capture_output=True, text=True, check=True)
-    shown = re.search(r"```text\n\$ make demo\n(.*?)```", README.read_text(), re.S)
+def test_the_page_shows_what_the_worlds_print() -> None:
+    done = subprocess.run([COMMAND, "worlds"], capture_output=True, text=True, check=True)
+    page = (ROOT / "docs" / "choosing.md").read_text()
+    shown = re.search(r"```text\n\$ coevolve worlds\n(.*?)```", page, re.S)
     assert shown is not None
     printed = [line.strip() for line in done.stdout.splitlines() if line.strip()]
     assert [line.strip() for line in shown[1].splitlines() if line.strip()] == printed
