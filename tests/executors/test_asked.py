@@ -9,6 +9,7 @@ import pytest
 from coevolve.core.outcomes import Usage
 from coevolve.executors.asked import stated_usage
 from coevolve.executors.local import LocalExecutor
+from coevolve.models.errors import NoChoice
 from coevolve.search.trials import Blame, Prepared, Result
 from tests.executors.projects import Project, trial, with_executor
 
@@ -103,7 +104,13 @@ def refused() -> None:
     raise ConnectionError("the model is away")
 
 
-SERVICES = {f.__name__: f for f in (model, slow, stuck, odd, wrong, refused)}
+async def useless() -> None:
+    error = NoChoice("the model answered 'perhaps'")
+    error.usage = (await model())["usage"]
+    raise error
+
+
+SERVICES = {f.__name__: f for f in (model, slow, stuck, odd, wrong, refused, useless)}
 
 
 def ran(tmp_path: Path, task: str, **settings: Any) -> Result:
@@ -127,6 +134,7 @@ def costs(done: Result | Prepared) -> Usage:
         ("fine", COST, "1.0"),
         ("twice", COST + COST, "1.0"),
         ("relay", COST, "1.0"),
+        ("relay:useless", COST, "candidate"),
         ("own", Usage(tokens_in=1), "1.0"),
         ("fine:odd", Usage(), "1.0"),
         ("fail", COST, "KeyError"),

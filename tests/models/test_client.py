@@ -46,6 +46,27 @@ def test_a_candidate_gets_what_the_engine_answers() -> None:
     assert client.services["model_facts"]()["window"] == 4096
 
 
+def test_a_candidate_cannot_tell_a_known_answer_from_a_new_one() -> None:
+    client = ModelClient(Host())
+    first, second = client.model("Wet?"), client.model("Wet?")
+    assert client.calls[1]["answer"]["cached"]
+    assert first == second
+    assert first["usage"] == {"tokens_in": 100, "tokens_out": 10, "dollars": 0.0}
+
+
+def test_another_trial_asks_for_other_samples() -> None:
+    client = ModelClient(StubModel())
+    asked = []
+    for trial in range(3):
+        client.begin(trial=trial)
+        client.model("Wet?")
+        client.model("Wet?", sample=7)
+        asked.append([call.get("sample", 0) for call in client.calls])
+    assert asked == [[0, 7], [1000, 1007], [2000, 2007]]
+    with pytest.raises(RequestRefused, match="sample must be a whole number"):
+        client.model("Wet?", sample="many")
+
+
 def test_usage_adds_up_and_known_answers_add_nothing() -> None:
     client = ModelClient(Host())
     for prompt in ("a", "b", "a"):

@@ -196,8 +196,9 @@ def test_an_answer_that_is_none_of_the_choices_is_no_answer_and_not_kept(tmp_pat
     provider = FakeProvider("maybe", "no")
 
     async def use(gateway: Gateway) -> str:
-        with pytest.raises(NoChoice, match=r"answered 'maybe', which is none of the 2 choices"):
+        with pytest.raises(NoChoice, match=r"answered 'maybe', which is none of the 2") as caught:
             await gateway.ask(**CHOICE)
+        assert caught.value.usage == {"tokens_in": 100, "tokens_out": 10, "dollars": 0.0}
         return str((await gateway.ask(**CHOICE))["text"])
 
     gateway = Gateway(provider, cache=cached(tmp_path))

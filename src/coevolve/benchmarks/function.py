@@ -77,13 +77,13 @@ class FunctionBenchmark:
 
     def check(self, harness: Harness) -> None:
         """Load the candidate in the sandbox and look for the functions it must define."""
-        self._offer_model(harness, capped=False)
+        self._offer_model(harness)
         load(harness, self._functions)
         if self._check is not None:
             self._check(harness)
 
     def prepare(self, harness: Harness) -> object:
-        self._offer_model(harness, capped=False)
+        self._offer_model(harness)
         return None if self._prepare is None else self._prepare(harness)
 
     def run(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
@@ -92,15 +92,16 @@ class FunctionBenchmark:
     def run_test(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
         return self._tried(self._evaluate_test, harness, task, trial)
 
-    def _offer_model(self, harness: Harness, *, capped: bool) -> None:
+    def _offer_model(self, harness: Harness, trial: int | None = None) -> None:
+        """Let it reach the model, within what a trial may ask if this is one."""
         if self._client is not None:
-            self._client.begin(capped=capped)
+            self._client.begin(capped=trial is not None, trial=trial or 0)
             harness.services = self._client.services
 
     def _tried(
         self, evaluate: Evaluate, harness: Harness, task: str, trial: int
     ) -> float | Score | Missing:
-        self._offer_model(harness, capped=True)
+        self._offer_model(harness, trial)
         return evaluate(harness, task, trial)
 
 

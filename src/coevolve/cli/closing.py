@@ -81,8 +81,8 @@ def _table(report: Report) -> Table:
     tested = any(row.test is not None for row in report.candidates)
     rescored = any(row.full is not None for row in report.candidates)
     columns = {"": "left", "harness": "left", "round": "right", "estimate": "left"}
-    columns |= {"tasks": "right"} | ({"every task": "right"} if rescored else {})
-    columns |= {"sealed test": "right"} if tested else {}
+    columns |= {"tasks": "right"} | ({"every\ntask": "right"} if rescored else {})
+    columns |= {"sealed\ntest" if rescored else "sealed test": "right"} if tested else {}
     for heading, side in columns.items():
         table.add_column(heading, justify=cast(JustifyMethod, side), no_wrap=True)
     for row in _rows(report):

@@ -155,7 +155,8 @@ class WorkerHandle:
             self.asked.end(answer)
             return pack({"answer": answer})
         except Exception as error:  # and not if it is cancelled: then there was no answer
-            self.asked.end()
+            # Several may wait for a call that fails; what it has cost is counted once.
+            self.asked.end({"usage": vars(error).pop("usage", None)})
             return pack({"fault": fault_to_json(classify(error))})
 
     async def _answer(self, name: str, payload: Message) -> object:

@@ -12,6 +12,8 @@ MOST_CHARACTERS = 200_000
 """Characters of all of them together."""
 LONGEST_TEXT = 40_000
 """Characters of one prompt or answer; of a longer one the two ends are kept."""
+SAMPLES = 1_000
+"""Numbers of samples that belong to one trial."""
 
 
 class Asks(Protocol):
@@ -40,9 +42,12 @@ class ModelClient:
         self._facts: dict[str, Any] | None = None
         self.begin()
 
-    def begin(self, *, capped: bool = True) -> None:
-        """Start a trial; without caps a preparation, which may learn from many examples."""
-        self._capped = capped
+    def begin(self, *, capped: bool = True, trial: int = 0) -> None:
+        """Start a trial; without caps a preparation, which may learn from many examples.
+
+        Another trial of a task gets other samples of the model.
+        """
+        self._capped, self._trial = capped, trial
         self._asked = self._tokens = 0
         self._room = MOST_CHARACTERS
         self.calls: list[dict[str, Any]] = []
@@ -70,7 +75,10 @@ class ModelClient:
         stop: object = None,
         sample: object = None,
     ) -> dict[str, Any]:
-        """The answer to a request; the engine checks it.
+        """The answer to a request, which the engine checks.
+
+        It says what it takes to answer, and not whether the answer was known already: no score
+        may depend on what happens to be cached.
 
         Raises:
             TrialCapError: The trial has asked all that it may.
@@ -83,7 +91,7 @@ class ModelClient:
             "max_tokens": max_tokens,
             "temperature": temperature,
             "stop": stop,
-            "sample": sample,
+            "sample": self._own(sample),
         }
         request = {name: value for name, value in parts.items() if value is not None}
         self._check()
@@ -98,7 +106,7 @@ class ModelClient:
         counted = answer["saved"] if answer["cached"] else usage
         self._tokens += counted["tokens_in"] + counted["tokens_out"]
         self._keep({**request, "answer": _shown(answer, counted)})
-        return answer
+        return {name: answer[name] for name in ("text", "finish", "scores")} | {"usage": counted}
 
     def count(self, texts: object) -> list[int]:
         """How many tokens each text has."""
@@ -110,6 +118,12 @@ class ModelClient:
         if self._facts is None:
             self._facts = self._host.ask("model_facts")
         return dict(self._facts)
+
+    def _own(self, sample: object) -> object:
+        """A number of a sample, among those of this trial."""
+        if not self._trial or not isinstance(sample, int | None):
+            return sample
+        return (sample or 0) + self._trial * SAMPLES
 
     def _check(self) -> None:
         if not self._capped:

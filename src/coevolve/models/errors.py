@@ -16,11 +16,18 @@ The first two are worth another attempt, which the gateway makes. Who is to blam
 is in the table of `coevolve.executors.blames`, which knows these classes by their names.
 """
 
+from collections.abc import Mapping
+
 from coevolve.errors import CoevolveError
 
 
 class ModelError(CoevolveError):
-    """Base of every error between a harness and a model."""
+    """Base of every error between a harness and a model.
+
+    `usage` is what the answers cost that came all the same, until somebody has counted it.
+    """
+
+    usage: Mapping[str, float] | None = None
 
 
 class ModelUnavailable(ModelError):  # noqa: N818

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from coevolve.models.cache import ResponseCache
+from coevolve.models.errors import ModelError
 from coevolve.models.flights import Flights
 from coevolve.models.pace import Pace
 from coevolve.models.payload import read_request, read_texts
@@ -15,7 +16,7 @@ from coevolve.models.prices import Prices
 from coevolve.models.provider import Provider
 from coevolve.models.recording import Recorder
 from coevolve.models.replay import ReplayProvider
-from coevolve.models.replies import answer, checked
+from coevolve.models.replies import answer, checked, usage
 from coevolve.models.request import ModelReply, ModelRequest
 from coevolve.models.retrying import Retrying
 from coevolve.models.settings import Caps, Sampling
@@ -139,7 +140,11 @@ class Gateway:
             consumed += Spent.on(reply)
             return checked(reply, request)
 
-        reply = await self._retrying(key, attempt)
+        try:
+            reply = await self._retrying(key, attempt)
+        except ModelError as error:
+            error.usage = usage(consumed)
+            raise
         if self._cache is not None:
             self._cache.put(key, reply)
         return reply, consumed

@@ -39,12 +39,13 @@ def answer(reply: ModelReply, consumed: Spent | None) -> dict[str, Any]:
         "finish": reply.finish,
         "scores": None if reply.scores is None else dict(reply.scores),
         "cached": consumed is None,
-        "usage": _usage(consumed or Spent()),
+        "usage": usage(consumed or Spent()),
     }
-    return {**given, "saved": _usage(Spent.on(reply))} if consumed is None else given
+    return {**given, "saved": usage(Spent.on(reply))} if consumed is None else given
 
 
-def _usage(spent: Spent) -> dict[str, float]:
+def usage(spent: Spent) -> dict[str, float]:
+    """What was consumed, as the engine counts it for a trial."""
     return {
         "tokens_in": spent.tokens_in,
         "tokens_out": spent.tokens_out,

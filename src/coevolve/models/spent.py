@@ -70,8 +70,7 @@ def check_caps(caps: Caps, spent: Spent, under_way: int = 0) -> None:
     for name, (value, cap) in reached.items():
         if cap is not None and value >= cap:
             raise ModelCapError(
-                f"the run may spend {cap:,} {name} on the model, and has spent "
-                f"{_plain(spent)}."
+                f"the run may spend {cap:,} {name} on the model, and has spent {_plain(spent)}."
             )
 
 

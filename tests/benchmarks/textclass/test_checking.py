@@ -86,6 +86,21 @@ def test_what_the_model_is_asked_shows_that_a_state_lacks_something() -> None:
         check(life.harness)
 
 
+def test_what_is_asked_once_may_be_asked_again_after_restoring() -> None:
+    source = """
+class Knowing:
+    def __init__(self, model, task): self.model, self.usual = model, None
+    def learn(self, example): ...
+    def predict(self, question):
+        self.usual = self.usual or self.model("What is usual?")
+        return self.model(f"{question} Not {self.usual}.")
+    def state(self): return None
+    def restore(self, state): ...
+"""
+    with alive(source, None) as life:
+        check(life.harness)
+
+
 def test_chance_is_no_fault() -> None:
     with alive(CHANCE, None) as life:
         check(life.harness)

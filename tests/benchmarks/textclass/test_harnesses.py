@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from coevolve.benchmarks.textclass import TextClassification
 from coevolve.benchmarks.textclass.built_in import BUILT_IN, built_in, harness_files
 from coevolve.benchmarks.textclass.checking import check
 from coevolve.errors import ConfigError
@@ -33,8 +34,10 @@ def test_every_harness_passes_the_check(name: str, stub: dict[str, Any]) -> None
 
 @pytest.mark.parametrize("name", [name for name in built_in() if name not in BUILT_IN])
 def test_the_family_is_for_the_embedded_model_and_a_set_of_labels(name: str) -> None:
+    desk = TextClassification(("service-desk",), host=StubModel(**SMALL))
     with alive(harness_files(name), None) as life:
         check(life.harness, TASK, model=StubModel(**SMALL))
+        desk.check(life.harness)
 
 
 def test_a_name_that_is_none_is_answered_with_those_there_are() -> None:

@@ -136,9 +136,9 @@ class TextClassification:
     def _answer(self, harness: Harness, asked: Asked, trial: int) -> str:
         if harness.state is None:
             raise StateError("the harness has learned nothing yet; prepare comes before run.")
-        self._client.begin()
+        self._client.begin(trial=trial)
         recall(harness, asked.data, harness.state[asked.data.name], self._client)
-        return predicted(harness, asked.data, asked.row.question, self._client, trial=trial)
+        return predicted(harness, asked.data, asked.row.question, self._client)
 
     def _order(self, tasks: Mapping[str, Asked]) -> tuple[str, ...]:
         names = list(tasks)

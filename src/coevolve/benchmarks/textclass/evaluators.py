@@ -133,8 +133,10 @@ def _stated(text: str) -> str:
     place = text.find(_CHARGES)
     while place >= 0:
         start = place + len(_CHARGES)
-        end, line_end = text.find(_END, start), text.find("\n", start)
-        if line_end < 0 or 0 <= end < line_end:
-            return text[start : end if end >= 0 else len(text)]
-        place = text.find(_CHARGES, line_end)
+        line_end = text.find("\n", start)
+        last = len(text) if line_end < 0 else line_end
+        end = text.find(_END, start, last)
+        if end >= 0 or line_end < 0:
+            return text[start : end if end >= 0 else last]
+        place = text.find(_CHARGES, last)
     return text.rpartition(CHARGE_PREFIX)[2]

@@ -5,9 +5,7 @@ time. What it knows in the end is its state, and every later question is put to 
 was made from this state, in whichever process that is.
 """
 
-import functools
-import inspect
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any, Literal
 
 from coevolve.benchmarks.textclass.data import DataSet
@@ -17,8 +15,6 @@ from coevolve.models.client import ModelClient
 
 Mode = Literal["offline", "online"]
 MODES: tuple[Mode, ...] = ("offline", "online")
-SAMPLES = 1_000
-"""Numbers of samples that belong to one trial."""
 
 
 def learned(
@@ -55,29 +51,13 @@ def recall(harness: Harness, data: DataSet, state: object, client: ModelClient) 
         )
 
 
-def predicted(
-    harness: Harness, data: DataSet, question: str, client: ModelClient, *, trial: int = 0
-) -> str:
-    """The answer of a harness to a question; another trial gets other samples of the model."""
+def predicted(harness: Harness, data: DataSet, question: str, client: ModelClient) -> str:
+    """The answer of a harness to a question."""
     answer: str = harness.call(
         "frame:predict",
         question,
         pool=data.name,
         returns=str,
-        services=_sampled(client, trial) if trial else client.services,
+        services=client.services,
     )
     return answer
-
-
-def _sampled(client: ModelClient, trial: int) -> dict[str, Callable[..., Any]]:
-    """The services with samples of the model that no other trial gets."""
-    shape = inspect.signature(client.model)
-
-    @functools.wraps(client.model)  # so that arguments are checked against its own
-    def model(*args: object, **named: object) -> dict[str, Any]:
-        request = shape.bind(*args, **named).arguments
-        own = request.get("sample") or 0
-        request["sample"] = own + trial * SAMPLES if isinstance(own, int) else own
-        return client.model(**request)
-
-    return {**client.services, "model": model}
