@@ -134,7 +134,7 @@ def costs(done: Result | Prepared) -> Usage:
         ("fine", COST, "1.0"),
         ("twice", COST + COST, "1.0"),
         ("relay", COST, "1.0"),
-        ("relay:useless", COST, "candidate"),
+        ("relay:useless", COST, "NoChoice"),
         ("own", Usage(tokens_in=1), "1.0"),
         ("fine:odd", Usage(), "1.0"),
         ("fail", COST, "KeyError"),

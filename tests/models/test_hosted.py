@@ -134,6 +134,11 @@ def test_model_that_thought_and_said_nothing_is_not_asked_again() -> None:
     assert reply_to(says(None, reasoning_content="Hm.")).text == ""
 
 
+def test_model_that_called_a_tool_instead_has_said_nothing() -> None:
+    call = {"id": "1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    assert reply_to(says(None, finish="tool_calls", tool_calls=[call])).text == ""
+
+
 def test_empty_answer_is_an_answer() -> None:
     assert reply_to(says("")).text == ""
 

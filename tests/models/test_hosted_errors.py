@@ -17,6 +17,7 @@ from coevolve.models.errors import (
     RequestRefused,
 )
 from coevolve.models.hosted import HostedProvider
+from coevolve.models.request import Message
 from tests.models.endpoint import Act, Endpoint, completion, cuts, drops, hangs, raw, refuses, says
 from tests.models.hosting import KEY, VARIABLE, asked, failed, provider, request
 
@@ -191,6 +192,19 @@ def test_other_refusals_are_the_configuration_s(status: int) -> None:
 def test_refused_messages_are_the_harness_s() -> None:
     error = {"message": "roles must alternate", "param": "messages[1].role", "code": None}
     failed(RequestRefused, Act(status=400, body={"error": error}))
+
+
+def test_refused_form_is_the_harness_s_once_the_service_has_answered() -> None:
+    turns = (Message("user", "Is water wet?"), Message("user", "And ice?"))
+    composed = request(prompt=None, messages=turns)
+    act = refuses(400, "Conversation roles must alternate")
+    with Endpoint([act, says("yes"), act, act]) as endpoint:
+        with pytest.raises(ModelNotFound):
+            asked(provider(endpoint), composed)
+        with pytest.raises(RequestRefused, match="must alternate"):
+            asked(provider(endpoint), request(), composed)
+        with pytest.raises(ModelNotFound):
+            asked(provider(endpoint), request())
 
 
 def test_refused_setting_is_the_harness_s_where_others_have_been_taken() -> None:

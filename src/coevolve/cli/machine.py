@@ -65,7 +65,8 @@ def check_access(config: RunConfig | None) -> Iterator[Finding]:
         yield passed("keys", f"{key} is set")
     else:
         yield failed("keys", f"the environment variable {key} is not set", "Set it to the key.")
-    yield passed("model", "none needed")
+    if config is None or config.model is None:
+        yield passed("model", "none needed")
 
 
 def _memory(workers: int, config: RunConfig | None) -> Finding:

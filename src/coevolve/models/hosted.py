@@ -146,7 +146,8 @@ class HostedProvider:
         except ModelError as error:
             return error
         except Exception as error:
-            return self._blamed(understood(error, self._service, request), request)
+            proven = any(self._taken.values())
+            return self._blamed(understood(error, self._service, request, proven=proven), request)
         text = until(reply.text, request.stop)
         return replace(reply, text=chosen(text, request.choices) if request.choices else text)
 

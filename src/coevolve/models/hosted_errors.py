@@ -77,15 +77,20 @@ class _Trouble(NamedTuple):
     parameter: str
 
 
-def understood(error: Exception, service: Service, request: ModelRequest) -> ModelError:
-    """The error of ours that an error of LiteLLM means."""
+def understood(
+    error: Exception, service: Service, request: ModelRequest, *, proven: bool = False
+) -> ModelError:
+    """The error of ours that an error of LiteLLM means.
+
+    A service that is `proven` has answered before, so that nothing is wrong with the settings.
+    """
     trouble = _trouble(error, service)
     return (
         _of_way(error, trouble, service)
         or _of_account(trouble, service)
         or _of_length(trouble, service, request)
         or _of_policy(trouble, service)
-        or _of_status(trouble, service)
+        or _of_status(trouble, service, proven and _is_composed(request))
     )
 
 
@@ -166,14 +171,20 @@ def _of_policy(trouble: _Trouble, service: Service) -> ModelError | None:
     return RequestRefused(f"{service.where} will not answer: {trouble.said}.")
 
 
-def _of_status(trouble: _Trouble, service: Service) -> ModelError:
+def _is_composed(request: ModelRequest) -> bool:
+    """Whether a harness gave more than a prompt, of which a service may not like the form."""
+    return bool(request.messages or request.stop or request.choices)
+
+
+def _of_status(trouble: _Trouble, service: Service, composed: bool) -> ModelError:
     where, said, status = service.where, trouble.said, trouble.status
     if trouble.headers is None and status in (0, 422, 500):
         return ModelReplyError(f"{where} sent a reply that cannot be read: {said}.")
     if status in _WAIT or status >= 500:
         after = _retry_after(trouble.headers)
         return ModelUnavailable(f"{where} answered {status}: {said}.", retry_after=after)
-    if trouble.parameter.startswith(("messages", "prompt", "stop")):
+    named = trouble.parameter.startswith(("messages", "prompt", "stop"))
+    if named or (composed and status in (400, 422)):
         return RequestRefused(f"{where} refuses the request: {said}.")
     if status == 404:
         return ModelNotFound(

@@ -45,7 +45,9 @@ def _text(message: Any, cut: bool, where: str) -> str:
     refusal = (getattr(message, "provider_specific_fields", None) or {}).get("refusal")
     if content is None and isinstance(refusal, str):
         return refusal
-    if content is None and (cut or getattr(message, "reasoning_content", None)):
+    # It may have thought aloud, or called a tool that nobody offered.
+    silent = any(getattr(message, part, None) for part in ("reasoning_content", "tool_calls"))
+    if content is None and (cut or silent):
         return ""
     raise ModelReplyError(f"{where} sent a completion without a text.")
 

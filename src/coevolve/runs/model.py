@@ -48,7 +48,9 @@ def build_gateway(
         seed: The seed of the run.
     """
     provider = build_provider(model, base)
-    path = _cache_path(model.cache, base, folder)
+    # What a recording says must not pass for the model's own answer in another run.
+    kept = "run" if model.replay is not None and model.cache != "off" else model.cache
+    path = _cache_path(kept, base, folder)
     return Gateway(
         provider,
         sampling=Sampling(
@@ -112,9 +114,13 @@ def build_provider(model: ModelSettings, base: Path) -> Provider:
 
 
 def workers(config: RunConfig) -> int:
-    """Trials that run at once: enough to keep the model busy, or all cores without one."""
+    """Trials that run at once: enough to keep the model busy, or all cores without one.
+
+    With more of them than calls in a minute, trials would spend their time waiting in line.
+    """
     if config.executor.workers is None and config.model is not None:
-        return slots(config.model)
+        most = slots(config.model)
+        return min(most, config.model.requests_per_minute or most)
     return config.executor.processes()
 
 

@@ -179,14 +179,26 @@ def test_a_harness_that_quotes_a_test_question_in_an_error_is_not_quoted(
     animals: str, starts: list[str]
 ) -> None:
     benchmark = build(animals, starts)
-    source = RECORD.replace("return self.model(question)", "raise ValueError(question)")
+    named = "raise type(question, (Exception,), {})(question)"
+    source = RECORD.replace("return self.model(question)", named)
     with at_work(benchmark, source) as harness:
         with pytest.raises(HarnessFault) as caught:
             benchmark.run_test(harness, "animals-test-000", 0)
-        assert "tail" not in str(caught.value) + harness.said
+        assert "tail" not in f"{caught.value} {caught.value.fault} {harness.said}"
         assert caught.value.__context__ is None or caught.value.__suppress_context__
         with pytest.raises(HarnessFault, match="It meows"):
             benchmark.run(harness, "animals-000", 0)
+
+
+def test_a_refusal_that_quotes_a_test_question_is_not_quoted(
+    animals: str, starts: list[str]
+) -> None:
+    fault = Fault(blame=Blame.CANDIDATE, kind="NoChoice", reason="none of 'It wags its tail.'")
+    benchmark = build(animals, starts, Scripted({"tail": FaultError(fault)}))
+    with at_work(benchmark, COPY) as harness, pytest.raises(HarnessFault) as caught:
+        benchmark.run_test(harness, "animals-test-000", 0)
+    assert caught.value.kind == "NoChoice"
+    assert "tail" not in str(caught.value.fault)
 
 
 def test_memory_is_frozen_and_questions_leave_no_trace_in_it(

@@ -12,7 +12,7 @@ from coevolve.benchmarks.textclass.evaluators import (
 from coevolve.benchmarks.textclass.extraction import final_answer
 
 DEEP = '{"a": {"b": {}}, "final_answer": "abc"}'
-PARTS = ("[DIAGNOSIS]", "[罪名]", "{", "{}", "diagnosis:", "```", "罪名:\n")
+PARTS = ("[DIAGNOSIS]", "[罪名]", "{", "{}", "diagnosis:", "```", "罪名:\n", "[罪名]\n")
 
 
 @pytest.mark.parametrize(

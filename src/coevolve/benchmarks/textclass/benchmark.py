@@ -15,10 +15,13 @@ from coevolve.benchmarks.textclass.starts import DEFAULT_STARTS, read_start_file
 from coevolve.benchmarks.textclass.traces import test_trace, validation_trace
 from coevolve.core.pool import Pool
 from coevolve.errors import ConfigError, StateError, UnknownTaskError, nearest
+from coevolve.executors.failures import FaultError
 from coevolve.executors.isolation import Harness, HarnessFault
+from coevolve.executors.isolation.faults import ReportedFault
 from coevolve.executors.workload import Host, Score
 from coevolve.models.client import ModelClient
 from coevolve.models.stub import StubModel
+from coevolve.search.trials import Blame
 
 _TRIED = 5
 """Training rows that a check uses."""
@@ -124,9 +127,12 @@ class TextClassification:
         asked = _found(self._test, task)
         try:
             answer = self._answer(harness, asked, trial)
-        except HarnessFault as fault:
-            # Its words may quote the question.
-            raise HarnessFault(fault.kind, "failed at a question of the sealed test") from None
+        except (HarnessFault, FaultError) as error:
+            if error.fault.blame is not Blame.CANDIDATE:
+                raise
+            # Its words may quote the question, as may the name of an error of its own.
+            kind = "error" if isinstance(error, ReportedFault) else error.fault.kind
+            raise HarnessFault(kind, "failed at a question of the sealed test") from None
         finally:
             _forget(harness)
         verdict = asked.data.evaluate(answer, asked.row.answer)

@@ -11,7 +11,7 @@ from coevolve.models.embedded.process import ModelProcess
 from coevolve.models.embedded.scoring import Scorer
 from coevolve.models.embedded.slots import Slots
 from coevolve.models.embedded.steps import Steps
-from coevolve.models.embedded.tokens import Tokens, check_room
+from coevolve.models.embedded.tokens import Tokens, check_choices, check_room
 from coevolve.models.embedded.weights import MADE, MODEL, WINDOW, find_weights
 from coevolve.models.request import JSON, ModelReply, ModelRequest
 
@@ -67,6 +67,7 @@ class EmbeddedProvider:
         if not request.choices:
             return await self._free(request, prompt)
         spelt = await self._tokens.choices(text, request.choices)
+        check_choices(sum(map(len, spelt.values())))
         check_room(len(prompt), 1 + max(map(len, spelt.values())))
         if request.scores:
             return await self._scored(prompt, spelt)

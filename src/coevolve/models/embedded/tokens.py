@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from coevolve.models.embedded.choices import follows
 from coevolve.models.embedded.process import ModelProcess
 from coevolve.models.embedded.weights import WINDOW
-from coevolve.models.errors import ContextTooLong
+from coevolve.models.errors import ContextTooLong, RequestRefused
 from coevolve.models.request import ModelRequest
 
 _BETWEEN = -1
@@ -60,6 +60,15 @@ class Tokens:
             else:
                 found[-1].append(token)
         return found[:-1]
+
+
+def check_choices(tokens: int) -> None:
+    """Refuse choices that take too long: a time-out would be nobody's fault."""
+    if tokens > WINDOW:
+        raise RequestRefused(
+            f"the choices have {tokens:,} tokens in all, and the embedded model takes "
+            f"{WINDOW:,}. Give fewer or shorter ones."
+        )
 
 
 def check_room(tokens: int, more: int) -> None:
