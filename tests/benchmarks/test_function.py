@@ -11,6 +11,7 @@ from coevolve.core.outcomes import Missing
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.isolation import HarnessFault
 from coevolve.executors.workload import Score
+from coevolve.models.stub import StubModel
 from tests.benchmarks.harnesses import at_work
 
 SAME = {"harness.py": "def double(n): return n"}
@@ -78,6 +79,22 @@ def test_the_test_may_have_a_function_of_its_own() -> None:
         assert (benchmark.run(harness, "1", 0), benchmark.run_test(harness, "9", 0)) == (1.0, 0.25)
     with pytest.raises(ConfigError, match="evaluate_test has no effect without test tasks"):
         made(evaluate_test=evaluate)
+
+
+def test_another_trial_gets_another_sample_of_the_model() -> None:
+    class Noting(StubModel):
+        def ask(self, service: str, /, **payload: Any) -> Any:
+            asked.append(payload.get("sample", 0))
+            return super().ask(service, **payload)
+
+    asked: list[int] = []
+    asks = "import coevolve_host\ndef double(n): return coevolve_host.ask('model', prompt='2')"
+    benchmark = made(
+        host=Noting(), evaluate=lambda harness, task: harness.call("double", 1)["text"] == "stub"
+    )
+    with at_work({"harness.py": asks}) as harness:
+        assert [benchmark.run(harness, "1", trial) for trial in range(3)] == [1.0, 1.0, 1.0]
+    assert [sample for sample in asked if sample] == [1000, 2000]
 
 
 def test_what_prepare_returns_is_there_in_every_trial() -> None:

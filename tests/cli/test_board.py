@@ -99,3 +99,28 @@ def test_the_live_view_follows_a_run() -> None:
     text = file.getvalue()
     for part in ("phase 0 done", "round 3 settled", "chosen: ", "ended: finished"):
         assert part in text
+
+
+def test_one_slow_drawing_does_not_hold_up_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+    now = 0.0
+    takes = [0.01, 3.0, 0.01, 3.0, 3.0]  # the second imports what it computes with
+    drawn: list[float] = []
+
+    def slow(*_: object, **__: object) -> Report:
+        nonlocal now
+        now += takes[len(drawn)]
+        drawn.append(now)
+        return report(search.state)
+
+    monkeypatch.setattr("coevolve.cli.live.time.monotonic", lambda: now)
+    monkeypatch.setattr("coevolve.cli.live.report", slow)
+    journal = MemoryJournal()
+    opened(journal)
+    search = Search(journal, StubExecutor(), StubProposer())
+    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25)
+    with LiveView(console) as view:
+        view.attach(search)
+        for expected in (2, 3, 4, 5, 5):  # at last two were slow, and it takes its time
+            now += 0.5
+            view.tick()
+            assert len(drawn) == expected

@@ -37,6 +37,18 @@ def test_a_mistake_in_the_file(tmp_path: Path) -> None:
     assert found("doctor", path)["configuration"] == "failed"
 
 
+def test_a_key_that_is_not_set_is_said_once_and_not_needed_for_a_replay(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    model = '[model]\nname = "openai/tiny"\nkey = "NOBODY_SET_THIS"\n'
+    path.write_text(path.read_text() + model)
+    done = coevolve("doctor", path)
+    assert "mend  keys: the environment variable NOBODY_SET_THIS is not set. Set it" in done.stdout
+    assert "1 to mend." in done.stdout
+    (tmp_path / "calls.jsonl").touch()
+    path.write_text(path.read_text() + 'replay = "calls.jsonl"\n')
+    assert found("doctor", path)["keys"] == "passed"
+
+
 def test_a_broken_benchmark_and_a_broken_proposer(tmp_path: Path) -> None:
     path = write_doubling(tmp_path)
     (tmp_path / "benchmark.py").write_text("TASKS = ['1']\ndef evaluate(harness, task): 1 / 0\n")

@@ -42,6 +42,18 @@ def test_a_trial_of_each_start_tells_the_time(tmp_path: Path) -> None:
     assert found["all"]["hours"] is None
 
 
+def test_proposing_what_is_written_already_costs_nothing(tmp_path: Path) -> None:
+    path = tmp_path / "world.toml"
+    path.write_text(
+        '[search]\nrounds = 2\n[benchmark]\nkind = "synthetic"\n[proposer]\nkind = "synthetic"\n'
+    )
+    found = parts(path, "--trial")
+    assert found["proposing"]["tokens"] == [0, 0]
+    low, high = found["all"]["hours"]
+    assert 0 < low < high
+    assert "proposing takes" not in coevolve("estimate", path).stdout
+
+
 def test_an_earlier_run_tells_everything(finished: Path) -> None:
     found = parts(finished / "coevolve.toml", "--like", finished / "runs" / "doubling")
     low, high = found["all"]["hours"]

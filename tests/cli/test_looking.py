@@ -61,6 +61,28 @@ def test_a_round(finished: Path) -> None:
     assert [row["name"] for row in found["candidates"]] == ["same", "square"]
 
 
+def test_a_round_with_a_refusal_keeps_its_columns(finished: Path) -> None:
+    done = coevolve("show", "1", "--as", "round", cwd=finished)
+    refused = next(line for line in done.stdout.splitlines() if "refused" in line)
+    assert refused.split()[:4] == ["r1-1", "-", "-", "refused:"]
+    assert "estimate" in done.stdout
+    assert all(len(line) <= 80 for line in done.stdout.splitlines())
+
+
+def test_a_trial_with_its_trace(finished: Path) -> None:
+    done = coevolve("show", "same", "--on", "100", cwd=finished)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("same on 100  score ")
+    (trial,) = json.loads(coevolve("show", "same", "--on", "100", "--json", cwd=finished).stdout)
+    assert (trial["candidate"], trial["task"], trial["split"]) == ("same", "100", "validation")
+    assert "content" in trial
+    refused = coevolve("show", "r1-1", "--on", "100", cwd=finished)
+    assert "r1-1 has no outcome on 100" in refused.stdout
+    unknown = coevolve("show", "same", "--on", "1000", cwd=finished)
+    assert unknown.returncode == 2
+    assert "has no task '1000'" in unknown.stderr
+
+
 def test_a_word_with_two_meanings_asks_for_one(finished: Path) -> None:
     done = coevolve("show", "3", cwd=finished)
     assert done.returncode == 2

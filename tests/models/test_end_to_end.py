@@ -151,9 +151,9 @@ def test_a_trial_that_asks_too_much_is_the_candidate_s_fault_and_the_next_goes_o
     assert said(facts)["trial_calls"] == 4
 
 
-def test_a_run_that_has_spent_its_cap_is_stopped_by_the_operator_s_fault(tmp_path: Path) -> None:
+def test_a_trial_after_the_cap_of_the_run_is_nobody_s_fault(tmp_path: Path) -> None:
     [result] = ran(tmp_path, Gateway(FakeProvider(), caps=Caps(calls=3)), "many")
-    assert (fault(result).blame, fault(result).kind) == (Blame.OPERATOR, "ModelCapError")
+    assert (fault(result).blame, fault(result).kind) == (Blame.INFRASTRUCTURE, "ModelCapError")
     assert "may spend 3 calls" in fault(result).reason
 
 

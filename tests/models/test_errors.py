@@ -17,7 +17,7 @@ BLAMES = {
     errors.TrialCapError: Blame.CANDIDATE,
     errors.ModelKeyError: Blame.OPERATOR,
     errors.ModelNotFound: Blame.OPERATOR,
-    errors.ModelCapError: Blame.OPERATOR,
+    errors.ModelCapError: Blame.INFRASTRUCTURE,
     errors.NotRecorded: Blame.OPERATOR,
     CacheError: Blame.OPERATOR,
     RecordError: Blame.OPERATOR,

@@ -139,6 +139,10 @@ def test_model_that_called_a_tool_instead_has_said_nothing() -> None:
     assert reply_to(says(None, finish="tool_calls", tool_calls=[call])).text == ""
 
 
+def test_half_a_character_is_marked() -> None:
+    assert reply_to(says("half \ud83d")).text == "half \ufffd"
+
+
 def test_empty_answer_is_an_answer() -> None:
     assert reply_to(says("")).text == ""
 

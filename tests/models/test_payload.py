@@ -22,6 +22,21 @@ json_values = st.recursive(
 NAMES = ["prompt", "messages", "choices", "scores", "max_tokens", "temperature", "stop", "sample"]
 
 
+def turns(*roles: str) -> dict[str, Any]:
+    return {"messages": [{"role": role, "content": "a"} for role in roles]}
+
+
+@pytest.mark.parametrize("roles", ["user", "system user", "system user assistant user"])
+def test_a_conversation_begins_and_ends_with_the_user(roles: str) -> None:
+    asked = read_request(turns(*roles.split()), Sampling())
+    assert [turn.role for turn in asked.conversation()] == roles.split()
+
+
+def test_the_system_speaks_once() -> None:
+    asked = read_request(turns("system", "user"), SAMPLING)
+    assert asked.conversation() == [Message("system", "Be brief.\n\na"), Message("user", "a")]
+
+
 def test_what_a_request_leaves_out_is_as_configured() -> None:
     assert read_request({"prompt": "Wet?"}, SAMPLING) == ModelRequest(
         prompt="Wet?",
@@ -80,6 +95,11 @@ def test_no_request_gets_a_longer_answer_than_is_configured() -> None:
         ({"messages": [{"role": ["user"], "content": "a"}]}, "a role must be one of"),
         ({"messages": [{"role": "user", "content": None}]}, "content of a message must be text"),
         ({"messages": [{"role": "user", "content": "a", "name": "b"}]}, "role and a content"),
+        (turns("user", "user"), "by turns, the user first and last.*; got user, user"),
+        (turns("user", "assistant"), "the user first and last"),
+        (turns("assistant", "user"), "the user first and last"),
+        (turns("system"), "got system"),
+        (turns("system", "system", "user"), "maybe one of the system"),
         ({"prompt": "a", "choices": []}, "choices must not be empty"),
         ({"prompt": "a", "choices": "yes"}, "choices must be a list of texts, got 'yes'"),
         ({"prompt": "a", "choices": ["yes", "yes"]}, "choices must differ, got 'yes' twice"),

@@ -111,6 +111,16 @@ def test_a_starting_harness_may_win_if_that_is_wanted(tmp_path: Path) -> None:
         ("[search]", "[budget]\ntrials = -1\n[search]", "'budget.trials' must be at least 1"),
         ("[search]", "[run]\nname = '../x'\n[search]", "'run.name' is '../x', which is not"),
         ("[search]", "run = 3\n[search]", "'run' must be a table, got 3"),
+        (
+            "[search]",
+            "[model]\nname = 'x'\ntemperature = 3\n[search]",
+            "'model.temperature' must be at most 2, got 3",
+        ),
+        (
+            "[search]",
+            "[model]\nname = 'x'\nkey = 'sk-1'\n[search]",
+            "'model.key' must be the name of an environment variable, and never a key itself.",
+        ),
     ],
 )
 def test_a_mistake_is_named_with_its_file_and_key(

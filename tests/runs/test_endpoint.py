@@ -186,6 +186,29 @@ def test_a_key_that_is_not_set_is_named_before_anything_is_spent(tmp_path: Path)
     )
     assert done.returncode == 2
     assert "LOOPBACK_KEY" in done.stderr
+    assert not (folder / "runs").exists()
+
+
+@pytest.mark.parametrize("key", ["sk-secret-0123456789", "gsk_secret0123456789"])
+def test_a_key_in_the_place_of_its_name_is_not_shown_or_kept(key: str, tmp_path: Path) -> None:
+    folder = project(tmp_path, "http://127.0.0.1:9/v1")
+    file = folder / "asked.toml"
+    file.write_text(file.read_text().replace("LOOPBACK_KEY", key))
+    done = coevolve(folder, "run", "asked.toml")
+    assert done.returncode == 2
+    assert "environment variable" in done.stderr
+    assert key not in done.stdout + done.stderr
+    assert not (folder / "runs").exists()
+
+
+def test_a_name_that_no_service_has_is_refused_before_there_is_a_run(tmp_path: Path) -> None:
+    folder = project(tmp_path, "http://127.0.0.1:9/v1")
+    file = folder / "asked.toml"
+    file.write_text(file.read_text().replace('base_url = "http://127.0.0.1:9/v1"\n', ""))
+    done = coevolve(folder, "run", "asked.toml")
+    assert done.returncode == 2
+    assert "LiteLLM knows no service for 'tiny'" in done.stderr
+    assert not (folder / "runs").exists()
 
 
 def test_a_recording_answers_in_place_of_the_model(tmp_path: Path) -> None:

@@ -115,7 +115,8 @@ def test_a_start_that_is_nowhere_is_named(tmp_path: Path) -> None:
     file.write_text(file.read_text().replace('"few-shot-k"', '"few-shots"'))
     done = coevolve(folder, "run", "words.toml")
     assert done.returncode == 2
-    assert "few-shots" in done.stderr
+    assert "'few-shots', but there is no such folder" in done.stderr
+    assert "Did you mean 'few-shot'?" in done.stderr
 
 
 def test_doctor_spends_nothing_on_trying_the_benchmark_out(tmp_path: Path) -> None:

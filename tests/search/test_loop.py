@@ -349,6 +349,17 @@ class TestBudget:
         opened(journal, budget=Budget(dollars=22.0), candidates=9)
         assert go_on(journal, Dear()).spending().dollars <= 22
 
+    def test_preparing_that_fails_for_want_of_budget_ends_the_run_and_is_counted(self) -> None:
+        class Capped(StubExecutor):
+            async def prepare(self, candidate: Candidate) -> Prepared:
+                return Prepared(fault=fault(Blame.INFRASTRUCTURE), usage=Usage(tokens_in=42))
+
+        journal = MemoryJournal()
+        opened(journal, budget=Budget(tokens=30))
+        state = go_on(journal, Capped())
+        assert state.ended == {"why": "budget: tokens"}
+        assert state.spending().tokens == 42
+
     def test_failed_attempts_have_a_price(self) -> None:
         def act(trial: Trial) -> Result | None:
             bad = trial.attempt < 2
@@ -437,8 +448,7 @@ class TestBudget:
         opened(journal, budget=Budget(tokens=1500))
         state = go_on(journal)
         assert state.ended == {"why": "budget: tokens"}
-        assert state.chosen is not None
-        assert state.chosen["candidate"] is None
+        assert state.chosen == {"candidate": None, "why": "no candidate has an estimate"}
 
     def test_a_cap_that_cannot_pay_for_phase_0_and_the_test_is_refused(self) -> None:
         with pytest.raises(ConfigError, match=r"a budget of 57 trials is too small.* take 58"):

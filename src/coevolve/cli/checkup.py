@@ -7,6 +7,7 @@ from pathlib import Path
 
 from coevolve.benchmarks.conformance import check_benchmark
 from coevolve.benchmarks.findings import Finding, failed, noted, passed
+from coevolve.cli.machine import unset_key
 from coevolve.cli.words import plural
 from coevolve.errors import CoevolveError, ConfigError, StopRun
 from coevolve.models.embedded import embedded_line
@@ -16,6 +17,7 @@ from coevolve.models.stub import StubModel
 from coevolve.runs.building import build_benchmark, build_proposer
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model import build_provider
+from coevolve.runs.model import check_model as usable_model
 from coevolve.runs.model_settings import ModelSettings
 from coevolve.runs.session import recorded_config
 from coevolve.search.folding import fold
@@ -37,24 +39,30 @@ def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
         there, line = embedded_line()
         yield passed("model", line) if there else failed("model", line)
         return
-    started = time.perf_counter()
+    if unset_key(model):
+        return  # which has a line of its own
     try:
-        asyncio.run(_ask_once(model, base))
+        usable_model(config, base)
+        seconds = asyncio.run(_ask_once(model, base))
     except NotRecorded:
         yield passed("model", f"answers come from {model.replay}")
     except CoevolveError as error:
         yield failed("model", str(error))
     else:
-        yield passed("model", f"{model.name} answers in {time.perf_counter() - started:.1f} s")
+        yield passed("model", f"{model.name} answers in {seconds:.1f} s, the first time")
 
 
-async def _ask_once(model: ModelSettings, base: Path) -> None:
+async def _ask_once(model: ModelSettings, base: Path) -> float:
+    """How many seconds the model takes to answer."""
     provider = build_provider(model, base)
+    started = time.perf_counter()
     try:
         async with asyncio.timeout(model.seconds):
             await provider.complete(ModelRequest(prompt="Say yes.", max_tokens=16))
     except TimeoutError:
         raise ConfigError(f"{model.name} did not answer within {model.seconds:g} s.") from None
+    else:
+        return time.perf_counter() - started
     finally:
         await provider.close()
 

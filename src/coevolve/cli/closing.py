@@ -44,7 +44,7 @@ def full_tokens(report: Report) -> int | None:
     """Tokens evaluating everything in full would have taken, at the mean of a trial here."""
     trials = report.evaluating["trials"]
     spent = report.evaluating["tokens_in"] + report.evaluating["tokens_out"]
-    if not (trials and spent):
+    if not (trials and spent and report.full):
         return None
     return round(spent + spent / trials * max(0, report.full - report.searched))
 
@@ -126,11 +126,12 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         share = f"{report.searched / report.full:.0%}"
         text = f"{report.searched:,} of candidates, where full search takes {report.full:,}"
         yield "evaluations", f"{text} ({share}); {report.evaluating['trials']:,} trials in all"
-    if (full := full_tokens(report)) is not None:
-        spent = report.evaluating["tokens_in"] + report.evaluating["tokens_out"]
-        proposing = report.proposing["tokens_in"] + report.proposing["tokens_out"]
-        text = f"{count(spent)} for evaluating, where full search takes about {count(full)}"
-        yield "tokens", f"{text}; {count(proposing)} for proposing"
+    spent = report.evaluating["tokens_in"] + report.evaluating["tokens_out"]
+    proposing = report.proposing["tokens_in"] + report.proposing["tokens_out"]
+    if spent or proposing:
+        full = full_tokens(report)
+        beside = "" if full is None else f", where full search takes about {count(full)}"
+        yield "tokens", f"{count(spent)} for evaluating{beside}; {count(proposing)} for proposing"
     if money := report.evaluating["dollars"] + report.proposing["dollars"]:
         yield "dollars", dollars(money)
     if report.missing:

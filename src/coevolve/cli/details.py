@@ -17,7 +17,7 @@ def candidate_json(name: str, state: RunState, store: RunStore) -> dict[str, Any
     row = next(row for row in report(state).candidates if row.name == name)
     candidate = state.entries[name].candidate
     files = {path: len(store.get(address)) for path, address in candidate.files.items()}
-    outcomes = [_outcome(o) for o in outcome_rows(store.events()) if o.candidate == name]
+    outcomes = [outcome_json(o) for o in outcome_rows(store.events()) if o.candidate == name]
     children = [n for n, entry in state.entries.items() if name in entry.candidate.parents]
     folder = store.folder / "candidates" / candidate.address
     return {
@@ -41,7 +41,7 @@ def task_json(task: str, state: RunState, store: RunStore) -> dict[str, Any]:
         "candidates": len({row.candidate for row in rows}),
         "missing": len(rows) - len(scores),
         "draws": [draw for draw in _draws(store) if draw.pop("task") == task],
-        "outcomes": [_outcome(row) for row in rows],
+        "outcomes": [outcome_json(row) for row in rows],
     }
 
 
@@ -78,5 +78,6 @@ def _draws(store: RunStore) -> list[dict[str, Any]]:
     ]
 
 
-def _outcome(row: OutcomeRow) -> dict[str, Any]:
+def outcome_json(row: OutcomeRow) -> dict[str, Any]:
+    """What is shown of an outcome."""
     return {name: getattr(row, name) for name in (*_SHOWN, *_SPENT)}

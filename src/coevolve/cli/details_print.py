@@ -1,6 +1,6 @@
 """Details of a run on a terminal."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from rich import box
@@ -9,7 +9,7 @@ from rich.markup import escape
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.cli.words import duration, plural, score, seen
+from coevolve.cli.words import count, duration, plural, score, seen
 from coevolve.errors import titled
 
 MOST = 40
@@ -68,19 +68,23 @@ def _round(console: Console, found: dict[str, Any]) -> None:
     draws = [f"{draw['task']} ({draw['probability']:.2f})" for draw in found.get("draws", [])]
     thin = "under half of its outcomes have a score" if found.get("thin") else ""
     _print_facts(console, {"note": found.get("note"), "thin": thin, "drew": ", ".join(draws)})
+    rows = found["candidates"]
+    told = any(row["hypothesis"] for row in rows)
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("candidate", "estimate", "tasks", "status", "hypothesis"):
-        table.add_column(heading, no_wrap=heading != "hypothesis")
-    for row in found["candidates"]:
+    for heading in ("candidate", "estimate", "tasks", "status", *(["hypothesis"] if told else [])):
+        wraps = heading in ("status", "hypothesis")
+        table.add_column(heading, no_wrap=not wraps, min_width=9 if wraps else None)
+    for row in rows:
         estimate = row["estimate"]
         reason = f": {row['reason']}" if row["reason"] else ""
-        table.add_row(
-            escape(row["name"]),
+        cells = [
+            row["name"],
             "-" if estimate is None else score(estimate),
             "-" if estimate is None else seen(estimate),
-            escape(f"{row['status']}{reason}"),
-            escape(row["hypothesis"]),
-        )
+            f"{row['status']}{reason}",
+            *([row["hypothesis"]] if told else []),
+        ]
+        table.add_row(*map(escape, cells))
     console.print(table)
 
 
@@ -94,7 +98,8 @@ def _print_facts(console: Console, facts: dict[str, Any]) -> None:
     console.print(grid)
 
 
-_SPLITS = {"validation": "", "rescore": " (rescored)", "test": " (sealed)"}
+SPLITS = {"validation": "", "rescore": " (rescored)", "test": " (sealed)"}
+"""What is said of a trial that was not one of the search."""
 
 
 def _print_outcomes(console: Console, outcomes: Sequence[dict[str, Any]], first: str) -> None:
@@ -102,22 +107,25 @@ def _print_outcomes(console: Console, outcomes: Sequence[dict[str, Any]], first:
         console.print("No outcomes.")
         return
     columns: dict[str, Callable[[dict[str, Any]], str]] = {
-        first: lambda row: row[first] + _SPLITS[row["split"]],
+        first: lambda row: row[first] + SPLITS[row["split"]],
         "round": lambda row: str(row["round"] or "start"),
         "trial": lambda row: str(row["trial"]),
-        "score": lambda row: "missing" if row["score"] is None else f"{row['score']:.3g}",
-        "time": lambda row: _time(row["seconds"]),
+        "score": scored,
+        "tokens": lambda row: count(row["tokens_in"] + row["tokens_out"]),
+        "time": lambda row: time_of(row["seconds"]),
         "what happened": lambda row: titled(row["fault"], row["reason"]) if row["fault"] else "",
     }
     if first == "task":
         del columns["round"]
     if not any(row["trial"] for row in outcomes):
         del columns["trial"]
+    if not any(row["tokens_in"] + row["tokens_out"] for row in outcomes):
+        del columns["tokens"]
     if not any(row["fault"] for row in outcomes):
         del columns["what happened"]
     table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in columns:
-        right = heading in ("round", "trial", "score", "time")
+        right = heading in ("round", "trial", "score", "tokens", "time")
         wrap = heading == "what happened"
         table.add_column(heading, justify="right" if right else "left", no_wrap=not wrap)
     for row in sorted(outcomes, key=lambda row: row["score"] is not None)[:MOST]:
@@ -128,7 +136,13 @@ def _print_outcomes(console: Console, outcomes: Sequence[dict[str, Any]], first:
     console.print(table)
 
 
-def _time(seconds: float) -> str:
+def scored(row: Mapping[str, Any]) -> str:
+    """The score of an outcome."""
+    return "missing" if row["score"] is None else f"{row['score']:.3g}"
+
+
+def time_of(seconds: float) -> str:
+    """How long a trial took."""
     return duration(seconds) if seconds >= 10 else f"{seconds:.2g}s"
 
 

@@ -122,6 +122,7 @@ def _line(finding: "Finding") -> Table:
     line.add_column(overflow="fold")
     text = Text.assemble((f"{finding.about}: ", "bold"), finding.detail)
     if finding.advice:
-        text.append(f" {finding.advice}", "" if finding.kind == "passed" else "yellow")
+        stop = "" if finding.detail.endswith((".", "!", "?")) else "."
+        text.append(f"{stop} {finding.advice}", "" if finding.kind == "passed" else "yellow")
     line.add_row(Text(mark, style), text)
     return line

@@ -17,6 +17,9 @@ from coevolve.errors import InputError
 if TYPE_CHECKING:
     from coevolve.cli.forecast import Part, Range
 
+_FREE = ("scripted", "synthetic")
+"""Proposers that take no time to speak of, and ask no model."""
+
 
 def estimate(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run to estimate.")],
@@ -32,7 +35,7 @@ def estimate(
 ) -> None:
     """Estimate trials, tokens, dollars and hours of a run as ranges; nothing is recorded."""
     from coevolve.benchmarks.base import sealed_tasks
-    from coevolve.cli.forecast import Known, capped, parts_of, search_trials
+    from coevolve.cli.forecast import NOTHING, Known, capped, parts_of, search_trials
     from coevolve.cli.learning import from_run, from_trial
     from coevolve.runs.building import build_benchmark
     from coevolve.runs.config import read_config
@@ -46,7 +49,7 @@ def estimate(
         benchmark = build_benchmark(config, file.parent)
     selector = new_selector(config, benchmark.pool)
     each: Known = {}
-    proposal: Known = {}
+    proposal: Known = NOTHING if config.proposer.kind in _FREE else {}
     if like is not None:
         each, proposal = from_run(find_run(like))
     if trial:

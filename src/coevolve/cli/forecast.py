@@ -42,6 +42,8 @@ class Range:
 
 Known = dict[str, Range]
 """What is known of each measure; one that is left out is unknown."""
+NOTHING: Known = {name: Range(0, 0) for name in MEASURES}
+"""What costs nothing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -17,7 +17,10 @@ from coevolve.search.report import Report, report
 TICK = 0.5
 """Seconds between two drawings."""
 SHARE = 10
-"""Drawing may take one part in so many of the time: reports of long runs take a while."""
+"""Drawing may take one part in so many of the time: reports of long runs take a while.
+
+A single slow drawing does not count: the first one that needs it imports what it computes with.
+"""
 
 
 class PlainView:
@@ -66,7 +69,7 @@ class LiveView(PlainView):
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._search: Search | None = None
         self._noticed = self._drawn = time.monotonic()
-        self._cost = 0.0
+        self._costs = (0.0, 0.0)
 
     def __enter__(self) -> Self:
         self._live.start()
@@ -95,7 +98,7 @@ class LiveView(PlainView):
 
     def tick(self) -> None:
         """Draw, unless that would take too much of the time."""
-        if self._age() >= SHARE * self._cost:
+        if self._age() >= SHARE * min(self._costs):
             self.draw()
 
     def draw(self) -> None:
@@ -107,7 +110,7 @@ class LiveView(PlainView):
         now = report(self._search.state, clock=clock, under_way=self._search.under_way)
         self._live.update(screen(now, self.console), refresh=True)
         self._drawn = time.monotonic()
-        self._cost = self._drawn - began
+        self._costs = (self._costs[1], self._drawn - began)
 
     def _age(self) -> float:
         return time.monotonic() - self._drawn

@@ -11,6 +11,7 @@ from coevolve.executors.isolation import PlainProcess, find_isolation
 from coevolve.executors.isolation.finding import why_not_bubblewrap
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model import workers as planned_workers
+from coevolve.runs.model_settings import ModelSettings
 
 _GB = 1e9
 _LITTLE_DISK = 0.2
@@ -58,15 +59,21 @@ def check_isolation(config: RunConfig | None) -> Iterator[Finding]:
 
 def check_access(config: RunConfig | None) -> Iterator[Finding]:
     """The key that the configuration names."""
-    key = None if config is None or config.model is None else config.model.key
-    if key is None:
+    model = None if config is None else config.model
+    if model is None or model.key is None or model.replay is not None:
         yield passed("keys", "no key needed")
-    elif os.environ.get(key):
-        yield passed("keys", f"{key} is set")
+    elif unset_key(model):
+        name = model.key if model.key.isupper() else "that model.key names"  # or is it a key?
+        yield failed("keys", f"the environment variable {name} is not set", "Set it to the key.")
     else:
-        yield failed("keys", f"the environment variable {key} is not set", "Set it to the key.")
-    if config is None or config.model is None:
+        yield passed("keys", f"{model.key} is set")
+    if model is None:
         yield passed("model", "none needed")
+
+
+def unset_key(model: ModelSettings) -> bool:
+    """Whether the model needs a key that is not there."""
+    return model.key is not None and model.replay is None and not os.environ.get(model.key)
 
 
 def _memory(workers: int, config: RunConfig | None) -> Finding:

@@ -34,6 +34,14 @@ def show(
         Kind | None,
         typer.Option("--as", help="What it is, where a word is several of them."),
     ] = None,
+    on: Annotated[
+        str | None,
+        typer.Option(
+            "--on",
+            metavar="TASK",
+            help="The candidate's trials on this task: question, model calls, answer, trace.",
+        ),
+    ] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show all that is known of a candidate, of a task or of a round."""
@@ -49,6 +57,11 @@ def show(
         Kind.TASK: [*state.selector.pool.tasks, *(state.test.pool.tasks if state.test else ())],
         Kind.ROUND: [str(number) for number in range(len(state.turns) + 1)],
     }
+    if on is not None:
+        which(what, known, Kind.CANDIDATE, folder)
+        which(on, known, Kind.TASK, folder)
+        _show_trials(what, on, folder, as_json)
+        return
     found = which(what, known, kind, folder)
     make = {Kind.CANDIDATE: candidate_json, Kind.TASK: task_json, Kind.ROUND: round_json}[found]
     with RunStore.read(folder) as store:
@@ -57,6 +70,23 @@ def show(
         typer.echo(json.dumps(details, indent=2))
     else:
         print_details(Console(highlight=False), found.value, details)
+
+
+def _show_trials(candidate: str, task: str, folder: Path, as_json: bool) -> None:
+    from coevolve.cli.trials import print_trials, trials_json
+    from coevolve.store import RunStore
+
+    with RunStore.read(folder) as store:
+        trials = trials_json(candidate, task, store)
+    if as_json:
+        typer.echo(json.dumps(trials, indent=2, ensure_ascii=False))
+    elif trials:
+        print_trials(Console(highlight=False), trials)
+    else:
+        typer.echo(
+            f"{candidate} has no outcome on {task}; `coevolve show {folder} {candidate}` lists "
+            "those it has."
+        )
 
 
 def which(what: str, known: dict[Kind, list[str]], kind: Kind | None, folder: Path) -> Kind:

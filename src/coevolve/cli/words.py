@@ -38,10 +38,14 @@ def count(number: float) -> str:
 def dollars(number: float) -> str:
     """An amount of money.
 
-    >>> dollars(0.0123), dollars(12.5), dollars(0)
-    ('$0.0123', '$12.50', '$0')
+    >>> dollars(0.0123), dollars(12.5), dollars(0), dollars(8.8e-5), dollars(1e-7)
+    ('$0.0123', '$12.50', '$0', '$0.000088', '<$0.000001')
     """
-    return f"${number:,.2f}" if number >= 1 else f"${number:.3g}"
+    if number >= 1:
+        return f"${number:,.2f}"
+    if number >= 1e-4 or not number:
+        return f"${number:.3g}"
+    return f"${number:.6f}" if number >= 1e-6 else "<$0.000001"  # no powers of ten
 
 
 def of_cap(name: str, number: float) -> str:

@@ -23,6 +23,7 @@ from coevolve.models.errors import (
     ModelUnavailable,
     RequestRefused,
 )
+from coevolve.models.hosted_library import unknown_service
 from coevolve.models.hosted_service import Service
 from coevolve.models.request import ModelRequest
 
@@ -120,10 +121,7 @@ def _of_way(error: Exception, trouble: _Trouble, service: Service) -> ModelError
     if missing := next((link for link in chain if isinstance(link, ImportError)), None):
         return ModelNotFound(f"LiteLLM cannot ask {service.name}: {missing}. Install that module.")
     if "llm provider not provided" in trouble.words:
-        return ModelNotFound(
-            f"LiteLLM knows no service for {service.name!r}. Names of hosted models begin with "
-            "one, such as openrouter/openai/gpt-oss-120b; a server of your own needs base_url."
-        )
+        return ModelNotFound(unknown_service(service.name))
     if trouble.headers is None and trouble.kind == "Timeout":
         return ModelUnavailable(f"{where} did not answer within {service.timeout:g} s.")
     # LiteLLM's own APIConnectionError stands for everything it does not know: only causes count.

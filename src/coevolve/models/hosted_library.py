@@ -49,6 +49,32 @@ def load() -> Any:
     return library
 
 
+def check_service(name: str, *, own: bool) -> None:
+    """Refuse a model that LiteLLM has no service for.
+
+    Args:
+        name: The model.
+        own: Whether it is served at an address of one's own, by any name.
+
+    Raises:
+        ConfigError: There is none, or LiteLLM is not installed.
+    """
+    library = load()
+    try:
+        if not own:
+            library.get_llm_provider(name)
+    except library.BadRequestError:
+        raise ConfigError(unknown_service(name)) from None
+
+
+def unknown_service(name: str) -> str:
+    """What is wrong with the name of a model that LiteLLM has no service for."""
+    return (
+        f"LiteLLM knows no service for {name!r}. Names of hosted models begin with one, such as "
+        "openrouter/openai/gpt-oss-120b; a server of your own needs base_url."
+    )
+
+
 async def close(library: Any) -> None:
     """End what LiteLLM has in the running event loop: its log worker, its open connections.
 

@@ -30,7 +30,7 @@ def read(answer: Any, where: str) -> ModelReply:
     read_in = _number(usage, "prompt_tokens")
     kept = _number(getattr(usage, "prompt_tokens_details", None), "cached_tokens")
     return ModelReply(
-        text=_text(choice.message, cut, where),
+        text=whole(_text(choice.message, cut, where)),
         finish="length" if cut else "stop",
         tokens_in=read_in,
         tokens_out=_number(usage, "completion_tokens"),
@@ -66,6 +66,15 @@ def final(text: str, cut: bool = False) -> str:
     if said:
         return str(said[-1])
     return "" if cut else text
+
+
+def whole(text: str) -> str:
+    r"""A text with a mark in place of half a character, which is no text that could be sent on.
+
+    >>> whole("half \ud83d"), whole("whole \ud83d\ude00")
+    ('half �', 'whole 😀')
+    """
+    return text.encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
 def until(text: str, stop: tuple[str, ...]) -> str:

@@ -87,7 +87,9 @@ def _asked(given: Mapping[str, object]) -> tuple[str | None, tuple[Message, ...]
     messages = given["messages"]
     if not isinstance(messages, list) or not messages:
         raise RequestRefused(f"messages must be a list of some messages, got {messages!r:.80}.")
-    return None, tuple(_message(turn) for turn in messages)
+    turns = tuple(_message(turn) for turn in messages)
+    _check_turns([turn.role for turn in turns])
+    return None, turns
 
 
 def _message(turn: object) -> Message:
@@ -96,6 +98,17 @@ def _message(turn: object) -> Message:
     if turn["role"] not in _ROLES:
         raise RequestRefused(f"a role must be one of {_ROLES}, got {turn['role']!r:.80}.")
     return Message(cast(Role, turn["role"]), _text("the content of a message", turn["content"]))
+
+
+def _check_turns(roles: list[Role]) -> None:
+    """Refuse what only some models take: others fail on it, which would look like an outage."""
+    turns = roles[1:] if roles[0] == "system" else roles
+    wanted = ["assistant" if place % 2 else "user" for place in range(len(turns))]
+    if turns != wanted or len(turns) % 2 == 0:
+        raise RequestRefused(
+            "messages must be those of the user and the assistant by turns, the user first and "
+            f"last, and before them maybe one of the system; got {', '.join(roles):.80}."
+        )
 
 
 def _text(name: str, value: object, *, empty: bool = False) -> str:

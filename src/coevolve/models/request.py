@@ -61,9 +61,12 @@ class ModelRequest:
             object.__setattr__(self, "temperature", float(self.temperature) + 0.0)
 
     def conversation(self) -> list[Message]:
-        """The request as turns; a prompt is what the user says."""
-        first = [Message("system", self.system)] if self.system else []
-        asked = self.messages if self.prompt is None else (Message("user", self.prompt),)
+        """The request as turns, of which one at most is the system's; a prompt is the user's."""
+        asked = list(self.messages) if self.prompt is None else [Message("user", self.prompt)]
+        told = [self.system] if self.system else []
+        if asked and asked[0].role == "system":
+            told.append(asked.pop(0).content)
+        first = [Message("system", "\n\n".join(told))] if told else []
         return [*first, *asked]
 
     def texts(self) -> list[str]:

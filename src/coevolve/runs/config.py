@@ -7,7 +7,8 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from coevolve.errors import ConfigError, InputError
+from coevolve.benchmarks.textclass.built_in import built_in
+from coevolve.errors import ConfigError, InputError, nearest
 from coevolve.runs.mistakes import sentences
 from coevolve.runs.model_settings import ModelSettings
 from coevolve.runs.plugs import (
@@ -31,6 +32,7 @@ from coevolve.search.budget import Budget
 from coevolve.search.settings import Settings
 
 _NO_MODEL = (CommandBenchmarkSettings, SyntheticBenchmarkSettings)
+_HARNESSES = ("starts", "folders")
 _THERE = {"file": Path.is_file, "folder": Path.is_dir, "either": Path.exists}
 
 
@@ -105,6 +107,7 @@ class RunConfig(Table):
         lacking = [
             f"'{name}.{key}' names {path!r}, but there is no such "
             f"{'file or folder' if kind == 'either' else kind} in {base.resolve()}."
+            f"{self._near_harness(key, path)}"
             for name in ("benchmark", "proposer", "model")
             if (table := getattr(self, name)) is not None
             for key, path, kind in table.needs()
@@ -112,6 +115,11 @@ class RunConfig(Table):
         ]
         if lacking:
             raise ConfigError(_joined(source, lacking))
+
+    def _near_harness(self, key: str, path: str) -> str:
+        """A suggestion for a name that may be meant for a built-in harness."""
+        named = isinstance(self.benchmark, TextClassificationSettings) and key in _HARNESSES
+        return nearest(path, built_in()) if named else ""
 
 
 def read_config(path: Path) -> RunConfig:

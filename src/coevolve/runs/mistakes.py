@@ -66,6 +66,8 @@ def _sentence(found: ErrorDetails, model: type[BaseModel]) -> str:
             return f"'{key}': {reason}" if key else reason
         case "model_type" | "dict_type":
             return f"'{key}' must be a table, got {value}."
+        case "string_pattern_mismatch" if path[-1] == "key":  # may be one, and is not shown
+            return f"'{key}' must be the name of an environment variable, and never a key itself."
         case "string_pattern_mismatch":
             return f"'{key}' is {value}, which is not allowed; {_PATTERNS[path[-1]]}."
         case _:
@@ -110,7 +112,7 @@ def _model(model: type[BaseModel], table: str) -> type[BaseModel]:
 
 
 def _is_union_member(part: str) -> bool:
-    return "[" in part or part in ("str", "constrained-str")
+    return "[" in part or part == "str" or part.startswith("constrained-")
 
 
 def _kinds(table: str) -> str:

@@ -7,6 +7,7 @@ from coevolve.errors import ConfigError
 from coevolve.models.cache import ResponseCache
 from coevolve.models.folders import cache_folder
 from coevolve.models.gateway import Gateway
+from coevolve.models.hosted_library import check_service
 from coevolve.models.pace import Pace
 from coevolve.models.prices import Prices, price_of
 from coevolve.models.provider import Provider
@@ -76,6 +77,18 @@ def build_gateway(
         recorder=None if model.record is None else Recorder(base / model.record, provider),
         spent=Spent(tokens_in=spent.tokens_in, tokens_out=spent.tokens_out, dollars=spent.dollars),
     )
+
+
+def check_model(config: RunConfig, base: Path) -> None:
+    """Refuse a model that cannot be reached in this way, before there is a run of it.
+
+    Raises:
+        ConfigError: The settings cannot work here; nothing was asked.
+    """
+    trial_gateway(config, base)
+    model = config.model
+    if model is not None and model.hosted and model.replay is None:
+        check_service(model.name, own=model.base_url is not None)
 
 
 def trial_gateway(config: RunConfig, base: Path) -> Gateway | None:
@@ -156,8 +169,9 @@ def _key(name: str | None) -> str:
         return ""
     key = os.environ.get(name)
     if not key:
+        shown = repr(name) if name.isupper() else "(not shown, for it may be a key itself)"
         raise ConfigError(
-            f"'model.key' names the environment variable {name!r}, which is not set here; set it "
+            f"'model.key' names the environment variable {shown}, which is not set here; set it "
             "to the key of the model's service."
         )
     return key

@@ -16,7 +16,7 @@ from coevolve.executors.local import LocalExecutor
 from coevolve.models.gateway import Gateway
 from coevolve.runs.building import benchmark_spec, build_benchmark, build_proposer
 from coevolve.runs.config import RunConfig, read_config
-from coevolve.runs.model import ModelledExecutor, build_gateway, priced, workers
+from coevolve.runs.model import ModelledExecutor, build_gateway, check_model, priced, workers
 from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.opening import open_run
@@ -42,6 +42,7 @@ def create_run(path: Path) -> Path:
     folder = run_folder(path, config)
     benchmark = build_benchmark(config, base)
     build_proposer(config, base)
+    check_model(config, base)
     selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:
         recorded = {**config.to_json(), "project": os.path.relpath(base, folder.resolve())}

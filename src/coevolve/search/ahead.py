@@ -1,5 +1,6 @@
 """Looking ahead: whether a budget can pay for one more trial."""
 
+from coevolve.core.outcomes import Usage
 from coevolve.search.budget import Spending
 from coevolve.search.recorder import Recorder
 from coevolve.search.state import RunState
@@ -13,15 +14,19 @@ def cap_ahead(
     wave: Wave | None = None,
     *,
     proposal: bool = False,
+    used: Usage | None = None,
 ) -> str | None:
     """The cap that one more trial, or one more proposal, might pass, if any.
 
-    What is spent counts, one more trial and those under way at the price of the dearest so far,
-    a proposal likewise,
-    and, once Phase 0 has shown what trials cost, what comes after the choice at the average price.
+    What is spent counts, with what was `used` and is not recorded yet; one more trial and those
+    under way at the price of the dearest so far, a proposal likewise; and, once Phase 0 has shown
+    what trials cost, what comes after the choice at the average price.
     """
     state = recorder.state
     spent = state.spending(recorder.journal.clock())
+    if used is not None:
+        tokens = used.tokens_in + used.tokens_out
+        spent = spent.plus(1, Spending(tokens=tokens, dollars=used.dollars))
     ahead = spent.plus(1 + under_way, state.dearest)
     if proposal:
         dearest = Spending(tokens=state.proposals.tokens, dollars=state.proposals.dollars)

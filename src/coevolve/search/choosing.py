@@ -11,8 +11,8 @@ def choice_json(state: RunState) -> dict[str, Any]:
     """The winner with its estimate, or nobody and why."""
     try:
         choice = state.selector.best()
-    except NoOutcomeError as error:
-        return {"candidate": None, "why": str(error)}
+    except NoOutcomeError:
+        return {"candidate": None, "why": "no candidate has an estimate"}
     return {
         "candidate": choice.candidate,
         "estimate": estimate_json(choice.estimate),

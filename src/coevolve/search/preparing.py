@@ -60,12 +60,13 @@ class Preparation:
                 self._recorder.record("prepared", self._body(entry, prepared) | {"state": state})
 
     async def _attempts(self, act: Act, candidate: Candidate) -> Prepared | None:
-        """What comes of it after all attempts; nothing when a budget is spent."""
-        used, attempt = Usage(), 0
+        """What comes of it after all attempts; nothing when a budget is spent before the first."""
+        used, attempt, prepared = Usage(), 0, None
+        capacity = self._executor.capacity
         while True:
-            self._spent = self._spent or cap_ahead(self._recorder, self._executor.capacity)
+            self._spent = self._spent or cap_ahead(self._recorder, capacity, used=used)
             if self._spent is not None:
-                return None
+                return None if prepared is None else replace(prepared, usage=used)
             prepared = await act(candidate)
             used += prepared.usage
             fault = prepared.fault

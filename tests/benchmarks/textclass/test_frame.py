@@ -113,11 +113,25 @@ def test_the_harness_may_be_derived_from_a_class_of_another_file() -> None:
         assert life.call("describe")["class"] == "Mine"
 
 
+UNFINISHED = """
+from ..memory_system import MemorySystem
+
+
+class Half(MemorySystem):
+    def predict(self, input):
+        return "", {}
+
+    def learn_from_batch(self, batch_results):
+        pass
+"""
+
+
 @pytest.mark.parametrize(
     ("source", "words"),
     [
         ("x = 1", "harness.py defines no harness class"),
         ("def predict(question): return ''", "harness.py defines no harness class"),
+        (UNFINISHED, "no harness class.*; Half lacks get_state, set_state"),
         (LIST + LIST.replace("Lister", "Another"), r"2 harness classes \(Another, Lister\)"),
     ],
 )

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from coevolve.models.embedded.weights import MADE, WINDOW
-from coevolve.models.errors import ContextTooLong
+from coevolve.models.errors import ContextTooLong, RequestRefused
 from coevolve.models.request import Message, ModelRequest
 from tests.models.embedded.conftest import Asked
 
@@ -168,6 +168,12 @@ def test_a_prompt_that_does_not_fit(asked: Asked) -> None:
         asked(words)
     with pytest.raises(ContextTooLong):
         asked(words, choices=LABELS, scores=True)
+
+
+def test_choices_that_would_take_for_ever(asked: Asked) -> None:
+    choices = tuple(f"{n} " + "word " * 40 for n in range(300))
+    with pytest.raises(RequestRefused, match="Give fewer or shorter ones"):
+        asked(QUESTION, choices=choices, scores=True)
 
 
 def test_a_conversation_goes_through_the_chat_template(asked: Asked) -> None:

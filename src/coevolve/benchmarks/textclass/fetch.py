@@ -84,7 +84,7 @@ def _fetched(known: KnownSet, where: Place, public: bool) -> Files:
             return files
     if refused is not None:
         raise refused
-    raise FetchError(f"{where.name} has no files of the set {known.name}.")
+    raise FetchError(f"{where.name} does not have all files of the set {known.name}.")
 
 
 def _offers(known: KnownSet, where: Place, public: bool) -> Iterator[Offer]:

@@ -78,9 +78,10 @@ def _found(source: Path) -> Path:
     for pattern in (PUBLISHED.name, _WHEELS):
         if found := sorted(source.glob(pattern)):
             return found[-1]
-    what = "in this folder" if source.is_dir() else "for there is no such file"
+    if not source.exists():
+        raise ConfigError(f"there is no {source} to take weights from.")
     raise ConfigError(
-        f"no weights can be taken from {source}: no {PUBLISHED.name} and no {_WHEELS} {what}."
+        f"no weights can be taken from {source}: no {PUBLISHED.name} and no {_WHEELS} in it."
     )
 
 

@@ -8,6 +8,7 @@ from coevolve.benchmarks.textclass.inside.interface import InterfaceError
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
+    from collections.abc import Iterable
     from types import ModuleType
     from typing import Any
 
@@ -43,7 +44,7 @@ def harness_class() -> tuple[type, bool]:
         many = f"{len(found)} harness classes ({names})" if found else "no harness class"
         raise InterfaceError(
             f"{_file_name(module)} defines {many}; it must define exactly one class with the "
-            "methods learn and predict"
+            f"methods learn and predict{'' if found else _unfinished(own)}"
         )
     return found[0], not _is_memory_system(found[0])
 
@@ -73,6 +74,14 @@ def _is_harness(kind: type) -> bool:
         return False
     native = all(callable(getattr(kind, name, None)) for name in ("learn", "predict"))
     return native or _is_memory_system(kind)
+
+
+def _unfinished(classes: Iterable[type]) -> str:
+    """What the abstract ones among some classes lack."""
+    lacking = {kind.__name__: getattr(kind, "__abstractmethods__", None) for kind in classes}
+    return "".join(
+        f"; {name} lacks {', '.join(sorted(its))}" for name, its in lacking.items() if its
+    )
 
 
 def _is_memory_system(kind: type) -> bool:
