@@ -401,7 +401,7 @@ class TestBudget:
                 await asyncio.sleep(1000)
 
         journal = MemoryJournal()
-        opened(journal, budget=Budget(hours=0.6 / 3600))
+        opened(journal, budget=Budget(hours=2 / 3600))
         state = go_on(journal, StubExecutor(capacity=16), Hanging())
         assert state.ended == {"why": "budget: hours"}
         assert "took longer than" in state.turns[0].note
