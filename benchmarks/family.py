@@ -3,9 +3,10 @@
 Run as `make bench-family` or `python benchmarks/family.py`; it takes about ten minutes on two
 cores. Every harness of the demo is evaluated on the whole validation and test split of the
 service-desk set with the embedded model; then the protocols search the recorded outcomes, which
-costs no further evaluation.
+costs no further evaluation. `--cache FILE` keeps the model's answers for another time.
 """
 
+import argparse
 import asyncio
 import tempfile
 from pathlib import Path
@@ -36,13 +37,15 @@ def demo_harnesses() -> list[str]:
     return [*config["benchmark"]["starts"], *(name for round in rounds for name in round)]
 
 
-async def measured(names: list[str], scratch: Path) -> tuple[list[dict[str, Any]], Any]:
+async def measured(
+    names: list[str], scratch: Path, cache: Path
+) -> tuple[list[dict[str, Any]], Any]:
     """Accuracies of the harnesses, and their outcomes; what two of them ask is asked once."""
     rows = []
     gateway = Gateway(
         EmbeddedProvider(slots=SLOTS),
         pace=Pace(concurrency=SLOTS),
-        cache=ResponseCache(scratch / "responses.db"),
+        cache=ResponseCache(cache),
     )
     with RunStore.create(scratch / "run") as store:
         bench = Bench(store, gateway, None, None)
@@ -79,9 +82,12 @@ def searched(names: list[str], outcomes: Any) -> list[dict[str, Any]]:
 
 def main() -> None:
     """Measure, print and record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--cache", type=Path, help="a file that keeps the model's answers")
     names = demo_harnesses()
     with tempfile.TemporaryDirectory() as folder:
-        rows, outcomes = asyncio.run(measured(names, Path(folder)))
+        cache = parser.parse_args().cache or Path(folder) / "responses.db"
+        rows, outcomes = asyncio.run(measured(names, Path(folder), cache))
     tables: dict[str, Any] = {"harnesses": rows, "protocols at 20%": searched(names, outcomes)}
     for title, table in tables.items():
         record.show(title, table)
