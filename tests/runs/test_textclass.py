@@ -126,3 +126,34 @@ def test_doctor_spends_nothing_on_trying_the_benchmark_out(tmp_path: Path) -> No
     assert done.returncode == 0, done.stdout
     assert "tiny answers in" in done.stdout
     assert not (tmp_path / "runs").exists()
+
+
+TWICE = """
+class Twice:
+    def __init__(self, model, task): self.model = model
+    def learn(self, example): ...
+    def predict(self, question): return self.model(question) and self.model(question + "?")
+    def state(self): return None
+    def restore(self, state): ...
+"""
+
+
+def test_a_trial_that_breaks_down_keeps_what_was_asked(tmp_path: Path) -> None:
+    with Endpoint(answer=lambda body: "yes") as endpoint:
+        folder = project(tmp_path, endpoint.base_url)
+        (folder / "twice").mkdir()
+        (folder / "twice" / "harness.py").write_text(TWICE)
+        file = folder / "words.toml"
+        scripted = file.read_text().replace('"nearest", "vote"', '"twice", "vote"')
+        file.write_text(scripted + "trial_calls = 1\n")
+        assert coevolve(folder, "run", "words.toml").returncode == 0
+    with RunStore.read(folder / "runs" / "words") as store:
+        outcome = next(
+            event
+            for event in store.events()
+            if event["type"] == "outcome" and event["candidate"] == "twice"
+        )
+        trace = json.loads(store.get(outcome["trace"]))["trace"]
+    assert outcome["fault"]["kind"] == "TrialCapError"
+    assert trace["question"] == trace["calls"][0]["prompt"]
+    assert trace["calls"][0]["answer"]["text"] == "yes"

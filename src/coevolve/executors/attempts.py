@@ -11,7 +11,7 @@ from coevolve.core.outcomes import Missing, Usage, checked_score
 from coevolve.errors import InputError, ScoreError
 from coevolve.executors.failures import InfrastructureError, classify
 from coevolve.executors.watched import WatchedHarness
-from coevolve.executors.workload import Score, Workload
+from coevolve.executors.workload import Score, Workload, attached_trace
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
 MOST_TRACE = 64_000
@@ -37,7 +37,7 @@ def run_trial(
     run = getattr(workload, "run_test", workload.run) if split == "test" else workload.run
     done = _timed(lambda: _checked(run(harness, task, trial), task), harness)
     if done.fault is not None:
-        return Result(fault=done.fault, usage=done.usage(), trace=done.trace())
+        return Result(fault=done.fault, usage=done.usage(), trace=done.trace(done.attached))
     score: Score = done.value
     return Result(score=score.value, usage=done.usage(score.usage), trace=done.trace(score.trace))
 
@@ -49,6 +49,7 @@ class _Done:
     seconds: float
     output: str
     where: str
+    attached: object = None
 
     def usage(self, stated: Usage | None = None) -> Usage:
         if stated is None:
@@ -62,17 +63,19 @@ class _Done:
 
 def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
     harness.forget_output()
-    value, fault, where = None, None, ""
+    value, fault, where, attached = None, None, "", None
     started = time.perf_counter()
     try:
         value = call()
     except (Exception, SystemExit) as error:
-        fault = classify(error)
+        fault, attached = classify(error), attached_trace(error)
         if fault.blame is not Blame.CANDIDATE:  # whose reason says all there is to know
             where = "".join(traceback.format_exception(error)[-20:])
     seconds = time.perf_counter() - started
     output = harness.said
-    return _Done(value=value, fault=fault, seconds=seconds, output=output, where=where)
+    return _Done(
+        value=value, fault=fault, seconds=seconds, output=output, where=where, attached=attached
+    )
 
 
 def _checked(given: object, task: str) -> Score:

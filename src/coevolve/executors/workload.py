@@ -33,6 +33,22 @@ class Score:
     trace: object | None = None
 
 
+def attach_trace(error: BaseException, trace: object) -> None:
+    """Give an error the trace of the trial that it ends, so that the trace is kept with it.
+
+    >>> error = ValueError("broken")
+    >>> attach_trace(error, {"question": "6 x 7?"})
+    >>> attached_trace(error)
+    {'question': '6 x 7?'}
+    """
+    vars(error)["trace"] = trace
+
+
+def attached_trace(error: BaseException) -> object | None:
+    """What `attach_trace` gave an error, if anything."""
+    return vars(error).get("trace")
+
+
 class Host(Protocol):
     """The engine as a benchmark in a worker sees it."""
 

@@ -12,13 +12,13 @@ from coevolve.benchmarks.textclass.learning import MODES, Mode, learned, predict
 from coevolve.benchmarks.textclass.rows import Row
 from coevolve.benchmarks.textclass.sets import SHIPPED
 from coevolve.benchmarks.textclass.starts import DEFAULT_STARTS, read_start_files
-from coevolve.benchmarks.textclass.traces import test_trace, validation_trace
+from coevolve.benchmarks.textclass.traces import failure_trace, test_trace, validation_trace
 from coevolve.core.pool import Pool
 from coevolve.errors import ConfigError, StateError, UnknownTaskError, nearest
 from coevolve.executors.failures import FaultError
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.executors.isolation.faults import ReportedFault
-from coevolve.executors.workload import Host, Score
+from coevolve.executors.workload import Host, Score, attach_trace
 from coevolve.models.client import ModelClient
 from coevolve.models.stub import StubModel
 from coevolve.search.trials import Blame
@@ -117,7 +117,11 @@ class TextClassification:
     def run(self, harness: Harness, task: str, trial: int) -> Score:
         """The answer to a validation question, and whether it is right."""
         asked = _found(self._val, task)
-        answer = self._answer(harness, asked, trial)
+        try:
+            answer = self._answer(harness, asked, trial)
+        except Exception as error:
+            attach_trace(error, failure_trace(asked.data, asked.row, self._client))
+            raise
         verdict = asked.data.evaluate(answer, asked.row.answer)
         trace = validation_trace(asked.data, asked.row, answer, verdict, self._client)
         return Score(value=float(verdict.correct), usage=self._client.usage, trace=trace)

@@ -61,7 +61,7 @@ LABEL_TEMPLATE = """\
 INSTRUCTIONS
 
 The label is one of these: LABELS.
-Answer with the label and nothing else.
+The answer is the label alone.
 
 Text: {question}
 Label:"""

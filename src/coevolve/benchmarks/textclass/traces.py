@@ -34,6 +34,18 @@ def validation_trace(
     return shortened(trace)
 
 
+def failure_trace(data: DataSet, row: Row, client: ModelClient) -> dict[str, Any]:
+    """What was asked until a trial broke down."""
+    trace = {
+        "set": data.name,
+        "question": row.question,
+        "gold": row.answer,
+        "calls": client.calls,
+        "calls_left_out": client.left_out,
+    }
+    return shortened(trace)
+
+
 def test_trace(data: DataSet, verdict: Verdict) -> dict[str, Any]:
     """Which set, and whether the answer was right: nothing by which a harness could be fitted."""
     return {"set": data.name, "correct": verdict.correct}
