@@ -13,6 +13,7 @@ TABLES = {
         ("family", "protocols at 20%"),
     ],
     "models": [("latency", "evaluations")],
+    "embedded-model": [("embedded", "speed")],
 }
 
 

@@ -10,6 +10,7 @@ from coevolve.runs.settings import Amount, Count, Needed, Table, Text
 
 EMBEDDED = "embedded"
 Price = Annotated[float, Field(ge=0)]
+_CACHES = ("run", "shared", "off")
 _HOSTED_ONLY = (
     "base_url",
     "key",
@@ -69,6 +70,11 @@ class ModelSettings(Table):
             for key in _HOSTED_ONLY:
                 if getattr(self, key) is not None:
                     raise InputError(f"{key} has no effect on the embedded model; leave it out.")
+        if self.cache not in _CACHES and not {".", "/"} & set(self.cache):
+            raise InputError(
+                "cache may be 'run', 'shared', 'off' or a file such as 'answers.db', got "
+                f"{self.cache!r}."
+            )
         if self.record is not None and self.record == self.replay:
             raise InputError(f"record and replay both name {self.record!r}; record elsewhere.")
         return self
