@@ -6,12 +6,25 @@ from typing import Any
 
 from coevolve.errors import CandidateError, InputError, nearest
 from coevolve.search.candidate import Files, check_files
-from coevolve.search.proposing import Proposal, Proposed, Proposer, Standing, View
+from coevolve.search.proposing import (
+    KINDS,
+    Broken,
+    Proposal,
+    Proposed,
+    Proposer,
+    Repairer,
+    Solvability,
+    Standing,
+    View,
+)
 
 __all__ = [
+    "Broken",
     "Proposal",
     "Proposed",
     "Proposer",
+    "Repairer",
+    "Solvability",
     "Standing",
     "View",
     "as_proposal",
@@ -19,7 +32,7 @@ __all__ = [
     "check_proposer",
 ]
 
-_KEYS = ("name", "files", "parents", "hypothesis")
+_KEYS = ("name", "files", "parents", "hypothesis", "kind", "components")
 
 
 def as_proposed(given: object, *, source: str) -> Proposed:
@@ -63,15 +76,31 @@ def as_proposal(item: object, *, source: str = "proposer") -> Proposal:
     if not isinstance(name, str) or not name:
         raise InputError(f"{source}: a proposal needs a name, got {_shown(name)}.")
     parents = data.get("parents") or ()
-    if not (isinstance(parents, list | tuple) and all(isinstance(one, str) for one in parents)):
+    if not _are_texts(parents):
         raise InputError(f"{source}: parents of {name!r} must be names, got {_shown(parents)}.")
     hypothesis = data.get("hypothesis") or ""
     if not isinstance(hypothesis, str):
         raise InputError(
             f"{source}: the hypothesis of {name!r} must be text, got {_shown(hypothesis)}."
         )
-    files = _as_files(data.get("files"), name, source)
-    return Proposal(files=files, name=name, parents=tuple(parents), hypothesis=hypothesis)
+    components = data.get("components") or ()
+    if not _are_texts(components):
+        raise InputError(
+            f"{source}: components of {name!r} must be words, got {_shown(components)}."
+        )
+    kind = data.get("kind") or ""
+    if kind not in KINDS:
+        raise InputError(
+            f"{source}: the kind of {name!r} must be 'exploit' or 'explore', got {_shown(kind)}."
+        )
+    return Proposal(
+        files=_as_files(data.get("files"), name, source),
+        name=name,
+        parents=tuple(parents),
+        hypothesis=hypothesis,
+        kind=kind,
+        components=tuple(components),
+    )
 
 
 async def check_proposer(proposer: Proposer, view: View, count: int = 1) -> Proposed:
@@ -118,6 +147,10 @@ def _as_files(given: object, name: str, source: str) -> Files:
     except CandidateError as error:
         raise InputError(f"{source}: {error}") from error
     return files
+
+
+def _are_texts(given: Any) -> bool:
+    return isinstance(given, list | tuple) and all(isinstance(one, str) for one in given)
 
 
 def _shown(value: object) -> str:

@@ -7,7 +7,7 @@ from typing import Any
 from coevolve.errors import CandidateError
 from coevolve.search.candidate import Candidate
 from coevolve.search.parts import Journal
-from coevolve.search.proposing import Proposal, Proposed
+from coevolve.search.proposing import KINDS, Proposal, Proposed
 from coevolve.search.state import RunState
 
 _LONGEST = 60
@@ -80,4 +80,6 @@ def _candidate(state: RunState, proposal: Proposal, name: str, round: int) -> Ca
         round=round,
         parents=tuple(proposal.parents),
         hypothesis=str(proposal.hypothesis),
+        kind=proposal.kind if proposal.kind in KINDS else "",
+        components=tuple(str(component) for component in proposal.components),
     )

@@ -6,11 +6,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
 from pathlib import Path, PurePosixPath
-from typing import Any, Self
+from typing import Any, Literal, Self
 
 from coevolve.errors import CandidateError
 
 Files = Mapping[str, bytes]
+Kind = Literal["", "exploit", "explore"]
 
 MOST_FILES = 1_000
 MOST_BYTES = 20_000_000
@@ -35,6 +36,8 @@ class Candidate:
     round: int = 0
     parents: tuple[str, ...] = ()
     hypothesis: str = ""
+    kind: Kind = ""
+    components: tuple[str, ...] = ()
 
     @classmethod
     def of(
@@ -45,6 +48,8 @@ class Candidate:
         round: int = 0,
         parents: tuple[str, ...] = (),
         hypothesis: str = "",
+        kind: Kind = "",
+        components: tuple[str, ...] = (),
     ) -> Self:
         """The candidate made of these files."""
         check_files(files, name)
@@ -56,6 +61,8 @@ class Candidate:
             round=round,
             parents=parents,
             hypothesis=hypothesis,
+            kind=kind,
+            components=components,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -67,6 +74,8 @@ class Candidate:
             "round": self.round,
             "parents": list(self.parents),
             "hypothesis": self.hypothesis,
+            "kind": self.kind,
+            "components": list(self.components),
         }
 
     @classmethod
@@ -74,7 +83,8 @@ class Candidate:
         """The candidate `to_json` described."""
         if data["address"] != _tree_address(data["files"]):
             raise CandidateError(f"the address of candidate {data['name']!r} is not its files'.")
-        return cls(**{**data, "parents": tuple(data["parents"])})
+        lists = {name: tuple(data.get(name, ())) for name in ("parents", "components")}
+        return cls(**{**data, **lists})
 
 
 def address_of(data: bytes) -> str:

@@ -62,7 +62,7 @@ def _body(recorder: Recorder, round: int, proposed: Proposed, note: str) -> dict
         "candidates": rows,
         "usage": usage_row(proposed.usage),
         "transcript": transcript,
-        "note": " ".join(filter(None, [note, *notes])),
+        "note": " ".join(filter(None, [note, *proposed.notes, *notes])),
     }
 
 
