@@ -102,6 +102,7 @@ def opened(
     trials: int = 1,
     overlap: bool = False,
     rescore: bool = False,
+    repair: bool = False,
     budget: Budget | None = None,
     test: Pool | None = TEST,
 ) -> None:
@@ -112,6 +113,7 @@ def opened(
         seed=7,
         overlap=overlap,
         rescore=rescore,
+        repair=repair,
         budget=budget or Budget(),
     )
     selector = Selector(POOL, protocol=protocol, fraction=fraction, seed=7, trials=trials)

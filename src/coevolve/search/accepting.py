@@ -8,18 +8,23 @@ from coevolve.errors import CandidateError
 from coevolve.search.candidate import Candidate
 from coevolve.search.parts import Journal
 from coevolve.search.proposing import KINDS, Proposal, Proposed
+from coevolve.search.rules import Rules
 from coevolve.search.state import RunState
 
 _LONGEST = 60
 
 
 def accept(
-    state: RunState, journal: Journal, round: int, proposals: Sequence[Proposal]
+    state: RunState,
+    journal: Journal,
+    round: int,
+    proposals: Sequence[Proposal],
+    rules: Rules,
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Candidates as the event "proposed" lists them, and notes on what was no candidate.
 
-    Names are made unique, files are kept by content, and a copy of an earlier candidate is
-    refused before it costs a trial.
+    Names are made unique, files are kept by content, and a copy of an earlier candidate, or one
+    that breaks the rules, is refused before it costs a trial.
     """
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -32,13 +37,39 @@ def accept(
         except CandidateError as error:
             notes.append(str(error))
             continue
-        for content in proposal.files.values():
-            journal.put(content, durable=True)
         twin = known.setdefault(candidate.address, name)
-        refused = "" if twin == name else f"its files are those of {twin!r}."
-        rows.append({"candidate": candidate.to_json(), "refused": refused})
+        row = _row(journal, candidate, proposal, "" if twin == name else twin, rules)
+        rows.append({"candidate": row.pop("to"), **row})
         names.add(name)
     return rows, notes
+
+
+def mended(
+    state: RunState, journal: Journal, name: str, proposed: Proposed, rules: Rules
+) -> tuple[dict[str, Any] | None, str]:
+    """A mended candidate as the event "repaired" has it, if it is one; and a note if not."""
+    if not proposed.proposals:
+        return None, ""
+    before, proposal = state.entries[name].candidate, proposed.proposals[0]
+    try:
+        after = _candidate(state, proposal, name, before.round)
+    except CandidateError as error:
+        return None, str(error)
+    if after.address == before.address:
+        return None, "the files came back as they were."
+    known = {entry.candidate.address: name for name, entry in state.entries.items()}
+    return _row(journal, after, proposal, known.get(after.address, ""), rules), ""
+
+
+def _row(
+    journal: Journal, candidate: Candidate, proposal: Proposal, twin: str, rules: Rules
+) -> dict[str, Any]:
+    """A candidate whose files are kept, with what speaks against it."""
+    for content in proposal.files.values():
+        journal.put(content, durable=True)
+    leaks = rules.leaks(proposal.files)
+    refused = f"its files are those of {twin!r}." if twin else rules.refusal(leaks)
+    return {"to": candidate.to_json(), "refused": refused, "leaks": list(leaks)}
 
 
 def as_proposed(handed: object) -> Proposed:

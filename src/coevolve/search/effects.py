@@ -33,11 +33,32 @@ def _session(state: RunState, event: Event) -> None:
 def _checked(state: RunState, event: Event) -> None:
     entry = state.entries[event["candidate"]]
     _spend(state, event)
-    if event["fault"] is not None:
-        entry.refuse(f"check failed: {event['fault']['reason']}")
-        _ready(state)
-    else:
+    fault = event["fault"]
+    if fault is None:
         entry.status = Status.CHECKED
+        return
+    entry.refuse(f"check failed: {fault['reason']}")
+    mendable = entry.candidate.round > 0 and fault["blame"] == "candidate"
+    if state.settings.repair and mendable and not entry.repaired:
+        entry.status = Status.BROKEN
+    _ready(state)
+
+
+def _repaired(state: RunState, event: Event) -> None:
+    """Take the mended files, or set the candidate aside for what its check said."""
+    entry, turn = state.entries[event["candidate"]], state.turn
+    _spend_proposing(state, event)
+    entry.repaired = True
+    if turn is not None and event["transcript"] is not None:
+        turn.repairs[entry.candidate.name] = event["transcript"]
+    if event["to"] is None:
+        entry.refuse(entry.reason)
+    else:
+        entry.candidate = Candidate.from_json(event["to"])
+        entry.leaks = tuple(event["leaks"])
+        entry.status, entry.reason = Status.PROPOSED, ""
+        if event["refused"]:
+            entry.refuse(event["refused"])
 
 
 def _prepared(state: RunState, event: Event) -> None:
@@ -72,13 +93,12 @@ def _proposing(state: RunState, event: Event) -> None:
 
 def _proposed(state: RunState, event: Event) -> None:
     state.proposing_since = None
-    state.proposing.spend(event["usage"])
-    tokens_in, tokens_out, dollars, _ = event["usage"]
-    state.proposals.dearer(tokens_in + tokens_out, dollars)
+    _spend_proposing(state, event)
     turn = Turn(number=event["round"], transcript=event["transcript"], note=event["note"])
     for row in event["candidates"]:
         candidate = Candidate.from_json(row["candidate"])
-        state.entries[candidate.name] = entry = Entry(candidate=candidate)
+        leaks = tuple(row.get("leaks", ()))
+        state.entries[candidate.name] = entry = Entry(candidate=candidate, leaks=leaks)
         if row["refused"]:
             entry.refuse(row["refused"])
     turn.names = tuple(row["candidate"]["name"] for row in event["candidates"])
@@ -191,6 +211,12 @@ def _spend(state: RunState, event: Event) -> None:
     state.totals.pace.dearer(tokens_in + tokens_out, dollars)
 
 
+def _spend_proposing(state: RunState, event: Event) -> None:
+    tokens_in, tokens_out, dollars, _ = event["usage"]
+    state.proposing.spend(event["usage"])
+    state.proposals.dearer(tokens_in + tokens_out, dollars)
+
+
 def _waiting(state: RunState) -> Wave:
     if state.wave is None:
         raise EventError("it tells an outcome while none is waited for.")
@@ -205,6 +231,7 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "prepared": _prepared,
     "proposing": _proposing,
     "proposed": _proposed,
+    "repaired": _repaired,
     "asked": _asked,
     "outcome": _outcome,
     "failed": _failed,

@@ -1,6 +1,6 @@
 """What a run knows of each candidate and of each round."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 from coevolve.search.candidate import Candidate
@@ -14,6 +14,7 @@ class Status(StrEnum):
     """
 
     PROPOSED = "proposed"
+    BROKEN = "broken"
     CHECKED = "checked"
     READY = "ready"
     EVALUATED = "evaluated"
@@ -22,12 +23,18 @@ class Status(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class Entry:
-    """A candidate and how far it has come; `reason` says why it was refused."""
+    """A candidate and how far it has come; `reason` says why it was refused.
+
+    A broken one failed its check, and waits to be mended by its proposer, which happens once.
+    `leaks` are the places where it speaks of tasks it may not know.
+    """
 
     candidate: Candidate
     status: Status = Status.PROPOSED
     reason: str = ""
     state: str | None = None
+    leaks: tuple[str, ...] = ()
+    repaired: bool = False
 
     def refuse(self, reason: str) -> None:
         """Set it aside for good, before any trial of it."""
@@ -38,7 +45,8 @@ class Entry:
 class Turn:
     """One round of the run: what was proposed for it, and whether it is over.
 
-    `note` says what went wrong with the proposal, if anything.
+    `note` says what went wrong with the proposal, if anything; `repairs` are the transcripts of
+    what was mended, by candidate.
     """
 
     number: int
@@ -47,6 +55,7 @@ class Turn:
     settled: bool = False
     note: str = ""
     transcript: str | None = None
+    repairs: dict[str, str] = field(default_factory=dict)
     trials: int = 0
     missing: int = 0
 

@@ -13,11 +13,12 @@ from coevolve.search.choosing import choice_json
 from coevolve.search.evaluating import Evaluation, Order, longest_first
 from coevolve.search.parts import Executor, Journal
 from coevolve.search.preparing import Preparation
-from coevolve.search.proposal import propose
+from coevolve.search.proposal import Proposing
 from coevolve.search.proposing import Proposer
 from coevolve.search.recorder import Recorder
+from coevolve.search.rules import Rules
 from coevolve.search.state import RunState
-from coevolve.search.steps import Step, accepted, next_step, unready
+from coevolve.search.steps import Step, accepted, broken, next_step, unready
 
 
 class Search:
@@ -31,6 +32,7 @@ class Search:
         pause: Seconds of the first wait before a failed trial is tried again.
         order: Which trials of a wave start first.
         proposal_seconds: How long a proposal may take.
+        rules: What the proposer is told, and what may not be in what it writes.
     """
 
     def __init__(
@@ -43,14 +45,15 @@ class Search:
         pause: float = 1.0,
         order: Order = longest_first,
         proposal_seconds: float = 3600.0,
+        rules: Rules | None = None,
     ) -> None:
         self._recorder = Recorder(journal, listen)
-        self._executor, self._proposer = executor, proposer
+        self._executor = executor
+        self._proposing = Proposing(self._recorder, proposer, rules or Rules(), proposal_seconds)
         self._pause, self._order = pause, order
         self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposal: asyncio.Task[None] | None = None
         self._evaluation: Evaluation | None = None
-        self._proposal_seconds = proposal_seconds
         self._empty = 0
         self._reopened = self._evaluated = False
 
@@ -95,6 +98,7 @@ class Search:
     def _do(self, step: Step) -> Awaitable[None]:
         acts: dict[Step, Callable[[], Awaitable[None]]] = {
             Step.PREPARE: self._prepare,
+            Step.REPAIR: self._repair,
             Step.EVALUATE: self._evaluate,
             Step.TELL: self._tell,
             Step.PROPOSE: self._propose,
@@ -110,6 +114,13 @@ class Search:
     async def _prepare(self) -> None:
         preparation = Preparation(self._recorder, self._executor, self._rng, self._pause)
         await preparation.run(unready(self.state))
+
+    async def _repair(self) -> None:
+        for name in broken(self.state):
+            if cap := self._too_dear():
+                self._proposing.give_up(name, f"the budget has no {cap} left to mend it.")
+            else:
+                await self._proposing.repair(name)
 
     async def _evaluate(self) -> None:
         wave = self.state.wave
@@ -161,7 +172,7 @@ class Search:
             await proposal
 
     def _propose_now(self, round: int) -> Coroutine[None, None, None]:
-        return propose(self._recorder, self._proposer, round, self._proposal_seconds)
+        return self._proposing.propose(round)
 
     async def _ask(self) -> None:
         self._empty = 0

@@ -1,85 +1,138 @@
-"""One proposal: what the proposer is shown, and what is recorded of its answer."""
+"""Proposals and repairs: what the proposer is shown, and what is recorded of its answer."""
 
 import asyncio
 import math
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 from coevolve.errors import StopRun, titled
-from coevolve.search.accepting import accept, as_proposed
+from coevolve.search.accepting import accept, as_proposed, mended
 from coevolve.search.budget import usage_row
 from coevolve.search.folding import fold
-from coevolve.search.proposing import Proposed, Proposer, View
+from coevolve.search.proposing import Broken, Proposal, Proposed, Proposer, Repairer, View
 from coevolve.search.recorder import Recorder
 from coevolve.search.retrying import RETRIES
+from coevolve.search.rules import Rules
 from coevolve.search.view import view_of
 
+Ask = Callable[[View], Awaitable[object]]
+Take = Callable[[Proposed, str], dict[str, Any]]
 
-async def propose(recorder: Recorder, proposer: Proposer, round: int, seconds: float) -> None:
-    """Have candidates proposed for a round, and record them.
+
+class Proposing:
+    """Has candidates proposed and mended, and records them.
 
     A proposer that takes longer than `seconds`, or than the budget has hours, costs a round. One
     that raises, or hands over rubbish, is asked again at most twice; then the run stops, and
     resumed it has the same round proposed.
     """
-    view = _view(recorder, round)
-    for attempt in range(RETRIES + 1):
-        try:
-            body = await _proposed(recorder, proposer, view, _limit(recorder, seconds))
-        except StopRun:
-            raise
-        except (Exception, SystemExit) as error:
-            if attempt == RETRIES:
-                raise StopRun(_broken(round, error)) from error
-        else:
-            recorder.record("proposed", body)
+
+    def __init__(
+        self, recorder: Recorder, proposer: Proposer, rules: Rules, seconds: float
+    ) -> None:
+        self._recorder, self._proposer = recorder, proposer
+        self._rules, self._seconds = rules, seconds
+
+    async def propose(self, round: int) -> None:
+        """Have candidates proposed for a round."""
+        recorder, most = self._recorder, self._recorder.state.settings.candidates
+        if recorder.state.proposing_since is None:
+            recorder.record("proposing", {"round": round})
+
+        def ask(view: View) -> Awaitable[object]:
+            return self._proposer.propose(view, most)
+
+        def take(proposed: Proposed, note: str) -> dict[str, Any]:
+            given = proposed.proposals[:most]
+            rows, notes = accept(recorder.state, recorder.journal, round, given, self._rules)
+            if len(proposed.proposals) > most:
+                notes.append(f"{len(proposed.proposals)} were proposed, {most} were asked for.")
+            return {"round": round, "candidates": rows, **self._said(proposed, note, *notes)}
+
+        recorder.record("proposed", await self._asked(round, ask, take))
+
+    async def repair(self, name: str) -> None:
+        """Have a candidate mended that failed its check; without an answer it stays refused."""
+        recorder, proposer = self._recorder, self._proposer
+        if not isinstance(proposer, Repairer):
+            self.give_up(name, "")
             return
+        entry = recorder.state.entries[name]
+        broken = Broken(proposal=self._proposal(name), error=entry.reason)
+
+        def take(proposed: Proposed, note: str) -> dict[str, Any]:
+            row, why = mended(recorder.state, recorder.journal, name, proposed, self._rules)
+            return {"candidate": name, **(row or _AS_IT_WAS), **self._said(proposed, note, why)}
+
+        def ask(view: View) -> Awaitable[object]:
+            return proposer.repair(view, broken)
+
+        recorder.record("repaired", await self._asked(entry.candidate.round, ask, take))
+
+    def give_up(self, name: str, why: str) -> None:
+        """Record that a candidate is not mended."""
+        said = self._said(Proposed(proposals=()), why)
+        self._recorder.record("repaired", {"candidate": name, **_AS_IT_WAS, **said})
+
+    async def _asked(self, round: int, ask: Ask, take: Take) -> dict[str, Any]:
+        """What is made of a proposer's answer."""
+        for attempt in range(RETRIES + 1):
+            try:
+                return take(*await self._answer(round, ask))
+            except StopRun:
+                raise
+            except (Exception, SystemExit) as error:
+                if attempt == RETRIES:
+                    raise StopRun(_broken(round, error)) from error
+        raise AssertionError("there is a last attempt")
+
+    async def _answer(self, round: int, ask: Ask) -> tuple[Proposed, str]:
+        """What a proposer answers, and a note if it took too long."""
+        seconds = self._limit()
+        deadline = asyncio.timeout(seconds if math.isfinite(seconds) else None)
+        try:
+            async with deadline:
+                return as_proposed(await ask(self._view(round, seconds))), ""
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return Proposed(proposals=()), _late(seconds)
+
+    def _view(self, round: int, seconds: float) -> View:
+        """What is known when a proposal begins, the same after an interruption."""
+        journal, since = self._recorder.journal, self._recorder.state.proposing_since
+        state = self._recorder.state if since is None else fold(journal.skim(since + 1))
+        return view_of(state, journal, round, briefing=self._rules.briefing, seconds=seconds)
+
+    def _proposal(self, name: str) -> Proposal:
+        candidate, get = self._recorder.state.entries[name].candidate, self._recorder.journal.get
+        return Proposal(
+            files={path: get(address) for path, address in candidate.files.items()},
+            name=name,
+            parents=candidate.parents,
+            hypothesis=candidate.hypothesis,
+            kind=candidate.kind,
+            components=candidate.components,
+        )
+
+    def _said(self, proposed: Proposed, *notes: str) -> dict[str, Any]:
+        """What an answer cost and said; its transcript is kept."""
+        text = proposed.transcript
+        kept = None if text is None else self._recorder.journal.put(text.encode(errors="replace"))
+        return {
+            "usage": usage_row(proposed.usage),
+            "transcript": kept,
+            "note": " ".join(filter(None, [*proposed.notes, *notes])),
+        }
+
+    def _limit(self) -> float:
+        """The seconds a proposal may take."""
+        hours = self._recorder.state.settings.budget.hours
+        left = math.inf if hours is None else 3600 * hours - self._recorder.journal.clock()
+        return max(0.0, min(self._seconds, left))
 
 
-async def _proposed(
-    recorder: Recorder, proposer: Proposer, view: View, seconds: float
-) -> dict[str, Any]:
-    deadline = asyncio.timeout(seconds if math.isfinite(seconds) else None)
-    try:
-        async with deadline:
-            handed = await proposer.propose(view, recorder.state.settings.candidates)
-    except TimeoutError:
-        if not deadline.expired():
-            raise
-        return _body(recorder, view.round, Proposed(proposals=()), _late(seconds))
-    return _body(recorder, view.round, as_proposed(handed), "")
-
-
-def _body(recorder: Recorder, round: int, proposed: Proposed, note: str) -> dict[str, Any]:
-    """The event "proposed", its files and its transcript kept before."""
-    journal, most = recorder.journal, recorder.state.settings.candidates
-    text = proposed.transcript
-    transcript = None if text is None else journal.put(text.encode(errors="replace"))
-    rows, notes = accept(recorder.state, journal, round, proposed.proposals[:most])
-    if len(proposed.proposals) > most:
-        notes.append(f"{len(proposed.proposals)} were proposed, {most} were asked for.")
-    return {
-        "round": round,
-        "candidates": rows,
-        "usage": usage_row(proposed.usage),
-        "transcript": transcript,
-        "note": " ".join(filter(None, [note, *proposed.notes, *notes])),
-    }
-
-
-def _view(recorder: Recorder, round: int) -> View:
-    """What is known when a proposal begins, the same after an interruption."""
-    journal, since = recorder.journal, recorder.state.proposing_since
-    if since is None:
-        recorder.record("proposing", {"round": round})
-        return view_of(recorder.state, journal, round)
-    return view_of(fold(journal.skim(since + 1)), journal, round)
-
-
-def _limit(recorder: Recorder, seconds: float) -> float:
-    """The seconds a proposal may take."""
-    hours = recorder.state.settings.budget.hours
-    left = math.inf if hours is None else 3600 * hours - recorder.journal.clock()
-    return max(0.0, min(seconds, left))
+_AS_IT_WAS: dict[str, Any] = {"to": None, "refused": "", "leaks": []}
 
 
 def _broken(round: int, error: BaseException) -> str:

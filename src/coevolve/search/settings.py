@@ -24,6 +24,7 @@ class Settings:
         budget: Hard caps.
         rescore: Whether the winner is scored on every validation task after the choice, to show
             how good its estimate was.
+        repair: Whether a candidate that fails its check goes back to its proposer, once.
 
     >>> Settings(rounds=20, candidates=3).overlap
     False
@@ -34,6 +35,7 @@ class Settings:
     seed: int = 0
     overlap: bool = False
     rescore: bool = False
+    repair: bool = False
     budget: Budget = field(default_factory=Budget)
 
     def __post_init__(self) -> None:
@@ -51,6 +53,7 @@ class Settings:
             "seed": self.seed,
             "overlap": self.overlap,
             "rescore": self.rescore,
+            "repair": self.repair,
             "budget": self.budget.to_json(),
         }
 

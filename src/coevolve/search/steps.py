@@ -14,6 +14,7 @@ class Step(StrEnum):
     """
 
     PREPARE = "prepare"
+    REPAIR = "repair"
     EVALUATE = "evaluate"
     TELL = "tell"
     PROPOSE = "propose"
@@ -50,6 +51,8 @@ def _in_round(state: RunState) -> Step:
         return Step.FURTHER
     if _waiting(state, turn.names):
         return Step.PREPARE
+    if broken(state):
+        return Step.REPAIR
     return Step.ASK if accepted(state) else Step.SETTLE
 
 
@@ -61,8 +64,17 @@ def unready(state: RunState) -> list[Entry]:
 
 def accepted(state: RunState) -> list[str]:
     """The candidates of the round under way that can be evaluated."""
+    return _in_turn(state, Status.READY)
+
+
+def broken(state: RunState) -> list[str]:
+    """The candidates of the round under way that are to be mended."""
+    return _in_turn(state, Status.BROKEN)
+
+
+def _in_turn(state: RunState, status: Status) -> list[str]:
     names = () if state.turn is None else state.turn.names
-    return [name for name in names if state.entries[name].status == Status.READY]
+    return [name for name in names if state.entries[name].status == status]
 
 
 def _waiting(state: RunState, names: tuple[str, ...] | list[str]) -> list[Entry]:
