@@ -3,7 +3,7 @@ PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
 
-.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded figures lock clean
+.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded bench-search figures lock clean
 
 help:
 	@echo "make demo     a real search: embedded model, embedded data, a fifth of the evaluations"
@@ -17,6 +17,7 @@ help:
 	@echo "make bench-textclass  the built-in harnesses with the embedded model (an hour)"
 	@echo "make bench-family  the demo's harnesses in full, and protocols searching them"
 	@echo "make bench-embedded  speed of the embedded model"
+	@echo "make bench-search  the paper's main table: real searches, offline (hours; may be stopped)"
 	@echo "make figures  draw the figures of the documentation"
 	@echo "make lock     pin the dependencies anew"
 	@echo "make clean    remove .venv and .tools"
@@ -46,7 +47,7 @@ bench: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/latency.py
 
-bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded: $(READY)
+bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded bench-search: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$(@:bench-%=%).py
 
 figures: $(READY)

@@ -4,12 +4,15 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
+from coevolve.benchmarks.briefing import checked_briefing
+from coevolve.benchmarks.secrets import read_secrets
 from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
 from coevolve.errors import ConfigError
 from coevolve.executors.isolation import Harness
 from coevolve.executors.workload import Score
 from coevolve.search.candidate import Files, check_files, read_folder
+from coevolve.search.leaks import LeakScan, Secret
 
 Tasks = Iterable[str] | Mapping[str, Iterable[str]]
 """Tasks of one pool, or the tasks of each pool by its name."""
@@ -71,6 +74,49 @@ def services_of(benchmark: Benchmark) -> Mapping[str, Callable[..., object]]:
     their host: where keys, caches and rate limits belong, which exist once for all workers.
     """
     return dict(getattr(benchmark, "services", {}))
+
+
+def briefing_of(benchmark: Benchmark) -> str:
+    """What a benchmark tells proposers of its harnesses, in Markdown; "" unless it says so.
+
+    A benchmark may have an attribute `briefing`: what a harness is here, its interface, what it
+    may import and call, how it is scored. Whoever writes candidates reads it, so that nothing of
+    a validation task or of the test belongs there.
+
+    Raises:
+        ConfigError: It is no text.
+    """
+    return checked_briefing(getattr(benchmark, "briefing", ""))
+
+
+def secrets_of(benchmark: Benchmark) -> dict[str, Secret]:
+    """What the validation tasks ask and their answers, by task; nothing unless it says so.
+
+    A benchmark may have a method `secrets`, so that candidates that know tasks by heart are
+    found. It returns a `Secret`, a question, or a pair of question and answer for each task.
+
+    Raises:
+        ConfigError: One is none of these, or is of no task.
+    """
+    return read_secrets(benchmark, "secrets", benchmark.pool.tasks)
+
+
+def sealed_secrets_of(benchmark: Benchmark) -> dict[str, Secret]:
+    """The same for the tasks of the sealed test, from a method `sealed_secrets`."""
+    return read_secrets(benchmark, "sealed_secrets", sealed_tasks(benchmark))
+
+
+def leak_scan_of(benchmark: Benchmark) -> LeakScan | None:
+    """The scan for tasks in the files of candidates; None if there is nothing to look for.
+
+    What the starting harnesses have may be quoted, and so may the files in an attribute
+    `quotable`, such as training examples.
+    """
+    secrets, sealed = secrets_of(benchmark), sealed_secrets_of(benchmark)
+    if not secrets and not sealed:
+        return None
+    quotable: Files = getattr(benchmark, "quotable", {})
+    return LeakScan(secrets, sealed=sealed, known=[*benchmark.starts.values(), quotable])
 
 
 def sealed_tasks(benchmark: Benchmark) -> tuple[str, ...]:

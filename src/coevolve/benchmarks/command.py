@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.benchmarks.base import Start, Tasks, check_sealed, make_pool, read_starts
+from coevolve.benchmarks.briefing import command_briefing
 from coevolve.core.outcomes import Usage, checked_score
 from coevolve.errors import ConfigError, ScoreError
 from coevolve.executors.failures import CandidateFault, InfrastructureError, TrialError
@@ -51,6 +52,8 @@ class CommandBenchmark:
         network: Whether it may use the network.
         weights: Weight of each pool by name.
         costs: Expected cost of each task.
+        briefing: What proposers should know of candidates here, in Markdown: their files, what
+            they must do, how they are scored. How the command is run is added.
         base: The folder that relative paths start from.
     """
 
@@ -66,6 +69,7 @@ class CommandBenchmark:
         network: bool = False,
         weights: Mapping[str, float] | None = None,
         costs: Mapping[str, float] | None = None,
+        briefing: str = "",
         base: Path | str = ".",
     ) -> None:
         if isinstance(command, str) or not command:
@@ -82,6 +86,8 @@ class CommandBenchmark:
         self._readable = list(dict.fromkeys([*named, *shown]))
         self._test_readable = [*self._readable, *sealed]
         self._network = network
+        example = arguments(command, ".", "TASK", 0)
+        self.briefing = command_briefing(briefing, example, network=network)
 
     def check(self, harness: Harness) -> None:
         """Nothing: what a candidate must be, only the executable knows."""

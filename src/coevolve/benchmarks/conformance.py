@@ -4,7 +4,7 @@ import json
 import re
 from collections.abc import Iterator
 
-from coevolve.benchmarks.base import Benchmark, sealed_tasks
+from coevolve.benchmarks.base import Benchmark, briefing_of, leak_scan_of, sealed_tasks
 from coevolve.benchmarks.findings import Finding, Kind, failed, noted, passed
 from coevolve.benchmarks.tryout import Bench, Tried, texts
 from coevolve.core.outcomes import Missing
@@ -62,6 +62,18 @@ def _static(benchmark: Benchmark) -> Iterator[Finding]:
     yield passed("pool", f"{len(benchmark.pool)} tasks ({pools})")
     yield _test_tasks(benchmark)
     yield from _starts(benchmark)
+    yield from _told(benchmark)
+
+
+def _told(benchmark: Benchmark) -> Iterator[Finding]:
+    """What is wrong with the briefing or the secrets, if anything is."""
+    try:
+        scan, briefing = leak_scan_of(benchmark), briefing_of(benchmark)
+    except CoevolveError as error:
+        yield failed("briefing", str(error))
+        return
+    for leak in scan.scan({"briefing": briefing.encode()}) if scan else ():
+        yield failed("briefing", f"proposers would be told of a task: {leak}")
 
 
 def _test_tasks(benchmark: Benchmark) -> Finding:

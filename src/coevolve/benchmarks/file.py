@@ -22,6 +22,9 @@ NAMES = {
     "evaluate_test": "evaluate_test",
     "WEIGHTS": "weights",
     "COSTS": "costs",
+    "BRIEFING": "briefing",
+    "secrets": "secrets",
+    "sealed_secrets": "sealed_secrets",
 }
 """The names a file may define, and the arguments of `FunctionBenchmark` they become."""
 REQUIRED = ("evaluate", "TASKS")
@@ -38,8 +41,9 @@ def load_file(
 
     The file defines `evaluate(harness, task)` and `TASKS`, a list of ids or a mapping from pool
     to list; it may define `prepare`, `check`, `FUNCTIONS`, `TEST_TASKS`, `evaluate_test`,
-    `WEIGHTS` and `COSTS`, which are the arguments of `FunctionBenchmark`. With `model`, candidates
-    reach the model of the host.
+    `WEIGHTS`, `COSTS`, `BRIEFING`, `secrets` and `sealed_secrets`, which are the arguments of
+    `FunctionBenchmark`. Without `BRIEFING`, proposers are told what the file's docstring says.
+    With `model`, candidates reach the model of the host.
 
     Raises:
         ConfigError: The file cannot be loaded, or lacks a name, or one has a wrong value.
@@ -54,8 +58,10 @@ def load_file(
     given = {
         argument: getattr(module, name)
         for name, argument in NAMES.items()
-        if hasattr(module, name)
+        # Python has a module `secrets`, which the file may import.
+        if hasattr(module, name) and not isinstance(getattr(module, name), ModuleType)
     }
+    given.setdefault("briefing", module.__doc__ or "")
     _check_types(given, path)
     try:
         return FunctionBenchmark(**given, starts=starts, host=host if model else None)
@@ -81,6 +87,8 @@ def _check_types(given: Mapping[str, Any], path: Path) -> None:
         value = given[argument]
         lists = argument in ("functions", "test_tasks")
         tables = argument in ("weights", "costs")
+        if argument == "briefing" and not isinstance(value, str):
+            raise ConfigError(f"{path}: {name} must be a text, got {value!r:.80}.")
         if not name.isupper() and not callable(value):
             raise ConfigError(f"{path}: {name} must be a function, got {value!r}.")
         if lists and (isinstance(value, str) or not isinstance(value, list | tuple)):

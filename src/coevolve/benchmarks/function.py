@@ -5,6 +5,8 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 
 from coevolve.benchmarks.base import Start, Tasks, check_sealed, make_pool, read_starts
+from coevolve.benchmarks.briefing import function_briefing
+from coevolve.benchmarks.secrets import Secrets
 from coevolve.core.outcomes import Missing
 from coevolve.errors import ConfigError
 from coevolve.executors.isolation import Harness, HarnessFault
@@ -32,6 +34,12 @@ class FunctionBenchmark:
         evaluate_test: As `evaluate`, for the test tasks; `evaluate` itself when left out.
         weights: Weight of each pool by name.
         costs: Expected cost of each task.
+        briefing: What proposers should know of harnesses here, in Markdown. The functions that
+            they must define, as the first starting harness has them, and the rules of the sandbox
+            are added. It holds nothing of a task.
+        secrets: Returns what each task asks, or a pair of that and the answer, by task, so that
+            candidates that know tasks by heart are found.
+        sealed_secrets: The same for the test tasks.
         host: How to reach the model of the run, where it has one. The candidate asks it by
             `coevolve_host.ask("model", prompt=...)` in any call.
 
@@ -60,6 +68,9 @@ class FunctionBenchmark:
         evaluate_test: Evaluate | None = None,
         weights: Mapping[str, float] | None = None,
         costs: Mapping[str, float] | None = None,
+        briefing: str = "",
+        secrets: Secrets | None = None,
+        sealed_secrets: Secrets | None = None,
         host: Host | None = None,
     ) -> None:
         self.pool = make_pool(tasks, weights=weights, costs=costs)
@@ -68,6 +79,8 @@ class FunctionBenchmark:
         check_sealed(self)
         if evaluate_test is not None and not self.test_tasks:
             raise ConfigError("evaluate_test has no effect without test tasks.")
+        self.briefing = function_briefing(briefing, functions, self.starts)
+        self.secrets, self.sealed_secrets = secrets, sealed_secrets
         self._evaluate = _with_trial(evaluate, "evaluate")
         self._evaluate_test = _with_trial(evaluate_test or evaluate, "evaluate_test")
         self._prepare = prepare

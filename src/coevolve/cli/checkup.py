@@ -14,11 +14,14 @@ from coevolve.models.embedded import embedded_line
 from coevolve.models.errors import NotRecorded
 from coevolve.models.request import ModelRequest
 from coevolve.models.stub import StubModel
-from coevolve.runs.building import build_benchmark, build_proposer
+from coevolve.proposers.command import examine
+from coevolve.runs.building import build_benchmark
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model import build_provider
 from coevolve.runs.model import check_model as usable_model
 from coevolve.runs.model_settings import ModelSettings
+from coevolve.runs.proposer import agent_of, build_proposer
+from coevolve.runs.proposer_settings import CommandProposerSettings, LLMProposerSettings
 from coevolve.runs.session import recorded_config
 from coevolve.search.folding import fold
 from coevolve.store import RunStore, owner, verify
@@ -33,23 +36,29 @@ def check_embedded() -> Iterator[Finding]:
 def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
     """Whether the model of a project answers: a service is asked for one word."""
     model = config.model
-    if model is None:
-        return
-    if not model.hosted and model.replay is None:
-        there, line = embedded_line()
-        yield passed("model", line) if there else failed("model", line)
-        return
-    if unset_key(model):
-        return  # which has a line of its own
+    if model is None or unset_key(model):
+        return  # a key has a line of its own
     try:
         usable_model(config, base)
-        seconds = asyncio.run(_ask_once(model, base))
-    except NotRecorded:
-        yield passed("model", f"answers come from {model.replay}")
     except CoevolveError as error:
         yield failed("model", str(error))
     else:
-        yield passed("model", f"{model.name} answers in {seconds:.1f} s, the first time")
+        yield from _check_model("model", model, base)
+
+
+def _check_model(about: str, model: ModelSettings, base: Path) -> Iterator[Finding]:
+    if not model.hosted and model.replay is None:
+        there, line = embedded_line()
+        yield passed(about, line) if there else failed(about, line)
+        return
+    try:
+        seconds = asyncio.run(_ask_once(model, base))
+    except NotRecorded:
+        yield passed(about, f"answers come from {model.replay}")
+    except CoevolveError as error:
+        yield failed(about, str(error))
+    else:
+        yield passed(about, f"{model.name} answers in {seconds:.1f} s, the first time")
 
 
 async def _ask_once(model: ModelSettings, base: Path) -> float:
@@ -67,14 +76,31 @@ async def _ask_once(model: ModelSettings, base: Path) -> float:
         await provider.close()
 
 
-def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
-    """The proposer can be built, and the benchmark keeps to what the engine relies on."""
+def check_proposer(config: RunConfig, base: Path) -> Iterator[Finding]:
+    """The proposer can be built; its agent is here and confined, or its model answers."""
+    table = config.proposer
     try:
         build_proposer(config, base)
+        if isinstance(table, LLMProposerSettings):
+            yield from _check_model("proposer's model", table.model, base)
+            return
     except CoevolveError as error:
         yield failed("proposer", str(error))
+        return
+    if isinstance(table, CommandProposerSettings):
+        readable = [base / path for path in table.readable]
+        for found in examine(
+            agent_of(table), isolation=table.isolation, readable=readable, keys=table.keys
+        ):
+            about = f"proposer, {found.about}"
+            yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
     else:
-        yield passed("proposer", f"{config.proposer.kind!r} is ready")
+        yield passed("proposer", f"{table.kind!r} is ready")
+
+
+def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
+    """The proposer is ready, and the benchmark keeps to what the engine relies on."""
+    yield from check_proposer(config, base)
     try:
         # No money is spent on finding out whether all is well.
         benchmark = build_benchmark(config, base, StubModel() if config.model else None)

@@ -25,8 +25,18 @@ def candidate_json(name: str, state: RunState, store: RunStore) -> dict[str, Any
         "children": children,
         "files": files,
         "folder": str(folder) if folder.is_dir() else None,
+        "transcripts": transcripts(name, state),
         "outcomes": outcomes,
     }
+
+
+def transcripts(name: str, state: RunState) -> list[str]:
+    """Addresses of what was said while a candidate was written and mended."""
+    round = state.entries[name].candidate.round
+    if not round:
+        return []
+    turn = state.turns[round - 1]
+    return [found for found in (turn.transcript, turn.repairs.get(name)) if found is not None]
 
 
 def task_json(task: str, state: RunState, store: RunStore) -> dict[str, Any]:

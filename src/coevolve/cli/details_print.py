@@ -33,6 +33,9 @@ def _candidate(console: Console, found: dict[str, Any]) -> None:
     facts = {
         "reason": found["reason"],
         "hypothesis": found["hypothesis"],
+        "kind": found["kind"],
+        "components": ", ".join(found["components"]),
+        "may know answers": "\n".join(found["leaks"]),
         "parents": ", ".join(found["parents"]),
         "children": ", ".join(found["children"]),
         "estimate": estimate and f"{score(estimate)}, {seen(estimate)} tasks, {_level(estimate)}",
@@ -40,6 +43,7 @@ def _candidate(console: Console, found: dict[str, Any]) -> None:
         "faults": _faults(found),
         "files": ", ".join(f"{path} ({size:,} bytes)" for path, size in found["files"].items()),
         "folder": found["folder"],
+        "transcript": found["transcripts"] and "printed by --transcript",
     }
     _print_facts(console, facts)
     _print_outcomes(console, found["outcomes"], "task")

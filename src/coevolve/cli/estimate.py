@@ -17,7 +17,7 @@ from coevolve.errors import InputError
 if TYPE_CHECKING:
     from coevolve.cli.forecast import Part, Range
 
-_FREE = ("scripted", "synthetic")
+_FREE = ("offline", "scripted", "synthetic")
 """Proposers that take no time to speak of, and ask no model."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from coevolve.cli.words import duration, of_cap, plural, score
 from coevolve.core.events import Event
 from coevolve.search.choosing import estimate_json
+from coevolve.search.entry import Status
 from coevolve.search.report import rescored, tested
 from coevolve.search.state import RunState
 from coevolve.search.view import best_start, estimate_of
@@ -54,7 +55,10 @@ class Narrator:
     def readied(self, event: Event) -> Iterator[str]:
         """A candidate was checked or prepared."""
         if event["fault"] is not None:
-            yield f"refused {event['candidate']}: {self.state.entries[event['candidate']].reason}"
+            entry = self.state.entries[event["candidate"]]
+            back = entry.status == Status.BROKEN
+            what = "gives back" if back else "refused"
+            yield f"{what} {event['candidate']}: {entry.reason}"
 
     def proposed(self, event: Event) -> Iterator[str]:
         """A proposal ended."""
@@ -62,10 +66,24 @@ class Narrator:
         where = f"round {event['round']} of {self.state.settings.rounds}"
         yield f"{where}: proposed {', '.join(names) or 'nothing'}"
         for row in event["candidates"]:
-            if row["refused"]:
-                yield f"refused {row['candidate']['name']}: {row['refused']}"
+            yield from self._judged(row["candidate"]["name"], row)
         if event["note"]:
             yield f"note: {event['note']}"
+
+    def repaired(self, event: Event) -> Iterator[str]:
+        """A candidate came back to its check, or did not."""
+        yield f"{event['candidate']} was {'mended' if event['to'] else 'not mended'}"
+        yield from self._judged(event["candidate"], event)
+        if event["note"]:
+            yield f"note: {event['note']}"
+
+    def _judged(self, name: str, row: Event) -> Iterator[str]:
+        """What speaks against a candidate before it is checked."""
+        if row["refused"]:
+            yield f"refused {name}: {row['refused']}"
+        elif leaks := row["leaks"]:
+            more = f" (and {len(leaks) - 1} more)" if len(leaks) > 1 else ""
+            yield f"warning: {name} may know answers: {leaks[0]}{more}"
 
     def outcome(self, event: Event) -> Iterator[str]:
         """A trial has an outcome."""
@@ -138,6 +156,7 @@ _TELL: dict[str, Callable[[Narrator, Event], Iterator[str]]] = {
     "checked": Narrator.readied,
     "prepared": Narrator.readied,
     "proposed": Narrator.proposed,
+    "repaired": Narrator.repaired,
     "outcome": Narrator.outcome,
     "reopened": Narrator.reopened,
     "told": Narrator.closed,

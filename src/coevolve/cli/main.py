@@ -14,7 +14,9 @@ from coevolve.cli.estimate import estimate
 from coevolve.cli.export import export
 from coevolve.cli.init import init
 from coevolve.cli.model import model
+from coevolve.cli.propose import propose
 from coevolve.cli.protocols import protocols
+from coevolve.cli.query import query
 from coevolve.cli.replay import replay
 from coevolve.cli.resume import resume
 from coevolve.cli.run import run
@@ -61,7 +63,7 @@ def _main(
 ) -> None: ...
 
 
-for _command in (init, doctor, estimate, run, resume, status, show, diff, export):
+for _command in (init, doctor, estimate, propose, run, resume, status, show, diff, query, export):
     app.command()(_command)
 app.command()(demo)
 app.command()(worlds)

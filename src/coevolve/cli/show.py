@@ -3,13 +3,16 @@
 import json
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.console import Console
 
 from coevolve.cli.places import take_run
 from coevolve.errors import InputError, nearest
+
+if TYPE_CHECKING:
+    from coevolve.search.state import RunState
 
 USAGE = "coevolve show [RUN] CANDIDATE|TASK|ROUND"
 
@@ -42,6 +45,10 @@ def show(
             help="The candidate's trials on this task: question, model calls, answer, trace.",
         ),
     ] = None,
+    transcript: Annotated[
+        bool,
+        typer.Option("--transcript", help="What was said while the candidate was written."),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Show all that is known of a candidate, of a task or of a round."""
@@ -62,6 +69,10 @@ def show(
         which(on, known, Kind.TASK, folder)
         _show_trials(what, on, folder, as_json)
         return
+    if transcript:
+        which(what, known, Kind.CANDIDATE, folder)
+        _show_transcript(what, state, folder)
+        return
     found = which(what, known, kind, folder)
     make = {Kind.CANDIDATE: candidate_json, Kind.TASK: task_json, Kind.ROUND: round_json}[found]
     with RunStore.read(folder) as store:
@@ -70,6 +81,18 @@ def show(
         typer.echo(json.dumps(details, indent=2))
     else:
         print_details(Console(highlight=False), found.value, details)
+
+
+def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
+    from coevolve.cli.details import transcripts
+    from coevolve.store import RunStore
+
+    addresses = transcripts(candidate, state)
+    if not addresses:
+        raise InputError(f"nothing was said while {candidate!r} was written.")
+    with RunStore.read(folder) as store:
+        for address in addresses:
+            typer.echo(store.get(address).decode(errors="replace"))
 
 
 def _show_trials(candidate: str, task: str, folder: Path, as_json: bool) -> None:

@@ -1,4 +1,4 @@
-"""From a configuration to a benchmark, the spec workers build it from, and a proposer."""
+"""From a configuration to a benchmark, and the spec workers build it from."""
 
 import json
 from collections.abc import Sequence
@@ -6,27 +6,20 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.benchmarks.base import Benchmark, check_sealed, check_starts
-from coevolve.benchmarks.synthetic import SyntheticWorld
-from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
 from coevolve.benchmarks.textclass.built_in import built_in
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, ConfigError
 from coevolve.executors.building import where_raised
 from coevolve.executors.failures import named
 from coevolve.executors.workload import Host, Spec
-from coevolve.proposers import FunctionProposer, Proposer, Scripted
 from coevolve.runs.config import RunConfig
 from coevolve.runs.plugs import (
     CommandBenchmarkSettings,
     FunctionBenchmarkSettings,
-    FunctionProposerSettings,
-    ScriptedProposerSettings,
     SyntheticBenchmarkSettings,
     TextClassificationSettings,
     is_path,
 )
-
-_OF_BENCHMARK = {"kind", "starts", "test_tasks", "seconds"}
 
 
 def build_benchmark(config: RunConfig, base: Path, host: Host | None = None) -> Benchmark:
@@ -83,31 +76,6 @@ def benchmark_spec(config: RunConfig, base: Path) -> Spec:
     return Spec(factory=factory, arguments=given, folder=base)
 
 
-def build_proposer(config: RunConfig, base: Path) -> Proposer:
-    """The proposer of a configuration whose paths start from `base`.
-
-    Raises:
-        ConfigError: What the configuration names cannot be loaded.
-    """
-    config.check_paths(base)
-    table = config.proposer
-    match table:
-        case ScriptedProposerSettings():
-            return Scripted(
-                [
-                    _folder(base, item)
-                    if isinstance(item, str)
-                    else [_folder(base, folder) for folder in item]
-                    for item in table.folders
-                ]  # type: ignore[arg-type]
-            )
-        case FunctionProposerSettings():
-            return FunctionProposer.from_file(base / table.file, table.function)
-        case _:
-            world = config.benchmark.model_dump(exclude=_OF_BENCHMARK)
-            return SyntheticProposer(SyntheticWorld(**world))
-
-
 def read_tasks(path: Path) -> list[str] | dict[str, list[str]]:
     """The tasks in a file: one id a line, or JSON with a list or a list for each pool."""
     text = path.read_text(encoding="utf-8")
@@ -150,10 +118,6 @@ def _told(error: BaseException, kind: str, spec: Spec) -> str:
 def _harness(base: Path, name: str) -> str:
     """A built-in harness by its name, another by its folder."""
     return name if name in built_in() else str(base / name)
-
-
-def _folder(base: Path, name: str) -> Path:
-    return built_in().get(name, base / name)
 
 
 def _within(base: Path, paths: Sequence[str]) -> list[str]:

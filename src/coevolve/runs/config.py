@@ -15,10 +15,13 @@ from coevolve.runs.plugs import (
     BenchmarkSettings,
     CommandBenchmarkSettings,
     ProposerSettings,
-    ScriptedProposerSettings,
     SyntheticBenchmarkSettings,
-    SyntheticProposerSettings,
     TextClassificationSettings,
+)
+from coevolve.runs.proposer_settings import (
+    OfflineProposerSettings,
+    ScriptedProposerSettings,
+    SyntheticProposerSettings,
 )
 from coevolve.runs.settings import (
     BudgetSettings,
@@ -65,6 +68,13 @@ class RunConfig(Table):
             raise InputError(
                 "proposer.kind 'synthetic' knows synthetic worlds only, but benchmark.kind is "
                 f"{self.benchmark.kind!r}."
+            )
+        if isinstance(self.proposer, OfflineProposerSettings) and not isinstance(
+            self.benchmark, TextClassificationSettings
+        ):
+            raise InputError(
+                "proposer.kind 'offline' writes harnesses for benchmark.kind 'textclass' only, "
+                f"and benchmark.kind is {self.benchmark.kind!r}; see docs/proposer.md for others."
             )
         if isinstance(self.benchmark, TextClassificationSettings) and self.model is None:
             raise InputError(

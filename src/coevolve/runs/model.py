@@ -97,12 +97,17 @@ def trial_gateway(config: RunConfig, base: Path) -> Gateway | None:
         return None
     model = priced(config).model or config.model
     return build_gateway(
-        model.model_copy(update={"cache": "off", "record": None}),
+        without_traces(model),
         base=base,
         folder=base,
         budget=config.budget,
         spent=Ledger(),
     )
+
+
+def without_traces(model: ModelSettings) -> ModelSettings:
+    """The same model for a first try, of which nothing is kept or recorded."""
+    return model.model_copy(update={"cache": "off", "record": None})
 
 
 def build_provider(model: ModelSettings, base: Path) -> Provider:

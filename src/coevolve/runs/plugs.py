@@ -1,13 +1,24 @@
-"""The two tables that name what is plugged in: `[benchmark]` and `[proposer]`."""
+"""`[benchmark]`: what is searched; and the two tables of which the kind decides the keys."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Annotated, Any, Literal
 
 from pydantic import Discriminator, Field, Strict, Tag, model_validator
 
-from coevolve.benchmarks.textclass.built_in import built_in
 from coevolve.errors import InputError
-from coevolve.runs.settings import Amount, Count, Needed, Table, Text, Texts
+from coevolve.runs.proposer_settings import (
+    PROPOSERS,
+    CommandProposerSettings,
+    FunctionProposerSettings,
+    LLMProposerSettings,
+    OfflineProposerSettings,
+    OwnProposerSettings,
+    ScriptedProposerSettings,
+    SyntheticProposerSettings,
+)
+from coevolve.runs.settings import Amount, Count, Needed, Table, Text, Texts, harness_folders
+
+__all__ = ["BENCHMARKS", "PROPOSERS", "BenchmarkSettings", "ProposerSettings"]
 
 Tasks = Texts | dict[Text, Texts]
 Starts = Annotated[tuple[Text, ...], Strict(False), Field(min_length=2)]
@@ -88,7 +99,7 @@ class TextClassificationSettings(Table):
         if self.data is not None:
             yield ("data", self.data, "folder")
         yield from (("sets", path, "folder") for path in self.sets if is_path(path))
-        yield from _folders("starts", self.starts)
+        yield from harness_folders("starts", self.starts)
 
 
 class OwnBenchmarkSettings(Table):
@@ -98,45 +109,6 @@ class OwnBenchmarkSettings(Table):
     arguments: dict[str, Any] = Field(default_factory=dict)
 
 
-class ScriptedProposerSettings(Table):
-    """Folders, proposed in their order; a list of folders is one round."""
-
-    kind: Literal["scripted"]
-    folders: Annotated[tuple[Text | Texts, ...], Strict(False), Field(min_length=1)]
-
-    def needs(self) -> Iterator[Needed]:
-        for item in self.folders:
-            yield from _folders("folders", (item,) if isinstance(item, str) else item)
-
-    def check_length(self, rounds: int, candidates: int) -> None:
-        """Refuse a script that would leave a round without a proposal."""
-        flat = all(isinstance(item, str) for item in self.folders)
-        lasts = -(-len(self.folders) // candidates) if flat else len(self.folders)
-        if lasts < rounds:
-            raise InputError(
-                f"'proposer.folders' has {len(self.folders)} entries, which last for {lasts} "
-                f"rounds of {candidates}, but 'search.rounds' is {rounds}."
-            )
-
-
-class FunctionProposerSettings(Table):
-    """A function of a Python file."""
-
-    kind: Literal["function"]
-    file: Text
-    function: Text = "propose"
-    seconds: Amount = 3600.0
-
-    def needs(self) -> Iterator[Needed]:
-        yield ("file", self.file, "file")
-
-
-class SyntheticProposerSettings(Table):
-    """The proposer of the synthetic world the benchmark is."""
-
-    kind: Literal["synthetic"]
-
-
 BENCHMARKS: dict[str, type[Table]] = {
     "function": FunctionBenchmarkSettings,
     "command": CommandBenchmarkSettings,
@@ -144,21 +116,11 @@ BENCHMARKS: dict[str, type[Table]] = {
     "textclass": TextClassificationSettings,
     "package.module:factory": OwnBenchmarkSettings,
 }
-PROPOSERS: dict[str, type[Table]] = {
-    "scripted": ScriptedProposerSettings,
-    "function": FunctionProposerSettings,
-    "synthetic": SyntheticProposerSettings,
-}
 
 
 def is_path(name: str) -> bool:
     """Whether a name is a path rather than the name of something built in."""
     return "/" in name
-
-
-def _folders(key: str, names: Sequence[str]) -> Iterator[Needed]:
-    """The folders among names of harnesses; the others are built in."""
-    yield from ((key, name, "folder") for name in names if name not in built_in())
 
 
 def _kind(table: Any) -> Any:
@@ -176,8 +138,12 @@ BenchmarkSettings = Annotated[
     Discriminator(_kind),
 ]
 ProposerSettings = Annotated[
-    Annotated[ScriptedProposerSettings, Tag("scripted")]
+    Annotated[OfflineProposerSettings, Tag("offline")]
+    | Annotated[LLMProposerSettings, Tag("llm")]
+    | Annotated[CommandProposerSettings, Tag("command")]
     | Annotated[FunctionProposerSettings, Tag("function")]
-    | Annotated[SyntheticProposerSettings, Tag("synthetic")],
+    | Annotated[ScriptedProposerSettings, Tag("scripted")]
+    | Annotated[SyntheticProposerSettings, Tag("synthetic")]
+    | Annotated[OwnProposerSettings, Tag("package.module:factory")],
     Discriminator(_kind),
 ]

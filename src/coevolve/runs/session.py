@@ -1,9 +1,9 @@
 """Runs on disk: opening one from a TOML file, going on with it, looking at it."""
 
-import math
 import os
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -14,13 +14,15 @@ from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError
 from coevolve.executors.local import LocalExecutor
 from coevolve.models.gateway import Gateway
-from coevolve.runs.building import benchmark_spec, build_benchmark, build_proposer
+from coevolve.runs.building import benchmark_spec, build_benchmark
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.model import ModelledExecutor, build_gateway, check_model, priced, workers
+from coevolve.runs.proposer import build_proposer, build_rules, proposal_seconds
 from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.opening import open_run
 from coevolve.search.parts import Executor
+from coevolve.search.proposing import Repairer
 from coevolve.search.state import RunState
 from coevolve.store import RunStore
 
@@ -41,7 +43,7 @@ def create_run(path: Path) -> Path:
     base = path.parent.resolve()
     folder = run_folder(path, config)
     benchmark = build_benchmark(config, base)
-    build_proposer(config, base)
+    proposer = build_proposer(config, base)
     check_model(config, base)
     selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:
@@ -49,7 +51,7 @@ def create_run(path: Path) -> Path:
         open_run(
             store,
             name=config.run.name,
-            settings=config.settings(),
+            settings=replace(config.settings(), repair=isinstance(proposer, Repairer)),
             selector=selector,
             starts=benchmark.starts,
             test=test_pool(benchmark),
@@ -93,9 +95,10 @@ def session(
         yield Search(
             store,
             inner if gateway is None else ModelledExecutor(inner, gateway),
-            build_proposer(config, base),
+            build_proposer(config, base, folder=store.folder),
             listen=listen,
-            proposal_seconds=getattr(config.proposer, "seconds", math.inf),
+            proposal_seconds=proposal_seconds(config),
+            rules=build_rules(config, benchmark, gateway),
         )
 
 

@@ -1,12 +1,13 @@
 """The tables of a run's TOML file, one record each."""
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator, model_validator
 
+from coevolve.benchmarks.textclass.built_in import built_in
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
@@ -30,6 +31,11 @@ class Table(BaseModel):
         yield from ()
 
 
+def harness_folders(key: str, names: Sequence[str]) -> Iterator[Needed]:
+    """The folders among names of harnesses; the others are built in."""
+    yield from ((key, name, "folder") for name in names if name not in built_in())
+
+
 class RunSettings(Table):
     """`[run]`: what the run is called and where it is kept."""
 
@@ -51,6 +57,7 @@ class SearchSettings(Table):
     overlap: bool = False
     include_start: bool = False
     rescore: bool = False
+    leaks: Literal["report", "refuse"] = "report"
 
     @field_validator("protocol")
     @classmethod

@@ -45,14 +45,14 @@ def accept(
 
 
 def mended(
-    state: RunState, journal: Journal, name: str, proposed: Proposed, rules: Rules
+    state: RunState, journal: Journal, before: Candidate, proposed: Proposed, rules: Rules
 ) -> tuple[dict[str, Any] | None, str]:
     """A mended candidate as the event "repaired" has it, if it is one; and a note if not."""
     if not proposed.proposals:
         return None, ""
-    before, proposal = state.entries[name].candidate, proposed.proposals[0]
+    proposal = proposed.proposals[0]
     try:
-        after = _candidate(state, proposal, name, before.round)
+        after = _candidate(state, proposal, before.name, before.round)
     except CandidateError as error:
         return None, str(error)
     if after.address == before.address:

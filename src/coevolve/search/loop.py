@@ -48,7 +48,7 @@ class Search:
         rules: Rules | None = None,
     ) -> None:
         self._recorder = Recorder(journal, listen)
-        self._executor = executor
+        self._executor, self._proposer = executor, proposer
         self._proposing = Proposing(self._recorder, proposer, rules or Rules(), proposal_seconds)
         self._pause, self._order = pause, order
         self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
@@ -92,7 +92,7 @@ class Search:
             raise
         finally:
             await self._drop_proposal()
-            await self._executor.close()
+            await self._close()
         return self.state
 
     def _do(self, step: Step) -> Awaitable[None]:
@@ -216,6 +216,14 @@ class Search:
     def _record_settled(self) -> None:
         if self.state.turn is not None:
             self._recorder.record("settled", {"round": self.state.turn.number})
+
+    async def _close(self) -> None:
+        """End the executor, and a proposer that keeps something open."""
+        try:
+            if (close := getattr(self._proposer, "close", None)) is not None:
+                await close()
+        finally:
+            await self._executor.close()
 
     async def _drop_proposal(self) -> None:
         if self._proposal is not None:

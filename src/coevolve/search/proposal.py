@@ -58,16 +58,17 @@ class Proposing:
             self.give_up(name, "")
             return
         entry = recorder.state.entries[name]
-        broken = Broken(proposal=self._proposal(name), error=entry.reason)
+        before = entry.candidate
+        broken = Broken(proposal=Proposal.of(before, recorder.journal.get), error=entry.reason)
 
         def take(proposed: Proposed, note: str) -> dict[str, Any]:
-            row, why = mended(recorder.state, recorder.journal, name, proposed, self._rules)
+            row, why = mended(recorder.state, recorder.journal, before, proposed, self._rules)
             return {"candidate": name, **(row or _AS_IT_WAS), **self._said(proposed, note, why)}
 
         def ask(view: View) -> Awaitable[object]:
             return proposer.repair(view, broken)
 
-        recorder.record("repaired", await self._asked(entry.candidate.round, ask, take))
+        recorder.record("repaired", await self._asked(before.round, ask, take))
 
     def give_up(self, name: str, why: str) -> None:
         """Record that a candidate is not mended."""
@@ -103,17 +104,6 @@ class Proposing:
         journal, since = self._recorder.journal, self._recorder.state.proposing_since
         state = self._recorder.state if since is None else fold(journal.skim(since + 1))
         return view_of(state, journal, round, briefing=self._rules.briefing, seconds=seconds)
-
-    def _proposal(self, name: str) -> Proposal:
-        candidate, get = self._recorder.state.entries[name].candidate, self._recorder.journal.get
-        return Proposal(
-            files={path: get(address) for path, address in candidate.files.items()},
-            name=name,
-            parents=candidate.parents,
-            hypothesis=candidate.hypothesis,
-            kind=candidate.kind,
-            components=candidate.components,
-        )
 
     def _said(self, proposed: Proposed, *notes: str) -> dict[str, Any]:
         """What an answer cost and said; its transcript is kept."""

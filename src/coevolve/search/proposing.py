@@ -3,7 +3,7 @@
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Protocol, get_args, runtime_checkable
+from typing import Protocol, Self, get_args, runtime_checkable
 
 from coevolve.core.choice import Choice
 from coevolve.core.estimate import Estimate
@@ -36,6 +36,18 @@ class Proposal:
     hypothesis: str = ""
     kind: Kind = ""
     components: tuple[str, ...] = ()
+
+    @classmethod
+    def of(cls, candidate: Candidate, read: Callable[[str], bytes]) -> Self:
+        """The proposal a candidate was; `read` gives contents by their address."""
+        return cls(
+            files={path: read(address) for path, address in candidate.files.items()},
+            name=candidate.name,
+            parents=candidate.parents,
+            hypothesis=candidate.hypothesis,
+            kind=candidate.kind,
+            components=candidate.components,
+        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,7 +10,7 @@ from coevolve.search.budget import CAPS
 from coevolve.search.choosing import estimate_json
 from coevolve.search.entry import Entry, Status
 from coevolve.search.state import RunState
-from coevolve.search.steps import unready
+from coevolve.search.steps import broken, unready
 from coevolve.search.tally import Tally
 from coevolve.search.view import best_start, estimate_of
 
@@ -20,7 +20,8 @@ class CandidateRow:
     """A candidate as displays show it; `estimate`, `full` and `test` are None without one.
 
     `full` is the score on every validation task, `test` that on the sealed test. `done` of
-    `asked` trials of it in the present wave are recorded; `address` is that of its files.
+    `asked` trials of it in the present wave are recorded; `address` is that of its files; `leaks`
+    are the places where it speaks of tasks it may not know.
     """
 
     name: str
@@ -31,6 +32,9 @@ class CandidateRow:
     reason: str
     parents: tuple[str, ...]
     hypothesis: str
+    kind: str
+    components: tuple[str, ...]
+    leaks: tuple[str, ...]
     estimate: dict[str, Any] | None
     full: float | None
     test: float | None
@@ -162,6 +166,8 @@ def doing(state: RunState) -> str:
         parts.append("evaluating")
     elif unready(state):
         parts.append("preparing candidates")
+    elif names := broken(state):
+        parts.append(f"mending {', '.join(names)}")
     if state.proposing_since is not None:
         parts.append(f"proposing round {len(state.turns) + 1}")
     return " and ".join(parts)
@@ -210,6 +216,9 @@ def _row(
         reason=entry.reason,
         parents=candidate.parents,
         hypothesis=candidate.hypothesis,
+        kind=candidate.kind,
+        components=candidate.components,
+        leaks=entry.leaks,
         estimate=None if estimate is None else estimate_json(estimate),
         full=rescored(state, candidate.name),
         test=tested(state, candidate.name),

@@ -51,8 +51,9 @@ def view_of(
 
 
 def best_start(state: RunState) -> str:
-    """The starting harness with the highest score, the first of equals."""
-    return max(state.starts, key=lambda name: state.selector.estimate(name).value)
+    """The starting harness with the highest score, the first of equals and before any score."""
+    known = {name: found for name in state.starts if (found := estimate_of(state, name))}
+    return max(known, key=lambda name: known[name].value, default=state.starts[0])
 
 
 def estimate_of(state: RunState, name: str) -> Estimate | None:

@@ -16,6 +16,18 @@ from coevolve.search.candidate import Files
 
 FILE = "skills.json"
 _KEPT = 256
+_BRIEFING = """\
+A candidate is one file, `skills.json`; it is data, and no code is run:
+
+```json
+{{"name": "any text", "skills": [{zeros}], "mended": []}}
+```
+
+`skills` are {skills} numbers, how good the harness is at as many kinds of things; which of them \
+count, and how much, differs from task to task. `mended` lists tasks that it was mended for, by \
+their number in the pool, from 0 to {last}; they do not count in the sealed test. The more skill \
+a task finds, the likelier it is solved, which scores 1, else 0.
+"""
 
 
 class SyntheticBenchmark:
@@ -56,6 +68,13 @@ class SyntheticBenchmark:
         self._seconds = seconds
         self._outcomes = lru_cache(_KEPT)(world.outcomes)
         self._test_outcomes = lru_cache(_KEPT)((self._test or world).outcomes)
+
+    @property
+    def briefing(self) -> str:
+        """What proposers are told of the file."""
+        skills = self.world.skills
+        zeros = ", ".join(["0.0"] * skills)
+        return _BRIEFING.format(zeros=zeros, skills=skills, last=len(self.pool) - 1)
 
     def check(self, harness: Sandbox) -> None:
         self._read(harness)

@@ -5,11 +5,13 @@ from pathlib import Path
 from typing import Any, NamedTuple, NoReturn
 
 from coevolve.benchmarks.base import check_sealed
+from coevolve.benchmarks.textclass.briefing import briefing
 from coevolve.benchmarks.textclass.checking import check
 from coevolve.benchmarks.textclass.data import DataSet, load_set, shuffled
 from coevolve.benchmarks.textclass.frame import frame_source
 from coevolve.benchmarks.textclass.learning import MODES, Mode, learned, predicted, recall
 from coevolve.benchmarks.textclass.rows import Row
+from coevolve.benchmarks.textclass.secrets import quotable_files, secret_of
 from coevolve.benchmarks.textclass.sets import SHIPPED
 from coevolve.benchmarks.textclass.starts import DEFAULT_STARTS, read_start_files
 from coevolve.benchmarks.textclass.traces import failure_trace, test_trace, validation_trace
@@ -21,6 +23,8 @@ from coevolve.executors.isolation.faults import ReportedFault
 from coevolve.executors.workload import Host, Score, attach_trace
 from coevolve.models.client import ModelClient
 from coevolve.models.stub import StubModel
+from coevolve.search.candidate import Files
+from coevolve.search.leaks import Secret
 from coevolve.search.trials import Blame
 
 _TRIED = 5
@@ -78,6 +82,24 @@ class TextClassification:
         self.pool = Pool.grouped({name: self._order(tasks) for name, tasks in val.items()})
         self.test_tasks = {name: self._order(tasks) for name, tasks in test.items() if tasks}
         check_sealed(self)
+
+    @property
+    def briefing(self) -> str:
+        """What proposers are told of harnesses and of the sets."""
+        return briefing(self._sets, self._mode)
+
+    @property
+    def quotable(self) -> Files:
+        """What candidates may quote: training rows, and what tasks say of themselves."""
+        return quotable_files(self._sets)
+
+    def secrets(self) -> dict[str, Secret]:
+        """The validation questions, and their answers where these are no labels."""
+        return {task: secret_of(asked.data, asked.row) for task, asked in self._val.items()}
+
+    def sealed_secrets(self) -> dict[str, Secret]:
+        """The same for the sealed test."""
+        return {task: secret_of(asked.data, asked.row) for task, asked in self._test.items()}
 
     def check(self, harness: Harness) -> None:
         """Try the harness out on every set, with a stub in place of the model."""

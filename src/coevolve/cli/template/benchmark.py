@@ -109,6 +109,12 @@ SEALED = {
 TASKS = {"durations": list(DURATIONS), "amounts": list(AMOUNTS)}
 TEST_TASKS = list(SEALED)
 FUNCTIONS = ["read"]
+BRIEFING = """
+A harness reads durations and amounts of money, as people write them. `read(text, kind)` gets the
+text and what it is, "duration" or "amount"; it returns the number of seconds, or the amount as a
+number without its currency. It scores 1 if that is right, else 0. Texts come in several notations
+and languages.
+"""  # for whoever writes harnesses; their functions and the rules of the sandbox are added
 
 _FIRST_SEALED_AMOUNT = TEST_TASKS.index("$18")
 

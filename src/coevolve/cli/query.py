@@ -1,0 +1,61 @@
+"""`coevolve query`: short answers about the history of a search."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from coevolve.errors import InputError
+
+
+def query(
+    words: Annotated[
+        list[str] | None,
+        typer.Argument(
+            metavar="QUERY",
+            help="top [N], show A, diff A B, failures A, task T, tasks or trace A T, where A and "
+            "B are candidates and T is a task.",
+        ),
+    ] = None,
+    run: Annotated[
+        Path | None,
+        typer.Option(
+            help="The run, as its folder or TOML file; by default the workspace of a proposer "
+            "that is the current folder, or the only run below runs/."
+        ),
+    ] = None,
+    never: Annotated[bool, typer.Option("--never", help="tasks: those nobody solved.")] = False,
+    mixed: Annotated[bool, typer.Option("--mixed", help="tasks: those solved at times.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
+) -> None:
+    """Ask about candidates, tasks and traces, as proposers do in their workspace."""
+    from coevolve.proposers.view.query.questions import answer, usage
+    from coevolve.proposers.view.query.source import QueryError, find, in_workspace
+
+    given = {"--never": never, "--mixed": mixed, "--json": as_json}
+    asked = [*(words or []), *(flag for flag, wanted in given.items() if wanted)]
+    if not words:
+        typer.echo(usage(), nl=False)
+        return
+    workspace = None if run is not None else find(Path.cwd())
+    try:
+        text = _of_run(run, asked) if workspace is None else answer(in_workspace(workspace), asked)
+    except QueryError as error:
+        raise InputError(str(error)) from error
+    typer.echo(text, nl=False)
+
+
+def _of_run(run: Path | None, asked: list[str]) -> str:
+    from coevolve.cli.places import find_run
+    from coevolve.proposers.view.index import source_of
+    from coevolve.proposers.view.query.questions import answer
+    from coevolve.runs.session import read_state
+    from coevolve.search.view import estimate_of, view_of
+    from coevolve.store import RunStore
+
+    folder = find_run(run)
+    state = read_state(folder)
+    if any(estimate_of(state, name) is None for name in state.starts):
+        raise InputError(f"{folder} is in phase 0; ask again when its starts are done.")
+    with RunStore.read(folder) as store:
+        return answer(source_of(view_of(state, store, len(state.turns) + 1)), asked)

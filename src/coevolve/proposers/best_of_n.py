@@ -1,0 +1,107 @@
+"""The control any search must beat: independent proposals, without feedback."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from coevolve.core.outcomes import Usage
+from coevolve.proposers.base import (
+    Broken,
+    Proposal,
+    Proposed,
+    Proposer,
+    Repairer,
+    Standing,
+    View,
+    as_proposed,
+)
+from coevolve.search.candidate import Candidate
+
+ATTEMPTS = 4
+"""How often a proposer is asked for a candidate that is no copy of an earlier one."""
+
+
+class BestOfN:
+    """Asks a proposer as if every round were the first and nothing had been evaluated.
+
+    It sees the files of the starting harnesses, of which the best is the parent, and no outcome.
+    With the same rounds and candidates it spends what the search spends, so that what the search
+    gains over it comes from the feedback. Copies of earlier candidates are asked for again.
+
+    Args:
+        inner: Who writes candidates.
+    """
+
+    def __init__(self, inner: Proposer) -> None:
+        self._inner = inner
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        known = {standing.candidate.address for standing in view.standings}
+        made: list[Proposal] = []
+        answers: list[Proposed] = []
+        for attempt in range(ATTEMPTS):
+            if len(made) == count:
+                break
+            given = await self._inner.propose(_blind(view, attempt), count - len(made))
+            answers.append(as_proposed(given, source="the proposer"))
+            for proposal in answers[-1].proposals:
+                address = Candidate.of(proposal.files, name=proposal.name).address
+                if address not in known:
+                    known.add(address)
+                    made.append(proposal)
+        said = [answer.transcript for answer in answers if answer.transcript is not None]
+        return Proposed(
+            proposals=tuple(made),
+            usage=sum((answer.usage for answer in answers), Usage()),
+            transcript="\n\n".join(said) if said else None,
+            notes=tuple(note for answer in answers for note in answer.notes),
+        )
+
+    async def close(self) -> None:
+        """End whatever the inner proposer keeps open."""
+        if (close := getattr(self._inner, "close", None)) is not None:
+            await close()
+
+
+class RepairingBestOfN(BestOfN):
+    """The same, around a proposer that mends its candidates."""
+
+    def __init__(self, inner: Repairer) -> None:
+        super().__init__(inner)
+        self._repairer = inner
+
+    async def repair(self, view: View, broken: Broken) -> Proposed:
+        given = await self._repairer.repair(_blind(view, 0), broken)
+        return as_proposed(given, source="the proposer")
+
+
+def best_of_n(inner: Proposer) -> BestOfN:
+    """A proposer without feedback, which mends its candidates if the inner one does."""
+    return RepairingBestOfN(inner) if isinstance(inner, Repairer) else BestOfN(inner)
+
+
+def _blind(view: View, attempt: int) -> View:
+    """The view before anything was evaluated, with a seed of its own for every attempt."""
+    seed = int(np.random.SeedSequence([view.seed, attempt]).generate_state(1, np.uint64)[0] >> 1)
+    starts = [s for s in view.standings if s.candidate.round == 0]
+    return replace(
+        view,
+        round=1,
+        seed=seed,
+        standings=tuple(_unknown(standing) for standing in starts),
+        best=None,
+        parent=_best(starts),
+        trace=lambda candidate, task: None,
+        solvability={},
+    )
+
+
+def _unknown(standing: Standing) -> Standing:
+    return replace(standing, status="pending", estimate=None, outcomes={}, delta=None)
+
+
+def _best(starts: list[Standing]) -> str:
+    known = [s for s in starts if s.estimate is not None]
+    if not known:
+        return starts[0].candidate.name
+    return max(known, key=lambda s: s.estimate.value if s.estimate else 0.0).candidate.name

@@ -1,0 +1,115 @@
+"""Where an agent is installed: what a sandbox must show so that it starts."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from coevolve.errors import ConfigError
+from coevolve.proposers.command.agent import Agent
+
+_LIBRARIES = ("python3*", "node_modules")
+_DEEPEST = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Installation:
+    """A program, what it needs of the file system, and where it finds other programs.
+
+    `program` is the real file: a copy of a link would not find what lies beside it.
+    """
+
+    program: Path
+    shown: tuple[Path, ...]
+    path: tuple[Path, ...]
+
+
+def find_program(agent: Agent) -> Path:
+    """Where the program of an agent is: on the PATH, or beside this Python.
+
+    Raises:
+        ConfigError: It is nowhere; the message says how to install it.
+    """
+    beside = str(Path(sys.executable).parent)
+    places = os.pathsep.join([os.environ.get("PATH", os.defpath), beside])
+    found = shutil.which(os.path.expanduser(agent.program), path=places)  # noqa: PTH111
+    if found is None:
+        how = f" Install it ({agent.install})" if agent.install else " Install it"
+        raise ConfigError(
+            f"the agent {agent.name} is not here: there is no program {agent.program!r} on the "
+            f"PATH.{how}, or name its program."
+        )
+    return Path(found).absolute()
+
+
+def find_installation(agent: Agent) -> Installation:
+    """What a sandbox must show of this machine for an agent to run."""
+    program = find_program(agent)
+    files = list(_chain(program))
+    shown = [path for file in files for path in _needed(file)]
+    shown += [path for name in agent.installation if (path := Path.home() / name).exists()]
+    bins = [file.parent for file in files]
+    return Installation(
+        program=_real(program),
+        shown=tuple(dict.fromkeys(shown)),
+        path=tuple(dict.fromkeys(bins)),
+    )
+
+
+def _real(program: Path) -> Path:
+    """The file behind links; a program of a virtual environment stays in it."""
+    return program if _environment(program) else program.resolve()
+
+
+def _chain(program: Path, depth: int = 0) -> Iterator[Path]:
+    """A program, and the programs that its first line says must run it."""
+    file = _real(program)
+    yield file
+    if file != program.resolve():
+        yield program.resolve()
+    runner = _runner(file)
+    if runner is not None and depth < _DEEPEST:
+        yield from _chain(runner, depth + 1)
+
+
+def _runner(file: Path) -> Path | None:
+    """The program that runs a script, by its first line."""
+    try:
+        with file.open("rb") as script:
+            first = script.readline(1000)
+    except OSError:
+        return None
+    if not first.startswith(b"#!"):
+        return None
+    words = os.fsdecode(first[2:]).split()
+    if words and Path(words[0]).name == "env":
+        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
+    found = shutil.which(words[0]) if words else None
+    return None if found is None else Path(found).absolute()
+
+
+def _needed(file: Path) -> Iterator[Path]:
+    """The package, the environment or the prefix that a program belongs to, else itself."""
+    modules = [parent for parent in file.parents if parent.name == "node_modules"]
+    environment = _environment(file)
+    if modules:
+        yield modules[-1]
+    elif environment is not None:
+        # Not as a whole: what must be hidden is looked for in folders of libraries.
+        yield from (environment / name for name in ("bin", "lib", "pyvenv.cfg"))
+    elif file.parent.name == "bin" and _has_libraries(file.parent.parent / "lib"):
+        yield from (file.parent, file.parent.parent / "lib")
+    else:
+        yield file
+
+
+def _environment(file: Path) -> Path | None:
+    """The virtual environment that a program lies in."""
+    home = file.parent.parent
+    return home if file.parent.name == "bin" and (home / "pyvenv.cfg").is_file() else None
+
+
+def _has_libraries(folder: Path) -> bool:
+    return any(next(folder.glob(name), None) is not None for name in _LIBRARIES)

@@ -1,0 +1,139 @@
+"""An agent at work: started, followed, ended with all its processes."""
+
+import asyncio
+import contextlib
+import os
+import select
+import signal
+import subprocess
+import threading
+import time
+from dataclasses import dataclass
+
+from coevolve.executors.isolation.base import Launch
+from coevolve.executors.isolation.processes import kill_all
+from coevolve.executors.isolation.starting import end, start
+from coevolve.proposers.command.recording import Recording
+from coevolve.proposers.threads import in_thread
+
+_CHUNK = 1 << 16
+_LONGEST_REST = 5.0
+_LOOK_SECONDS = 0.2
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ended:
+    """How the work of an agent ended: its exit code, or late, and after how long."""
+
+    code: int
+    late: bool
+    seconds: float
+
+    @property
+    def well(self) -> bool:
+        """Whether it ended by itself and without complaint."""
+        return self.code == 0 and not self.late
+
+
+async def work(launch: Launch, stdin: str, recording: Recording, seconds: float) -> Ended:
+    """Run an agent to its end or the end of its time; none of its processes is left.
+
+    It is started by the thread of the event loop, since bwrap ends with the thread that
+    started it.
+    """
+    process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    running = _Running(launch, process, stdin.encode(errors="replace"), recording, seconds)
+    try:
+        return await in_thread(running.serve)
+    finally:
+        await asyncio.shield(in_thread(running.close))
+
+
+class _Running:
+    """The pipes of a running agent, served until it has ended."""
+
+    def __init__(
+        self,
+        launch: Launch,
+        process: subprocess.Popen[bytes],
+        stdin: bytes,
+        recording: Recording,
+        seconds: float,
+    ) -> None:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        assert process.stderr is not None
+        self.over = threading.Event()
+        self._launch, self._process, self._seconds = launch, process, seconds
+        self._stdin, self._unsent = process.stdin, memoryview(stdin)
+        self._lines = {
+            process.stdout.fileno(): recording.out,
+            process.stderr.fileno(): recording.err,
+        }
+        self._poll = select.poll()
+        self._poll.register(self._stdin.fileno(), select.POLLOUT)
+        os.set_blocking(self._stdin.fileno(), False)
+        for fd in self._lines:
+            os.set_blocking(fd, False)
+            self._poll.register(fd, select.POLLIN)
+
+    def serve(self) -> Ended:
+        """Serve the pipes until the agent ends, or end it when its time is over."""
+        try:
+            return self._serve()
+        finally:
+            self.over.set()
+
+    def close(self) -> None:
+        """End all its processes, and then what they were served with."""
+        self._kill()
+        self.over.wait(3 * _LONGEST_REST)  # another thread reads the pipes until then
+        end(self._launch, self._process)
+
+    def _kill(self) -> None:
+        if self._process.poll() is None or not self._launch.namespace:
+            kill_all(self._launch, self._process.pid)
+
+    def _serve(self) -> Ended:
+        began = time.monotonic()
+        late = False
+        while self._process.poll() is None and not late:
+            left = began + self._seconds - time.monotonic()
+            late = left <= 0
+            self._wait(max(0.0, min(left, _LOOK_SECONDS)))
+        self._kill()  # what it left behind may hold the pipes
+        rest = time.monotonic() + _LONGEST_REST
+        while self._lines and time.monotonic() < rest:
+            self._wait(_LOOK_SECONDS)
+        try:
+            code = self._process.wait(timeout=_LONGEST_REST)
+        except subprocess.TimeoutExpired:
+            code = -signal.SIGKILL  # the kernel has not come to it yet
+        return Ended(code=code, late=late, seconds=time.monotonic() - began)
+
+    def _wait(self, seconds: float) -> None:
+        """Serve what is ready; a process that ends closes its pipes, which wakes this up."""
+        for fd, _ in self._poll.poll(seconds * 1000):
+            if fd in self._lines:
+                self._read(fd)
+            else:
+                self._feed(fd)
+
+    def _read(self, fd: int) -> None:
+        with contextlib.suppress(BlockingIOError):
+            data = os.read(fd, _CHUNK)
+            self._lines[fd].feed(data)
+            if not data:
+                self._poll.unregister(fd)
+                del self._lines[fd]
+
+    def _feed(self, fd: int) -> None:
+        try:
+            self._unsent = self._unsent[os.write(fd, self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return
+        except BrokenPipeError:
+            self._unsent = memoryview(b"")
+        if not self._unsent:
+            self._poll.unregister(fd)
+            self._stdin.close()

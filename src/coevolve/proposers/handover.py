@@ -1,0 +1,148 @@
+"""Taking over the candidates that an agent wrote.
+
+The folder was written by somebody who is not trusted, and who knows nothing of forms: nothing in
+it is followed, opened or believed before it was looked at, and what is wrong becomes a note. Work
+is worth more than form, so that a candidate is taken wherever it is plain what it is.
+"""
+
+import contextlib
+import os
+import stat
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from coevolve.errors import CandidateError, nearest
+from coevolve.proposers.form import FORM, Form, read_form
+from coevolve.proposers.plain import plain
+from coevolve.search.candidate import MOST_FILES, check_files, read_folder
+from coevolve.search.proposing import Proposal, View
+
+MOST_NOTES = 20
+_LAID_OUT = "standing.json"
+_SKIPPED = ("__pycache__", "__MACOSX")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Collected:
+    """What was taken over, and what was wrong with the rest."""
+
+    proposals: tuple[Proposal, ...]
+    notes: tuple[str, ...]
+
+
+def collect(proposals: Path, view: View, *, count: int, source: str) -> Collected:
+    """The candidates in a folder, one in each folder below it; never raises for what they are.
+
+    Finished candidates, which have a `proposal.json`, come first, then the order in which they
+    were written decides.
+
+    Args:
+        proposals: The folder, which nobody writes to any more.
+        view: What the candidates were written from; parents are candidates of it.
+        count: How many to take at most.
+        source: What notes call the one who wrote them.
+    """
+    notes: list[str] = []
+    taken: list[Proposal] = []
+    folders = _folders(proposals, view, notes)
+    for number, folder in enumerate(folders):
+        if len(taken) == count:
+            left = ", ".join(repr(plain(other.name, 60)) for other in folders[number:][:5])
+            notes.append(f"{len(folders) - number} more than were asked for, not taken: {left}.")
+            break
+        try:
+            taken.append(_proposal(folder, view, notes))
+        except (CandidateError, OSError, ValueError, RecursionError) as error:
+            why = str(error).replace(str(folder), "it")
+            notes.append(f"{_called(folder)} was not taken: {why}")
+    if len(notes) > MOST_NOTES:
+        notes[MOST_NOTES:] = [f"{len(notes) - MOST_NOTES} more notes are left out."]
+    return Collected(
+        proposals=tuple(taken), notes=tuple(f"{source}: {plain(note, 500)}" for note in notes)
+    )
+
+
+def _folders(proposals: Path, view: View, notes: list[str]) -> list[Path]:
+    """The folders that may be candidates, in the order they are taken in."""
+    try:
+        if not stat.S_ISDIR(proposals.lstat().st_mode):
+            notes.append("proposals is a link or no folder; nothing was taken.")
+            return []
+        with os.scandir(proposals) as entries:
+            found = sorted(entries, key=lambda entry: entry.name)
+    except OSError as error:
+        notes.append(f"proposals cannot be read: {error.strerror}.")
+        return []
+    seen = [e for e in found if not e.name.startswith(".") and e.name not in _SKIPPED]
+    folders = [Path(entry) for entry in seen if entry.is_dir(follow_symlinks=False)]
+    stray = [entry.name for entry in seen if not entry.is_dir(follow_symlinks=False)]
+    known = {path for standing in view.standings for path in standing.candidate.files}
+    if not folders and known & set(stray):
+        notes.append("the candidate lies in proposals itself, not in a folder of its own.")
+        return [proposals]
+    notes += [f"{plain(name, 80)!r} is a link or no folder, and no candidate." for name in stray]
+    return sorted(folders, key=_written)
+
+
+def _written(folder: Path) -> tuple[bool, int, str]:
+    """When a candidate was finished; those without a form were not."""
+    for place, finished in ((folder / FORM, True), (folder, False)):
+        with contextlib.suppress(OSError):
+            return not finished, place.lstat().st_mtime_ns, folder.name
+    return True, 0, folder.name
+
+
+def _proposal(folder: Path, view: View, notes: list[str]) -> Proposal:
+    _check_folders(folder)
+    files = read_folder(folder)
+    form, wrong = read_form(files.pop(FORM, None))
+    called = _called(folder)
+    if not files:
+        raise CandidateError(f"it has no file but {FORM}." if form.given else "it is empty.")
+    unpacked = _unpacked(files, view)
+    if unpacked != files:
+        notes.append(f"{called}: its files lie in files/, as in candidates/; they were taken out.")
+    check_files(unpacked, plain(folder.name, 80))
+    notes += [f"{called}: {note}" for note in wrong]
+    return Proposal(
+        files=unpacked,
+        name=form.name or plain(folder.name, 80),
+        parents=_parents(form, view, called, notes),
+        hypothesis=form.hypothesis,
+        kind=form.kind,
+        components=form.components,
+    )
+
+
+def _check_folders(folder: Path) -> None:
+    """Refuse a tree that would take forever to walk."""
+    for number, (_, folders, _) in enumerate(os.walk(folder)):
+        folders[:] = [name for name in folders if not name.startswith(".")]
+        if number > MOST_FILES:
+            raise CandidateError(f"it has more than {MOST_FILES:,} folders.")
+
+
+def _unpacked(files: Mapping[str, bytes], view: View) -> dict[str, bytes]:
+    """The files of a candidate that was copied with the folder around it, as agents do."""
+    inner = {path[6:]: data for path, data in files.items() if path.startswith("files/")}
+    copied = _LAID_OUT in files or len(inner) == len(files)
+    theirs = any(p.startswith("files/") for s in view.standings for p in s.candidate.files)
+    if not inner or not copied or theirs:
+        return dict(files)
+    laid_out = ("files/", "traces/", _LAID_OUT)
+    outer = {path: data for path, data in files.items() if not path.startswith(laid_out)}
+    return {**inner, **outer}
+
+
+def _parents(form: Form, view: View, called: str, notes: list[str]) -> tuple[str, ...]:
+    known = {standing.candidate.name for standing in view.standings}
+    for name in form.parents:
+        if name not in known:
+            hint = nearest(name, known)
+            notes.append(f"{called}: {name!r} is no earlier candidate, and no parent.{hint}")
+    return tuple(name for name in form.parents if name in known)
+
+
+def _called(folder: Path) -> str:
+    return repr(plain(folder.name, 80))

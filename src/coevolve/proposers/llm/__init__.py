@@ -1,0 +1,5 @@
+"""A proposer that is plain calls to any model of the gateway."""
+
+from coevolve.proposers.llm.proposer import LLMProposer
+
+__all__ = ["LLMProposer"]

@@ -1,0 +1,50 @@
+"""A proposer that needs no model."""
+
+from coevolve.errors import InputError
+from coevolve.proposers.base import Proposal, Proposed, View
+from coevolve.proposers.offline.policy import Idea, ideas
+from coevolve.proposers.offline.source import harness_source, name_of
+from coevolve.proposers.threads import in_thread
+
+
+class OfflineProposer:
+    """Evolves harnesses for text classification out of building blocks, without a model.
+
+    It begins with a few recipes as different as can be. From then on it refines good candidates,
+    crosses those that fail different tasks, and tries what nobody has tried. What blocks are worth
+    it learns from the estimates; what to change, from the traces of failures. Nothing is proposed
+    twice. All follows from the view: the recipe of a candidate is read in its components.
+
+    Args:
+        characters: How many characters of examples the prompts may have.
+
+    >>> import asyncio
+    >>> view = View(round=1, seed=0, tasks=(), standings=(), best=None, parent="", read=bytes,
+    ...     trace=lambda candidate, task: None)
+    >>> made = asyncio.run(OfflineProposer().propose(view, 2)).proposals
+    >>> [sorted(proposal.files) for proposal in made]
+    [['harness.py'], ['harness.py']]
+    """
+
+    def __init__(self, *, characters: int = 4000) -> None:
+        if characters < 1000:
+            raise InputError(f"characters must be 1,000 at least, got {characters}.")
+        self._characters = characters
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        """Up to `count` new harnesses."""
+        found = await in_thread(ideas, view, count)
+        return Proposed(proposals=tuple(self._proposal(idea) for idea in found))
+
+    def _proposal(self, idea: Idea) -> Proposal:
+        source = harness_source(
+            idea.recipe, hypothesis=idea.hypothesis, characters=self._characters
+        )
+        return Proposal(
+            files={"harness.py": source.encode()},
+            name=name_of(idea.recipe),
+            parents=idea.parents,
+            hypothesis=idea.hypothesis,
+            kind=idea.kind,
+            components=idea.recipe.components,
+        )

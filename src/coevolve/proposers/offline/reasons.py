@@ -1,0 +1,86 @@
+"""Why a recipe is proposed, in a sentence."""
+
+from collections.abc import Sequence
+
+from coevolve.proposers.base import Standing
+from coevolve.proposers.offline.evidence import Finding
+from coevolve.proposers.offline.known import Tried
+from coevolve.proposers.offline.recipe import Recipe
+from coevolve.proposers.offline.surrogate import COLUMNS, Surrogate
+
+
+def refined(parent: Tried, made: Recipe, found: Sequence[Finding], surrogate: Surrogate) -> str:
+    """What changes from a parent, and what speaks for it."""
+    slots = parent.recipe.differs(made)
+    for finding in found:
+        for slot in slots:
+            if why := finding.mends.get((slot, getattr(made, slot))):
+                others = [other for other in slots if other != slot]
+                return f"{finding.says}, so {why}{_beside(made, others)}."
+    changes = changed(parent.recipe, made)
+    gain = sum(
+        _adds(made, slot, surrogate) - _adds(parent.recipe, slot, surrogate) for slot in slots
+    )
+    if gain > 0.005:
+        return (
+            f"{parent.name} with {changes}: by what blocks were worth so far, "
+            f"{100 * gain:.0f} points better."
+        )
+    return f"{parent.name} with {changes}: little is known of that, and it may be better."
+
+
+def crossed(parent: Tried, partner: Tried, made: Recipe) -> str:
+    """What is taken from whom, and what speaks for it."""
+    solved, failed, _ = makes_up(parent.standing, partner.standing)
+    taken = changed(parent.recipe, made)
+    if not solved:
+        return f"{parent.name} takes over {taken} from {partner.name}, the next best."
+    return (
+        f"{partner.name} solves {solved} of {failed} tasks that {parent.name} fails, "
+        f"which takes over {taken} from it."
+    )
+
+
+def explored(made: Recipe, tried: Sequence[Recipe]) -> str:
+    """What is new about a recipe."""
+    seen = {component for recipe in tried for component in recipe.components}
+    new = [component for component in made.components if component not in seen]
+    if new:
+        return f"Nobody has tried {_listed(new[:3])} yet."
+    rare = sorted(
+        made.components, key=lambda one: sum(one in recipe.components for recipe in tried)
+    )
+    return f"{_listed(rare[:3]).capitalize()} were not tried together yet."
+
+
+def makes_up(parent: Standing, partner: Standing) -> tuple[int, int, float]:
+    """How many tasks a partner solves that the parent fails, of how many, and their share."""
+    failed = [
+        task
+        for task, score in parent.outcomes.items()
+        if score == 0.0 and isinstance(partner.outcomes.get(task), float)
+    ]
+    solved = sum(partner.outcomes[task] == 1.0 for task in failed)
+    return solved, len(failed), solved / len(failed) if failed else 0.0
+
+
+def changed(parent: Recipe, made: Recipe) -> str:
+    """The blocks in which a recipe differs from its parent, in words."""
+    return _listed([f"{slot}:{getattr(made, slot)}" for slot in parent.differs(made)])
+
+
+def _adds(recipe: Recipe, slot: str, surrogate: Surrogate) -> float:
+    component = f"{slot}:{getattr(recipe, slot)}"
+    return surrogate.adds(component) if recipe.has(slot) and component in COLUMNS else 0.0
+
+
+def _beside(made: Recipe, slots: Sequence[str]) -> str:
+    if not slots:
+        return ""
+    return f", with {_listed([f'{slot}:{getattr(made, slot)}' for slot in slots])}"
+
+
+def _listed(components: Sequence[str]) -> str:
+    """Components in words: `count:8` is "count 8"."""
+    words = [component.replace(":", " ") for component in components]
+    return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

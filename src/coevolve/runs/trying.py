@@ -1,0 +1,209 @@
+"""One proposal for inspection: nothing is evaluated, and no run learns of it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from coevolve.benchmarks.base import services_of
+from coevolve.core.outcomes import Usage
+from coevolve.executors.handle import Services
+from coevolve.executors.local import LocalExecutor
+from coevolve.proposers.base import Broken, Proposal, Proposed, Repairer, View, as_proposed
+from coevolve.runs.building import benchmark_spec, build_benchmark
+from coevolve.runs.config import RunConfig
+from coevolve.runs.model import trial_gateway
+from coevolve.runs.proposer import build_proposer, build_rules, proposal_seconds, unrecorded
+from coevolve.runs.session import new_selector, test_pool
+from coevolve.search.accepting import accept, mended
+from coevolve.search.candidate import Candidate
+from coevolve.search.folding import fold
+from coevolve.search.memory import MemoryJournal
+from coevolve.search.opening import open_run
+from coevolve.search.parts import Journal
+from coevolve.search.rules import Rules
+from coevolve.search.state import RunState
+from coevolve.search.view import view_of
+from coevolve.store import RunStore
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A candidate that was proposed and checked; `fault` says why it could not be evaluated."""
+
+    candidate: Candidate
+    files: dict[str, bytes]
+    fault: str
+    leaks: tuple[str, ...]
+    mended: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the files."""
+        return {
+            **self.candidate.to_json(),
+            "fault": self.fault,
+            "leaks": list(self.leaks),
+            "mended": self.mended,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OneProposal:
+    """What a proposer would hand over now."""
+
+    round: int
+    tried: tuple[Tried, ...]
+    notes: tuple[str, ...]
+    usage: Usage
+    transcript: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "round": self.round,
+            "candidates": [one.to_json() for one in self.tried],
+            "notes": list(self.notes),
+            "tokens_in": self.usage.tokens_in,
+            "tokens_out": self.usage.tokens_out,
+            "dollars": self.usage.dollars,
+        }
+
+
+class Trying:
+    """A project or a run as its proposer sees it now.
+
+    Args:
+        config: The configuration.
+        base: The folder its paths start from.
+        state: The run as it is.
+        view: What the proposer sees.
+        rules: What it is told, and what may not be in what it writes.
+        services: What the benchmark serves from the engine.
+    """
+
+    def __init__(
+        self,
+        config: RunConfig,
+        base: Path,
+        state: RunState,
+        view: View,
+        rules: Rules,
+        services: Services,
+    ) -> None:
+        self.config, self.base, self.state = config, base, state
+        self.view, self.rules = view, rules
+        self._services = services
+        self._kept = MemoryJournal()
+
+    async def propose(self, count: int, *, workspace: Path) -> OneProposal:
+        """Have candidates proposed, checked in isolation, and mended once, as the engine does.
+
+        Agents work below the folder `workspace`.
+        """
+        proposer = build_proposer(unrecorded(self.config), self.base, folder=workspace)
+        try:
+            answer = as_proposed(await proposer.propose(self.view, count), source="the proposer")
+            tried, notes = await self._checked(answer)
+            if isinstance(proposer, Repairer):
+                tried, answer = await self._mended(proposer, tried, answer)
+        finally:
+            if (close := getattr(proposer, "close", None)) is not None:
+                await close()
+        return OneProposal(
+            round=self.view.round,
+            tried=tuple(tried),
+            notes=(*answer.notes, *notes),
+            usage=answer.usage,
+            transcript=answer.transcript,
+        )
+
+    async def _checked(self, answer: Proposed) -> tuple[list[Tried], list[str]]:
+        round = self.view.round
+        rows, notes = accept(self.state, self._kept, round, answer.proposals, self.rules)
+        return [await self._check(row["candidate"], row) for row in rows], notes
+
+    async def _check(self, data: dict[str, Any], row: dict[str, Any]) -> Tried:
+        candidate = Candidate.from_json(data)
+        files = {path: self._kept.get(address) for path, address in candidate.files.items()}
+        fault = row["refused"] or await self._fault(candidate)
+        return Tried(candidate=candidate, files=files, fault=fault, leaks=tuple(row["leaks"]))
+
+    async def _fault(self, candidate: Candidate) -> str:
+        """What the check says against a candidate; nothing if it can be evaluated."""
+        # A check may want to know what the model can do; it asks nothing that costs.
+        gateway = trial_gateway(self.config, self.base)
+        executor = LocalExecutor(
+            benchmark_spec(self.config, self.base),
+            contents=self._kept,
+            isolation=self.config.isolation.kind,
+            limits=self.config.isolation.limits(),
+            prepare_seconds=self.config.executor.prepare_seconds,
+            services={**self._services, **(gateway.services() if gateway else {})},
+        )
+        try:
+            fault = (await executor.check(candidate)).fault
+        finally:
+            await executor.close()
+            if gateway is not None:
+                await gateway.close()
+        return "" if fault is None else f"check failed: {fault.reason}"
+
+    async def _mended(
+        self, proposer: Repairer, tried: list[Tried], answer: Proposed
+    ) -> tuple[list[Tried], Proposed]:
+        """Give back what failed its check, once."""
+        after: list[Tried] = []
+        for one in tried:
+            if one.fault.startswith("check failed"):
+                broken = Broken(
+                    proposal=Proposal.of(one.candidate, self._kept.get), error=one.fault
+                )
+                given = await proposer.repair(self.view, broken)
+                back = as_proposed(given, source="the proposer")
+                one = await self._again(one, back)
+                answer = replace(
+                    answer,
+                    usage=answer.usage + back.usage,
+                    notes=(*answer.notes, *back.notes),
+                    transcript="\n\n".join(filter(None, [answer.transcript, back.transcript])),
+                )
+            after.append(one)
+        return after, answer
+
+    async def _again(self, one: Tried, back: Proposed) -> Tried:
+        row, _ = mended(self.state, self._kept, one.candidate, back, self.rules)
+        if row is None:
+            return one
+        return replace(await self._check(row["to"], row), mended=True)
+
+
+@contextmanager
+def trying(config: RunConfig, base: Path, run: Path | None) -> Iterator[Trying]:
+    """A project as its proposer sees it: as of a run, or before anything was evaluated."""
+    benchmark = build_benchmark(config, base)
+    rules = build_rules(config, benchmark, trial_gateway(config, base))
+    if run is None:
+        journal = MemoryJournal()
+        open_run(
+            journal,
+            name=config.run.name,
+            settings=config.settings(),
+            selector=new_selector(config, benchmark.pool),
+            starts=benchmark.starts,
+            test=test_pool(benchmark),
+        )
+        state = fold(journal.skim())
+        view = _view(state, journal, rules, config)
+        yield Trying(config, base, state, view, rules, services_of(benchmark))
+    else:
+        with RunStore.read(run) as store:
+            state = fold(store.skim())
+            view = _view(state, store, rules, config)
+            yield Trying(config, base, state, view, rules, services_of(benchmark))
+
+
+def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
+    round = len(state.turns) + 1
+    seconds = proposal_seconds(config)
+    return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)

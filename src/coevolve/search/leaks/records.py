@@ -1,0 +1,69 @@
+"""What must not be in a candidate's files, and where it was found."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+What = Literal["question", "answer", "id"]
+
+_SHOWN = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Secret:
+    """What a task asks, and its answer; "" where there is none.
+
+    An answer that is a label, one of a few that many tasks share, is no secret.
+
+    >>> Secret(text="Which metal is liquid at room temperature?", answer="mercury").answer
+    'mercury'
+    """
+
+    text: str
+    answer: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Leak:
+    """A task in the files of a candidate; never with the text itself.
+
+    Args:
+        path: The file.
+        line: Where in it the first trace of the task was found, from 1.
+        task: The task's id.
+        what: Its "question", its "answer", or its "id" as a text of its own.
+        sealed: Whether it is a task of the sealed test.
+
+    >>> print(Leak(path="harness.py", line=7, task="s2d-003", what="question"))
+    harness.py, line 7: has the question of task 's2d-003'
+    """
+
+    path: str
+    line: int
+    task: str
+    what: What
+    sealed: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "path": self.path,
+            "line": self.line,
+            "task": self.task,
+            "what": self.what,
+            "sealed": self.sealed,
+        }
+
+    def __str__(self) -> str:
+        test = " of the sealed test" if self.sealed else ""
+        return f"{self.path}, line {self.line}: has the {self.what} of task {self.task!r}{test}"
+
+
+def summary(leaks: Sequence[Leak]) -> str:
+    """Some leaks in one line, the first few of them in full.
+
+    >>> summary([])
+    ''
+    """
+    more = f"; and {len(leaks) - _SHOWN} more" if len(leaks) > _SHOWN else ""
+    return "; ".join(map(str, leaks[:_SHOWN])) + more

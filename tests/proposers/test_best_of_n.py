@@ -1,0 +1,83 @@
+"""Best of n: the control without feedback."""
+
+import asyncio
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from coevolve.core.outcomes import Usage
+from coevolve.proposers.best_of_n import best_of_n
+from coevolve.search.memory import MemoryJournal
+from coevolve.search.proposing import Broken, Proposal, Proposed, Repairer, View
+from tests.search.stubs import StubExecutor, go_on, opened
+
+
+@dataclass
+class Spy:
+    """Proposes files that follow from the seed of the view, and remembers what it saw."""
+
+    kinds: int = 1_000_000
+    seen: list[View] = field(default_factory=list)
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        self.seen.append(view)
+        names = [f"c{(view.seed + i) % self.kinds}" for i in range(count)]
+        made = tuple(Proposal(files={"harness.py": n.encode()}, name=n) for n in names)
+        return Proposed(proposals=made, usage=Usage(tokens_in=10), transcript="thought")
+
+
+class Mending(Spy):
+    async def repair(self, view: View, broken: Broken) -> Sequence[Proposal]:
+        self.seen.append(view)
+        return [broken.proposal]
+
+
+def searched(spy: Spy, rounds: int = 4) -> list[View]:
+    journal = MemoryJournal()
+    opened(journal, rounds=rounds)
+    go_on(journal, StubExecutor(), best_of_n(spy))  # type: ignore[arg-type]
+    return spy.seen
+
+
+def test_every_round_looks_like_the_first_and_shows_no_outcome() -> None:
+    views = searched(Spy())
+    for view in views:
+        assert view.round == 1
+        assert [s.candidate.name for s in view.standings] == ["plain", "terse"]
+        assert all(s.estimate is None and not s.outcomes for s in view.standings)
+        assert (view.best, dict(view.solvability)) == (None, {})
+        assert view.trace("plain", view.tasks[0]) is None
+    assert len({view.seed for view in views}) == len(views)
+
+
+def test_the_parent_is_the_best_starting_harness() -> None:
+    first, *rest = searched(Spy())
+    assert first.parent in ("plain", "terse")
+    assert {view.parent for view in rest} == {first.parent}
+
+
+def test_copies_of_earlier_candidates_are_asked_for_again() -> None:
+    journal, spy = MemoryJournal(), Spy(kinds=9)
+    opened(journal, rounds=3)
+    state = go_on(journal, StubExecutor(), best_of_n(spy))  # type: ignore[arg-type]
+    made = [entry.candidate.address for entry in state.entries.values()]
+    assert len(made) == len(set(made))
+    assert len(state.selector.candidates) >= 5
+    assert state.proposing.tokens == 10 * len(spy.seen)
+
+
+def test_it_mends_where_the_inner_proposer_does() -> None:
+    assert not isinstance(best_of_n(Spy()), Repairer)
+    mending = best_of_n(Mending())
+    assert isinstance(mending, Repairer)
+
+
+def test_closing_it_closes_the_inner_one() -> None:
+    class Open(Spy):
+        closed = False
+
+        async def close(self) -> None:
+            self.closed = True
+
+    spy = Open()
+    asyncio.run(best_of_n(spy).close())
+    assert spy.closed
