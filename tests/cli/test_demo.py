@@ -11,7 +11,7 @@ from coevolve.cli.demo import FILE
 from coevolve.errors import ConfigError
 from coevolve.models.embedded.weights import find_weights
 from coevolve.runs.config import read_config
-from coevolve.runs.plugs import ScriptedProposerSettings
+from coevolve.runs.proposer_settings import ScriptedProposerSettings
 from coevolve.runs.session import read_state
 from tests.cli.projects import COMMAND
 

@@ -61,7 +61,9 @@ def check_access(config: RunConfig | None) -> Iterator[Finding]:
     """The key that the configuration names."""
     model = None if config is None else config.model
     if model is None or model.key is None or model.replay is not None:
-        yield passed("keys", "no key needed")
+        # A proposer's key has lines of its own.
+        if config is None or config.proposer.kind not in ("llm", "command"):
+            yield passed("keys", "no key needed")
     elif unset_key(model):
         name = model.key if model.key.isupper() else "that model.key names"  # or is it a key?
         yield failed("keys", f"the environment variable {name} is not set", "Set it to the key.")

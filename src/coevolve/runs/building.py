@@ -54,7 +54,9 @@ def benchmark_spec(config: RunConfig, base: Path) -> Spec:
             }
         case CommandBenchmarkSettings():
             factory = "coevolve.benchmarks.command:CommandBenchmark"
-            given = table.model_dump(mode="json", exclude={"kind", "tasks_file"})
+            given = table.model_dump(mode="json", exclude={"kind", "tasks_file", "briefing"})
+            if table.briefing is not None:
+                given["briefing"] = (base / table.briefing).read_text(encoding="utf-8")
             given["base"] = str(base)
             given["starts"] = _within(base, table.starts)
             if table.tasks_file is not None:

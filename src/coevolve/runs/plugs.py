@@ -48,6 +48,7 @@ class CommandBenchmarkSettings(Table):
     readable: Texts = ()
     test_readable: Texts = ()
     network: bool = False
+    briefing: Text | None = None
     weights: dict[str, Amount] | None = None
     costs: dict[str, Amount] | None = None
 
@@ -60,8 +61,9 @@ class CommandBenchmarkSettings(Table):
         return self
 
     def needs(self) -> Iterator[Needed]:
-        if self.tasks_file is not None:
-            yield ("tasks_file", self.tasks_file, "file")
+        for key in ("tasks_file", "briefing"):
+            if (path := getattr(self, key)) is not None:
+                yield (key, path, "file")
         yield from (("starts", folder, "folder") for folder in self.starts)
         yield from (("readable", path, "either") for path in self.readable)
         yield from (("test_readable", path, "either") for path in self.test_readable)

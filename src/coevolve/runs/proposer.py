@@ -92,14 +92,17 @@ def _llm(
 
     settings = table.model if folder is not None else without_traces(table.model)
     # The budget is checked before every proposal: it counts both ledgers, a gateway only its own.
-    gateway = build_gateway(
-        settings,
-        base=base,
-        folder=folder or base,
-        budget=BudgetSettings(),
-        spent=Ledger(),
-        seed=config.run.seed,
-    )
+    try:
+        gateway = build_gateway(
+            settings,
+            base=base,
+            folder=folder or base,
+            budget=BudgetSettings(),
+            spent=Ledger(),
+            seed=config.run.seed,
+        )
+    except ConfigError as error:
+        raise ConfigError(str(error).replace("'model.", "'proposer.model.")) from error
     return LLMProposer(gateway, context_tokens=table.context_tokens, calls=table.calls)
 
 

@@ -14,13 +14,13 @@ SHORTEST = 24
 MOST_BYTES = 20_000_000
 """What is unpacked of one text; the rest is left alone."""
 
-_SPACE = re.compile(r"\s+")
 _HEX = re.compile(r"(?:[0-9a-fA-F]{2})+")
 _BASE64 = re.compile(r"[A-Za-z0-9+/_-]+={0,2}")
 _BASE32 = re.compile(r"[A-Z2-7]+={0,6}")
 _BASE85 = re.compile(r"[0-9A-Za-z!#$%&()*+;<=>?@^_`{|}~-]+")
 _ZIP = b"PK\x03\x04"
-_ROOM_TO_READ = re.compile(rb"[\x09\x0a\x0d\x20-\x7e\x80-\xff]{12}")
+_LINE = 20
+"""Characters of a line of encoded text, at least on average; words are shorter."""
 
 
 def text_of(data: bytes) -> str:
@@ -43,7 +43,10 @@ def decoded(text: str) -> Iterator[str]:
     """
     if len(text) < SHORTEST:
         return
-    compact = _SPACE.sub("", text)
+    lines = text.split()
+    compact = "".join(lines)
+    if len(compact) < max(SHORTEST, _LINE * len(lines)):
+        return
     for shape, decode in _DECODERS:
         if not shape.fullmatch(compact):
             continue
@@ -51,9 +54,16 @@ def decoded(text: str) -> Iterator[str]:
             data = decode(compact)
         except (ValueError, binascii.Error):
             continue
-        for found in (data, *unpacked(data)):
-            if _ROOM_TO_READ.search(found):
-                yield text_of(found)
+        yield from _readable(data)
+        yield from (text for inner in unpacked(data) for text in _readable(inner))
+
+
+def _readable(data: bytes) -> Iterator[str]:
+    """The text that some bytes are, if they are one."""
+    try:
+        yield data.decode()
+    except UnicodeDecodeError:
+        return
 
 
 def unpacked(data: bytes) -> Iterator[bytes]:

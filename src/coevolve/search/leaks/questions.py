@@ -67,9 +67,9 @@ class Questions:
 
     def _begun(self, text: str) -> str | None:
         """The task whose question begins with a text, and no known text does."""
-        if weight(text) < BEGINNING or not 0 < _count(self._beginnings, text) <= SHARED:
+        if not 0 < _count(self._beginnings, text) <= SHARED:
             return None
-        if _count(self._known, text):
+        if weight(text) < BEGINNING or _count(self._known, text):
             return None
         return self._tasks[self._beginnings[bisect_left(self._beginnings, text)]]
 

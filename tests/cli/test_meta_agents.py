@@ -1,0 +1,202 @@
+"""Whole runs, from the command line, whose candidates are written by an agent or a model."""
+
+import json
+import os
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coevolve.errors import CoevolveError
+from coevolve.executors.isolation import find_isolation
+from coevolve.runs.session import read_state
+from coevolve.search.entry import Status
+from tests.cli.projects import coevolve, write_doubling
+from tests.models.endpoint import Act, Endpoint, says
+
+KEY = "sk-meta-agent-0123456789"
+RIGHT = "def double(n):\n    return 2 * n\n"
+SLIP = "def double(n)\n    return 2 * n\n"
+LLM = """[proposer]
+kind = "llm"
+[proposer.model]
+name = "tiny"
+base_url = "{url}"
+key = "META_KEY"
+price_in = 1.0
+price_out = 2.0
+"""
+MINI = """[proposer]
+kind = "command"
+agent = "mini-swe-agent"
+model = "openai/unpriced"
+seconds = 120
+"""
+
+
+def written(source: str, name: str = "doubling", **form: Any) -> str:
+    """A candidate as a model writes it."""
+    data = {"name": name, "parent": "same", "kind": "exploit", "hypothesis": "It doubles.", **form}
+    head = f"## Candidate 1\n\n```json\n{json.dumps(data)}\n```\n\n"
+    return f"{head}````python path=harness.py\n{source}````\n"
+
+
+def project(folder: Path, proposer: str, *, rounds: int = 1, leaks: str = "report") -> Path:
+    """The doubling project with another proposer, one candidate a round."""
+    file = write_doubling(folder)
+    text = file.read_text().replace(
+        '[proposer]\nkind = "function"\nfile = "propose.py"\n', proposer
+    )
+    text = text.replace("rounds = 3\ncandidates = 2\n", f'rounds = {rounds}\nleaks = "{leaks}"\n')
+    file.write_text(text.replace('[isolation]\nkind = "process"\n', ""))
+    return file
+
+
+def environment(endpoint: Endpoint) -> dict[str, str]:
+    return {
+        **os.environ,
+        "META_KEY": KEY,
+        "OPENAI_API_KEY": KEY,
+        "OPENAI_API_BASE": endpoint.base_url,
+        "LITELLM_LOCAL_MODEL_COST_MAP": "True",
+    }
+
+
+def bash(command: str) -> Act:
+    """A reply of the model that calls the only tool of mini-swe-agent."""
+    arguments = json.dumps({"command": command})
+    call = {"id": "1", "type": "function", "function": {"name": "bash", "arguments": arguments}}
+    return says("I go on.", finish="tool_calls", tool_calls=[call])
+
+
+@pytest.fixture
+def bwrap() -> None:
+    try:
+        find_isolation("bwrap")
+    except CoevolveError as error:
+        pytest.skip(f"bubblewrap does not work here: {error}")
+
+
+class TestAModel:
+    def test_writes_a_candidate_that_wins(self, tmp_path: Path) -> None:
+        with Endpoint([says(written(RIGHT))], key=KEY) as endpoint:
+            file = project(tmp_path, LLM.format(url=endpoint.base_url))
+            done = coevolve("run", file, "--json", env=environment(endpoint))
+        assert done.returncode == 0, done.stderr
+        found = json.loads(done.stdout)
+        assert found["chosen"]["candidate"] == "doubling"
+        state = read_state(tmp_path / "runs/doubling")
+        entry = state.entries["doubling"]
+        assert entry.status == Status.EVALUATED
+        assert entry.candidate.parents == ("same",)
+        assert entry.candidate.kind == "exploit"
+        assert state.proposing.tokens_in == 10
+        assert state.proposing.dollars > 0
+        shown = coevolve("show", tmp_path / "runs/doubling", "doubling")
+        assert "It doubles." in shown.stdout
+        transcript = coevolve("show", tmp_path / "runs/doubling", "doubling", "--transcript")
+        assert "return 2 * n" in transcript.stdout
+        assert KEY not in transcript.stdout
+
+    def test_mends_a_syntax_error_on_the_second_try(self, tmp_path: Path) -> None:
+        script = [says(written(SLIP)), says(written(RIGHT))]
+        with Endpoint(script) as endpoint:
+            file = project(tmp_path, LLM.format(url=endpoint.base_url))
+            done = coevolve("run", file, env=environment(endpoint))
+        assert done.returncode == 0, done.stderr
+        assert len(endpoint.seen) == 2
+        assert "SyntaxError" in json.dumps(endpoint.seen[1].body["messages"])
+        assert "gives back doubling: check failed" in done.stdout
+        assert "doubling was mended" in done.stdout
+        assert read_state(tmp_path / "runs/doubling").entries["doubling"].status == "evaluated"
+
+    def test_a_second_slip_is_recorded_and_never_evaluated(self, tmp_path: Path) -> None:
+        again = SLIP + "# hm\n"
+        with Endpoint([says(written(SLIP)), says(written(again))]) as endpoint:
+            file = project(tmp_path, LLM.format(url=endpoint.base_url))
+            coevolve("run", file, env=environment(endpoint))
+        entry = read_state(tmp_path / "runs/doubling").entries["doubling"]
+        assert entry.status == Status.REFUSED
+        assert "SyntaxError" in entry.reason
+
+    def test_a_refusal_is_a_note(self, tmp_path: Path) -> None:
+        script = [says("I cannot help with that."), says("I still cannot.")]
+        with Endpoint(script, answer=lambda _: "No.") as endpoint:
+            file = project(tmp_path, LLM.format(url=endpoint.base_url))
+            done = coevolve("run", file, env=environment(endpoint))
+        assert "proposed nothing" in done.stdout
+        assert "cannot" in done.stdout
+
+    def test_a_wrong_key_stops_the_run_which_goes_on_later(self, tmp_path: Path) -> None:
+        with Endpoint(answer=lambda _: says(written(RIGHT)), key=KEY) as endpoint:
+            file = project(tmp_path, LLM.format(url=endpoint.base_url))
+            wrong = {**environment(endpoint), "META_KEY": "sk-wrong"}
+            stopped = coevolve("run", file, env=wrong)
+            assert stopped.returncode == 2
+            assert "sk-wrong" not in stopped.stderr + stopped.stdout
+            done = coevolve("resume", tmp_path / "runs/doubling", env=environment(endpoint))
+        assert done.returncode == 0, done.stderr
+
+    def test_propose_spends_no_evaluation(self, tmp_path: Path) -> None:
+        with Endpoint([says(written(RIGHT))]) as endpoint:
+            file = project(tmp_path, LLM.format(url=endpoint.base_url))
+            made = coevolve("propose", file, "--json", cwd=tmp_path, env=environment(endpoint))
+        assert made.returncode == 0, made.stderr
+        (candidate,) = json.loads(made.stdout)["candidates"]
+        assert (candidate["name"], candidate["fault"]) == ("doubling", "")
+        assert (tmp_path / "proposal/doubling/harness.py").read_text() == RIGHT
+        assert not (tmp_path / "runs").exists()
+
+
+@pytest.mark.usefixtures("bwrap")
+class TestAnAgent:
+    @pytest.fixture(autouse=True)
+    def _installed(self) -> None:
+        if shutil.which("mini", path=str(Path(sys.executable).parent)) is None:
+            pytest.skip("mini-swe-agent is not installed beside this Python")
+
+    def run(self, folder: Path, *commands: str) -> Any:
+        finish = bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
+        with Endpoint([*map(bash, commands), finish], key=KEY) as endpoint:
+            file = project(folder, MINI)
+            env = environment(endpoint)
+            env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
+            return coevolve("run", file, env=env), endpoint
+
+    def test_writes_a_candidate_that_is_checked_evaluated_told_and_shown(
+        self, tmp_path: Path
+    ) -> None:
+        form = {"name": "by-agent", "parent": "same", "hypothesis": "Two.", "kind": "explore"}
+        write = (
+            "coevolve query top 2 && mkdir -p proposals/by-agent && cd proposals/by-agent && "
+            f"printf 'def double(n):\\n    return 2 * n\\n' > harness.py && "
+            f"echo '{json.dumps(form)}' > proposal.json"
+        )
+        done, endpoint = self.run(tmp_path, write)
+        assert done.returncode == 0, done.stderr + done.stdout
+        folder = tmp_path / "runs/doubling"
+        state = read_state(folder)
+        assert state.chosen is not None
+        assert state.chosen["candidate"] == "by-agent"
+        assert state.proposing.tokens > 0
+        assert "square" in json.dumps(endpoint.seen[1].body["messages"])  # what the query said
+        shown = coevolve("show", folder, "by-agent")
+        assert "Two." in shown.stdout
+        assert "explore" in shown.stdout
+
+    def test_finds_neither_labels_nor_journal_nor_keys_of_others(self, tmp_path: Path) -> None:
+        look = (
+            f"cat {tmp_path}/benchmark.py {tmp_path}/runs/doubling/run.db; ls {tmp_path}; "
+            f"echo x >> {tmp_path}/runs/doubling/run.db; "
+            "echo '# mine' >> candidates/same/files/harness.py; env | grep META_KEY"
+        )
+        done, endpoint = self.run(tmp_path, look)
+        said = json.dumps(endpoint.seen[-1].body["messages"])
+        assert "TEST_TASKS" not in said
+        assert "SQLite format" not in said
+        assert "META_KEY=" not in said
+        state = read_state(tmp_path / "runs/doubling")  # whose seals are checked
+        assert state.entries["same"].status == Status.EVALUATED
+        assert "proposed nothing" in done.stdout
