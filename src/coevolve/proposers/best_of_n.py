@@ -57,6 +57,11 @@ class BestOfN:
             notes=tuple(note for answer in answers for note in answer.notes),
         )
 
+    def check(self) -> None:
+        """Make sure that the inner proposer can work here."""
+        if (check := getattr(self._inner, "check", None)) is not None:
+            check()
+
     async def close(self) -> None:
         """End whatever the inner proposer keeps open."""
         if (close := getattr(self._inner, "close", None)) is not None:

@@ -66,7 +66,7 @@ def _sentence(found: ErrorDetails, model: type[BaseModel]) -> str:
             return f"'{key}': {reason}" if key else reason
         case "model_type" | "dict_type":
             return f"'{key}' must be a table, got {value}."
-        case "string_pattern_mismatch" if path[-1] == "key":  # may be one, and is not shown
+        case "string_pattern_mismatch" if path[-1].startswith("key"):  # it may be one: not shown
             return f"'{key}' must be the name of an environment variable, and never a key itself."
         case "string_pattern_mismatch":
             return f"'{key}' is {value}, which is not allowed; {_PATTERNS[path[-1]]}."
@@ -96,6 +96,8 @@ def _place(
     elif rest:
         owner = _model(model, table)
     for part in rest:
+        if part in owner.model_fields and part != rest[-1]:
+            owner = _model(owner, str(part))
         if isinstance(part, str) and (len(path) == 1 or not _is_union_member(part)):
             path.append(part)
         elif isinstance(part, int):

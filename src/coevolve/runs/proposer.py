@@ -56,6 +56,16 @@ def build_proposer(config: RunConfig, base: Path, *, folder: Path | None = None)
     return best_of_n(made) if getattr(config.proposer, "best_of_n", False) else made
 
 
+def check_ready(proposer: Proposer) -> None:
+    """Make sure that a proposer can work here, before anything is spent on Phase 0.
+
+    Raises:
+        ConfigError: Its agent is not installed, for example.
+    """
+    if (check := getattr(proposer, "check", None)) is not None:
+        check()
+
+
 def _build(config: RunConfig, base: Path, folder: Path | None) -> Proposer:
     table = config.proposer
     match table:

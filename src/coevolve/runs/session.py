@@ -17,7 +17,7 @@ from coevolve.models.gateway import Gateway
 from coevolve.runs.building import benchmark_spec, build_benchmark
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.model import ModelledExecutor, build_gateway, check_model, priced, workers
-from coevolve.runs.proposer import build_proposer, build_rules, proposal_seconds
+from coevolve.runs.proposer import build_proposer, build_rules, check_ready, proposal_seconds
 from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.opening import open_run
@@ -44,6 +44,7 @@ def create_run(path: Path) -> Path:
     folder = run_folder(path, config)
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
+    check_ready(proposer)
     check_model(config, base)
     selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:

@@ -16,12 +16,13 @@ _DEEPEST = 4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """A program, what it needs of the file system, and where it finds other programs.
+    """How a program is started, what it needs of the file system, and where its runners lie.
 
-    `program` is the real file: a copy of a link would not find what lies beside it.
+    `command` has real files: a copy of a link would not find what lies beside it. A script that
+    asks for its runner on the PATH is given the one that it has here.
     """
 
-    program: Path
+    command: tuple[str, ...]
     shown: tuple[Path, ...]
     path: tuple[Path, ...]
 
@@ -50,11 +51,12 @@ def find_installation(agent: Agent) -> Installation:
     files = list(_chain(program))
     shown = [path for file in files for path in _needed(file)]
     shown += [path for name in agent.installation if (path := Path.home() / name).exists()]
-    bins = [file.parent for file in files]
+    words = _first_line(files[0])
+    runners = [_named(words[0]), *words[1:]] if words and "/" not in words[0] else []
     return Installation(
-        program=_real(program),
+        command=(*map(str, runners), str(files[0])),
         shown=tuple(dict.fromkeys(shown)),
-        path=tuple(dict.fromkeys(bins)),
+        path=tuple(dict.fromkeys(file.parent for file in files[1:])),
     )
 
 
@@ -76,18 +78,28 @@ def _chain(program: Path, depth: int = 0) -> Iterator[Path]:
 
 def _runner(file: Path) -> Path | None:
     """The program that runs a script, by its first line."""
+    words = _first_line(file)
+    found = _named(words[0]) if words else None
+    return found if found is not None and found.exists() else None
+
+
+def _first_line(file: Path) -> list[str]:
+    """What the first line of a script says must run it; a bare name is looked for on the PATH."""
     try:
         with file.open("rb") as script:
             first = script.readline(1000)
     except OSError:
-        return None
-    if not first.startswith(b"#!"):
-        return None
-    words = os.fsdecode(first[2:]).split()
+        return []
+    words = os.fsdecode(first[2:]).split() if first.startswith(b"#!") else []
     if words and Path(words[0]).name == "env":
-        words = [word for word in words[1:] if not word.startswith("-") and "=" not in word]
-    found = shutil.which(words[0]) if words else None
-    return None if found is None else Path(found).absolute()
+        words = words[2:] if words[1:2] == ["-S"] else words[1:]
+    return words
+
+
+def _named(name: str) -> Path:
+    """A program by its name or path; a name that is nowhere stays a name."""
+    found = shutil.which(name)
+    return Path(name) if found is None else _real(Path(found).absolute())
 
 
 def _needed(file: Path) -> Iterator[Path]:

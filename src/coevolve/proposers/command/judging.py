@@ -16,7 +16,7 @@ from coevolve.proposers.command.recording import MEGABYTE
 from coevolve.proposers.command.running import Ended
 
 _MOST_REPORT = 64 * MEGABYTE
-_END = 2000
+_LAST = 400
 _REFUSED = re.compile(
     r"api.?key|unauthori[sz]ed|authenticat|auth method|\b401\b|log ?in|logged in|credential",
     re.IGNORECASE,
@@ -61,9 +61,9 @@ def complain(agent: Agent, ended: Ended, meter: Meter, transcript: str, log: Pat
     """
     if ended.well or ended.late or meter.tokens_in or meter.tokens_out:
         return
-    said = one_line(meter.error or transcript[-_END:].strip() or "nothing", 300)
+    said = one_line(meter.error or transcript.strip()[-_LAST:] or "nothing", _LAST)
     what = f"{agent.name} ended with code {ended.code} and wrote nothing; it said: {said}"
-    if _REFUSED.search(f"{meter.error} {transcript[-_END:]}"):
+    if _REFUSED.search(said):
         keys = ", ".join(agent.keys) or "its key"
         raise StopRun(
             f"{what} - It seems to lack a key: set one of {keys}, or log in with the agent. All "

@@ -1,5 +1,6 @@
 """How an agent is started: where, with what around it, and behind what."""
 
+import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -51,7 +52,7 @@ class Start:
 
 def ready(agent: Agent, setting: Setting, workspace: Workspace) -> Start:
     """How to start an agent on a workspace."""
-    place = WORKSPACE if setting.confined else str(workspace.folder.resolve())
+    place = str(_place(setting, workspace))
     call = Call(prompt=workspace.prompt, workspace=place, confined=setting.confined)
     return prepared(agent, setting, workspace, agent.command(call))
 
@@ -60,7 +61,9 @@ def prepared(agent: Agent, setting: Setting, workspace: Workspace, command: Comm
     """How to start an agent in a workspace with a command line of its own."""
     installation = find_installation(agent)
     home = inner_home() if setting.confined else str(Path.home())
-    around = surroundings(agent, home=home, path=installation.path, keys=setting.keys)
+    # The Python of candidates comes before that of the agent, for it is candidates it tries.
+    path = (_place(setting, workspace) / "bin", Path(sys.executable).parent, *installation.path)
+    around = surroundings(agent, home=home, path=path, keys=setting.keys)
     if setting.confined:
         launch = sandboxed(
             agent,
@@ -80,6 +83,11 @@ def prepared(agent: Agent, setting: Setting, workspace: Workspace, command: Comm
             environment=around.variables,
         )
     return Start(launch=launch, stdin=command.stdin, secrets=around.secrets)
+
+
+def _place(setting: Setting, workspace: Workspace) -> Path:
+    """The workspace, where the agent sees it."""
+    return Path(WORKSPACE) if setting.confined else workspace.folder.resolve()
 
 
 def _readable(named: Sequence[Path], certificates: Sequence[Path]) -> list[Path]:

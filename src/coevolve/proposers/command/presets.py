@@ -23,7 +23,8 @@ TRAJECTORY = ".agent/trajectory.json"
 _OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_ORG_ID")
 _ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN")
 _GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-_MANY = (*_ANTHROPIC, *_OPENAI, *_GOOGLE, "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY")
+SERVICES = (*_ANTHROPIC, *_OPENAI, *_GOOGLE, "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY")
+"""Keys and addresses of services, for agents that know many of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -112,7 +113,7 @@ def _claude_code(options: Options, program: str) -> Agent:
         command=command,
         meter=ClaudeMeter,
         keys=(*_ANTHROPIC, "CLAUDE_CODE_OAUTH_TOKEN"),
-        variables={"DISABLE_AUTOUPDATER": "1"},
+        variables={"DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1"},  # else root may not skip
         home=(".claude.json", ".claude/.credentials.json", ".claude/settings.json"),
         installation=(".claude/local", ".local/share/claude/versions"),
         install="npm install -g @anthropic-ai/claude-code",
@@ -179,7 +180,7 @@ def _opencode(options: Options, program: str) -> Agent:
         program=program or "opencode",
         command=command,
         meter=OpenCodeMeter,
-        keys=_MANY,
+        keys=SERVICES,
         variables={"OPENCODE_DISABLE_AUTOUPDATE": "1"},
         home=(*settings, ".local/share/opencode/auth.json"),
         installation=(".opencode/bin",),
@@ -206,12 +207,12 @@ def _mini_swe_agent(options: Options, program: str) -> Agent:
         command=command,
         meter=TrajectoryMeter,
         report=TRAJECTORY,
-        keys=(*_MANY, "MSWEA_MODEL_NAME", "LITELLM_LOCAL_MODEL_COST_MAP"),
+        keys=(*SERVICES, "MSWEA_MODEL_NAME", "LITELLM_LOCAL_MODEL_COST_MAP"),
         # A model without a known price would stop it, and its first start would ask questions.
         variables={"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"},
         home=(".config/mini-swe-agent/.env",),
         version=("--help",),
-        install="pip install mini-swe-agent",
+        install="pip install mini-swe-agent 'litellm[mcp]'",  # which tool calls need
     )
 
 

@@ -117,9 +117,10 @@ class CommandProposer:
         written = tuple(p for p in collected.proposals if not _unmended(p, broken))
         proposals, leaking = without_secrets(written, start.secrets)
         notes = [*collected.notes, *leaking]
-        if not proposals and not notes:
-            complain(self._agent, ended, meter, recording.transcript, log)
-            notes = [f"{self.name} wrote no candidate."]
+        if not proposals:
+            if not notes or broken is not None:
+                complain(self._agent, ended, meter, recording.transcript, log)
+            notes.append(f"{self.name} wrote no candidate.")
         return Proposed(
             proposals=proposals,
             usage=usage_of(meter, ended.seconds),

@@ -8,6 +8,7 @@ import functools
 import os
 import secrets
 import subprocess
+import sys
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -30,6 +31,8 @@ _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgr
 _OWN_USER = ("--unshare-user", "--uid", str(_USER), "--gid", str(_USER))
 _LONGEST_TRIAL = 20.0
 _TEMPORARY = 2 << 30
+_PRIVATE = tuple(map(Path, ("/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/private")))
+"""Keys of this machine, beside the certificates that an agent needs."""
 
 
 def inner_home() -> str:
@@ -83,7 +86,7 @@ def sandboxed(
         *_workspace(workspace, proposals),
         *("--remount-ro", "/", "--chdir", WORKSPACE),
     ]
-    argv = (found(), *options, "--", str(installation.program), *arguments)
+    argv = (found(), *options, "--", *installation.command, *arguments)
     # Not with --setenv: every user can read command lines.
     return Launch(argv=argv, env=environment, cwd=Path("/"), scratch=scratch, namespace=True)
 
@@ -98,7 +101,7 @@ def unconfined(
     """How to start an agent that is trusted with this machine; its processes carry a mark."""
     mark = secrets.token_hex(16)
     return Launch(
-        argv=(str(installation.program), *arguments),
+        argv=(*installation.command, *arguments),
         env={**environment, MARK: mark},
         cwd=workspace,
         mark=f"{MARK}={mark}",
@@ -142,9 +145,13 @@ def _trial(program: str, options: Sequence[str]) -> str | None:
 
 
 def _shown(installation: Installation | None, readable: Sequence[Path]) -> list[Path]:
-    """Everything that is visible, outer folders first, since inner ones are put into them."""
+    """Everything that is visible, outer folders first, since inner ones are put into them.
+
+    Candidates run under this Python, with its packages, and an agent may want to try them.
+    """
     own = () if installation is None else installation.shown
-    paths = {*system_paths(network=True), *own, *(path.absolute() for path in readable)}
+    python = (Path(sys.prefix) / "bin", Path(sys.prefix) / "pyvenv.cfg")
+    paths = {*system_paths(network=True), *own, *python, *(p.absolute() for p in readable)}
     return sorted(path for path in paths if path.exists())
 
 
@@ -161,7 +168,7 @@ def _system(shown: Sequence[Path]) -> list[str]:
 
 def _hidden(shown: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
     options: list[str] = []
-    for folder in masked([path.resolve() for path in shown], hidden):
+    for folder in masked([path.resolve() for path in shown], (*_PRIVATE, *hidden)):
         for place in map(str, _visible(folder, shown)):
             options += [*_EMPTY, place, "--remount-ro", place]
     for file in (path.resolve() for path in hidden if path.is_file()):

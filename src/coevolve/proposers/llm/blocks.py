@@ -8,16 +8,21 @@ one where as many fences were closed as opened.
 import ast
 import re
 import warnings
+from bisect import bisect_right
+from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import islice, takewhile
+from typing import NamedTuple
 
 from coevolve.proposers.llm.paths import named
 
-MARKER = re.compile(r"\s*(?:<{5,9}|={5,9}|>{5,9})(?:\s*(?:SEARCH|REPLACE|ORIGINAL|UPDATED))?\s*$")
+_MARKER = re.compile(r"\s*(?:<{5,9}|={5,9}|>{5,9})(?:\s*(?:SEARCH|REPLACE|ORIGINAL|UPDATED))?\s*$")
 _NEXT = re.compile(r"#{2,6}\s*candidate\b\s*(?:\d|[:—–-]|$)", re.IGNORECASE)
 _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPERS = {"markdown", "md"}
-_MOST_TRIES = 30
-"""Places at which a block of Python may end that are tried."""
+_TRIES = 30
+_TRIES_IN_ALL = 600
+"""Ends of Python that are tried, of one block and of a reply, lest rubbish take minutes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,28 +55,7 @@ def blocks(text: str) -> tuple[list[Block], str]:
     >>> block.info, block.content, rest
     ('py path=a.py', "x = '''\n```\n'''\n", 'Done.')
     """
-    lines = text.split("\n")
-    found: list[Block] = []
-    before: list[str] = []
-    at = 0
-    while at < len(lines):
-        opening = _FENCE.match(lines[at])
-        if opening is None or _wraps(opening, found, before):
-            before.append(lines[at])
-            at += 1
-            continue
-        end, closed = _end(lines, at, opening)
-        content = [_dedented(line, len(opening["indent"])) for line in lines[at + 1 : end]]
-        fenced = end < len(lines) and _closes(lines[end], opening)
-        while not fenced and content and not content[-1].strip():
-            content.pop()
-        info = opening["info"].strip().strip("`~").strip()
-        if info or any(map(str.strip, content)):
-            whole = "".join(f"{line}\n" for line in content)
-            found.append(Block(info=info, content=whole, before="\n".join(before), closed=closed))
-            before = []
-        at = end + 1 if fenced else end
-    return found, "\n".join(before)
+    return _Scanner(text.split("\n")).scan()
 
 
 def is_program(source: str) -> bool:
@@ -85,78 +69,131 @@ def is_program(source: str) -> bool:
     return True
 
 
-def _wraps(opening: re.Match[str], found: list[Block], before: list[str]) -> bool:
-    """Whether a fence only wraps the reply as a whole."""
-    first = not found and not any(map(str.strip, before))
-    return first and opening["info"].strip().lower() in _WRAPPERS
+class _Fence(NamedTuple):
+    line: int
+    indent: int
+    mark: str
+    info: str
+    path: str | None
+
+    def closed_by(self, other: "_Fence") -> bool:
+        return not other.info and other.mark.startswith(self.mark) and self.near(other)
+
+    def near(self, other: "_Fence") -> bool:
+        """Whether another fence is not indented as what belongs to a file."""
+        return other.indent <= self.indent + 3
 
 
-def _end(lines: list[str], at: int, opening: re.Match[str]) -> tuple[int, bool]:
-    """Where a block ends, and whether it was ended: by a fence, or by what comes next."""
-    stop = next((i for i in range(at + 1, len(lines)) if _begins(lines[i], opening)), len(lines))
-    closers = [i for i in range(at + 1, stop) if _closes(lines[i], opening)]
-    if not closers:
-        return stop, stop < len(lines)
-    if any(MARKER.match(line) for line in lines[at + 1 : closers[0]]):
-        return _after_edits(lines, at, closers), True
-    if _is_python(opening["info"]):
-        for closer in closers[:_MOST_TRIES]:
-            body = [_dedented(line, len(opening["indent"])) for line in lines[at + 1 : closer]]
-            if is_program("\n".join(body)):
-                return closer, True
-    return _nested(lines, at, closers, opening), True
+class _Scanner:
+    def __init__(self, lines: list[str]) -> None:
+        self._lines = lines
+        self._fences = [fence for i, text in enumerate(lines) if (fence := _fence(i, text))]
+        self._pathed = [fence for fence in self._fences if fence.path]
+        self._titles = [i for i, text in enumerate(lines) if _NEXT.match(text)]
+        self._tries = _TRIES_IN_ALL
+
+    def scan(self) -> tuple[list[Block], str]:
+        found: list[Block] = []
+        before = at = 0
+        for number, fence in enumerate(self._fences):
+            if fence.line < at or (fence.info.lower() in _WRAPPERS and self._blank(fence.line)):
+                continue
+            end, closed = self._end(fence, number)
+            fenced = closed is not None
+            content = self._content(fence, end)
+            if fence.info or content.strip():
+                found.append(
+                    Block(
+                        info=fence.info,
+                        content=content if fenced else f"{content.rstrip()}\n",
+                        before="\n".join(self._lines[before : fence.line]),
+                        closed=fenced or end < len(self._lines),
+                    )
+                )
+                before = end + fenced
+            at = end + fenced
+        return found, "\n".join(self._lines[before:])
+
+    def _end(self, opening: _Fence, number: int) -> tuple[int, _Fence | None]:
+        """Where a block ends, and by which fence; by none if the next file begins there."""
+        stop = self._stop(opening)
+        inside = takewhile(lambda fence: fence.line < stop, self._after(number))
+        closers = filter(opening.closed_by, inside)
+        first = next(closers, None)
+        if first is None:
+            return stop, None
+        tried = [first, *islice(closers, _TRIES - 1)]
+        body = self._lines[opening.line + 1 : first.line]
+        if any(map(_MARKER.match, body)):
+            closer = self._after_edits(opening, tried)
+        else:
+            closer = self._after_program(opening, tried) or self._nested(opening, number, stop)
+        return (closer or first).line, closer or first
+
+    def _stop(self, opening: _Fence) -> int:
+        """The line that can only be the beginning of the next file, or of the next candidate."""
+        place = bisect_right(self._titles, opening.line)
+        title = self._titles[place] if place < len(self._titles) else len(self._lines)
+        first = bisect_right(self._pathed, opening.line, key=lambda fence: fence.line)
+        for fence in islice(self._pathed, first, None):
+            if fence.mark.startswith(opening.mark) and opening.near(fence):
+                return min(fence.line, title)
+        return title
+
+    def _after_edits(self, opening: _Fence, tried: list[_Fence]) -> _Fence | None:
+        """The first fence with no edit around it: what an edit puts in may have fences too."""
+        for closer in tried:
+            body = self._lines[opening.line + 1 : closer.line]
+            last = next(filter(_MARKER.match, reversed(body)))
+            if last.strip().startswith(">"):
+                return closer
+        return None
+
+    def _after_program(self, opening: _Fence, tried: list[_Fence]) -> _Fence | None:
+        """The first fence before which Python is complete."""
+        if not (opening.path or "").endswith(".py") and not opening.info.lower().startswith("py"):
+            return None
+        for closer in tried[: self._tries]:
+            self._tries -= 1
+            if is_program(self._content(opening, closer.line)):
+                return closer
+        return None
+
+    def _nested(self, opening: _Fence, number: int, stop: int) -> _Fence | None:
+        """The fence that closes the block, if fences with an info open further ones in it."""
+        depth = 1
+        for fence in self._after(number):
+            if fence.line >= stop:
+                return None
+            if opening.closed_by(fence):
+                depth -= 1
+            elif fence.mark == opening.mark and fence.info:
+                depth += 1
+            if not depth:
+                return fence
+        return None
+
+    def _after(self, number: int) -> Iterator[_Fence]:
+        return (self._fences[i] for i in range(number + 1, len(self._fences)))
+
+    def _content(self, opening: _Fence, end: int) -> str:
+        lines = self._lines[opening.line + 1 : end]
+        return "".join(f"{_dedented(text, opening.indent)}\n" for text in lines)
+
+    def _blank(self, until: int) -> bool:
+        """Whether there is nothing before a line: a fence there may wrap the whole reply."""
+        return not any(map(str.strip, self._lines[:until]))
 
 
-def _begins(line: str, opening: re.Match[str]) -> bool:
-    """Whether a line can only be the beginning of the next file, or of the next candidate."""
-    fence = _FENCE.match(line)
-    if fence is None:
-        return _NEXT.match(line) is not None
-    if len(fence["indent"]) > len(opening["indent"]) + 3 or not fence["info"].strip():
-        return False
-    return fence["fence"].startswith(opening["fence"]) and named(fence["info"]) is not None
-
-
-def _closes(line: str, opening: re.Match[str]) -> bool:
-    fence = _FENCE.match(line)
-    return (
-        fence is not None
-        and not fence["info"].strip()
-        and fence["fence"][0] == opening["fence"][0]
-        and len(fence["fence"]) >= len(opening["fence"])
-        and len(fence["indent"]) <= len(opening["indent"]) + 3
+def _fence(number: int, text: str) -> _Fence | None:
+    found = _FENCE.match(text)
+    if found is None:
+        return None
+    info = found["info"].strip().strip("`~").strip()
+    return _Fence(
+        number, len(found["indent"]), found["fence"], info, named(info) if info else None
     )
 
 
-def _after_edits(lines: list[str], at: int, closers: list[int]) -> int:
-    """The first fence with no edit around it: what an edit puts in may have fences too."""
-    for closer in closers:
-        marks = [line.strip()[0] for line in lines[at + 1 : closer] if MARKER.match(line)]
-        if marks and marks[-1] == ">":
-            return closer
-    return closers[-1]
-
-
-def _nested(lines: list[str], at: int, closers: list[int], opening: re.Match[str]) -> int:
-    """The fence that closes the block, if fences with an info open further ones in it."""
-    depth = 1
-    for i in range(at + 1, closers[-1] + 1):
-        fence = _FENCE.match(lines[i])
-        if i in closers:
-            depth -= 1
-            if not depth:
-                return i
-        elif fence is not None and fence["fence"] == opening["fence"] and fence["info"].strip():
-            depth += 1
-    return closers[0]
-
-
-def _is_python(info: str) -> bool:
-    path = named(info)
-    if path is not None:
-        return path.endswith(".py")
-    return info.strip().lower().startswith("py")
-
-
-def _dedented(line: str, indent: int) -> str:
-    return line[min(indent, len(line) - len(line.lstrip(" \t"))) :]
+def _dedented(text: str, indent: int) -> str:
+    return text[min(indent, len(text) - len(text.lstrip(" \t"))) :]

@@ -3,33 +3,42 @@
 A task without a score is no failure: it is left out, wherever it would count as one.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
+from typing import NamedTuple
 
 import numpy as np
 
 from coevolve.core.outcomes import Missing
-from coevolve.proposers.base import Standing, View
+from coevolve.proposers.base import View
 from coevolve.proposers.llm.clipping import clip, size
 from coevolve.proposers.llm.sharing import Part, fitted
 from coevolve.proposers.llm.traces import shortened
 
 _SOLVED = 0.5
 """A score from which a task counts as solved."""
-_TRACE = 1_800
+_TRACE = 1_500
+"""Bytes of a trace at most: many failures in short tell more than a few at length."""
+_FEW = 3
+"""Tasks that the best candidate solves which are shown, lest they be broken."""
 _LEAST = 300
 """Bytes below which a trace says nothing."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Contrast:
-    """A task that the best candidate fails and another one does better at."""
+class Scored(NamedTuple):
+    """A candidate's score on a task."""
 
     task: str
-    other: str
-    own: float
+    candidate: str
     score: float
+
+
+class Contrast(NamedTuple):
+    """A task that the best candidate fails and another one solves."""
+
+    own: Scored
+    other: Scored
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,31 +48,30 @@ class Tasks:
     best: str
     tried: int
     lost: tuple[Contrast, ...]
-    unsolved: tuple[str, ...]
-    solved: tuple[str, ...]
+    unsolved: tuple[Scored, ...]
+    solved: tuple[Scored, ...]
 
 
 def sort_tasks(view: View) -> Tasks:
     """What the best candidate fails and others solve, what nobody solves, what it solves.
 
-    Within each, tasks of all pools by turns, in an order of the round's own.
+    Nobody solves a task, too, that the best candidate was not tried on. Within each, tasks of all
+    pools by turns, in an order of the round's own.
     """
-    best = next((s for s in view.standings if s.candidate.name == view.parent), None)
-    scores = {} if best is None else _scores(best)
+    scores = _by_task(view)
     lost, unsolved, solved = [], [], []
     for task in _shuffled(view, scores):
-        own = scores[task]
-        if own >= _SOLVED:
-            solved.append(task)
-            continue
-        other, score = _best_other(view, task)
-        if score >= _SOLVED:
-            lost.append(Contrast(task=task, other=other, own=own, score=score))
-        else:
-            unsolved.append(task)
+        own = next((one for one in scores[task] if one.candidate == view.parent), None)
+        top = max(scores[task], key=lambda one: one.score)
+        if own is not None and own.score >= _SOLVED:
+            solved.append(own)
+        elif top.score < _SOLVED:
+            unsolved.append(own or top)
+        elif own is not None:
+            lost.append(Contrast(own, top))
     return Tasks(
         best=view.parent,
-        tried=len(scores),
+        tried=sum(any(one.candidate == view.parent for one in scores[task]) for task in scores),
         lost=tuple(lost),
         unsolved=tuple(unsolved),
         solved=tuple(solved),
@@ -77,76 +85,51 @@ def failures(view: View, most: int) -> str:
         return clip("No task has a score of the best candidate yet.", most)
     head = (
         f"{tasks.best} was scored on {tasks.tried} of {len(view.tasks)} tasks: it solves "
-        f"{len(tasks.solved)}, fails {len(tasks.lost)} that another candidate solves, and "
-        f"{len(tasks.unsolved)} that no candidate solves yet.{_by_pool(view)}"
+        f"{len(tasks.solved)}, and fails {len(tasks.lost)} that another candidate solves. "
+        f"{len(tasks.unsolved)} tasks were tried and solved by no candidate.{_by_pool(view)}"
     )
-    groups = (
-        (0.60, f"Tasks that {tasks.best} fails and another candidate solves", _lost(view, tasks)),
-        (0.30, "Tasks that no candidate solves", _alone(view, tasks.best, tasks.unsolved)),
-        (0.10, f"Tasks that {tasks.best} solves", _alone(view, tasks.best, tasks.solved)),
-    )
+    unsolved, solved = ([(one,) for one in group] for group in (tasks.unsolved, tasks.solved))
+    lost = f"Tasks that {tasks.best} fails and another candidate solves"
     parts = [
-        Part(share, partial(_filled, view, title, entries)) for share, title, entries in groups
+        Part(0.60, partial(_filled, view, lost, tasks.lost, None)),
+        Part(0.30, partial(_filled, view, "Tasks that no candidate solves", unsolved, None)),
+        Part(0.10, partial(_filled, view, f"Tasks that {tasks.best} solves", solved, _FEW)),
     ]
     texts = [clip(head, most), *fitted(parts, max(0, most - size(head) - 2))]
     return clip("\n\n".join(filter(None, texts)), most)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Entry:
-    """One task to show: its trials, each a title with a candidate."""
-
-    task: str
-    pool: str
-    trials: tuple[tuple[str, str], ...]
-
-    def text(self, view: View, most: int) -> str:
-        head = f"#### {self.task}{f' ({self.pool})' if self.pool else ''}"
-        room = (most - size(head)) // len(self.trials) - 40
-        shown = [
-            f"{title}\n{_quoted(view.trace(name, self.task), room)}" for title, name in self.trials
-        ]
-        return clip("\n".join([head, *shown]), most)
-
-
-def _lost(view: View, tasks: Tasks) -> list[_Entry]:
-    return [
-        _Entry(
-            task=contrast.task,
-            pool=view.pools.get(contrast.task, ""),
-            trials=(
-                (f"{tasks.best} scores {contrast.own:g}:", tasks.best),
-                (f"{contrast.other} scores {contrast.score:g}:", contrast.other),
-            ),
-        )
-        for contrast in tasks.lost
-    ]
-
-
-def _alone(view: View, best: str, names: Iterable[str]) -> list[_Entry]:
-    return [
-        _Entry(task=task, pool=view.pools.get(task, ""), trials=((f"{best}:", best),))
-        for task in names
-    ]
-
-
-def _filled(view: View, title: str, entries: list[_Entry], most: int) -> str:
-    """Entries as far as they fit, each of a fair length; those left out are counted."""
+def _filled(
+    view: View, title: str, groups: Sequence[Sequence[Scored]], most_shown: int | None, most: int
+) -> str:
+    """Tasks as far as they fit, each of a fair length; those left out are counted."""
     head = f"### {title}"
     room = most - size(head) - 60
-    if not entries or room < _LEAST:
+    if not groups or room < _LEAST:
         return ""
     shown: list[str] = []
-    for entry in entries:
-        each = min(room, _TRACE * len(entry.trials))
-        if each < _LEAST * len(entry.trials):
+    for trials in groups[:most_shown]:
+        each = min(room, _TRACE * len(trials))
+        if each < _LEAST * len(trials):
             break
-        text = entry.text(view, each - 2)
-        shown.append(text)
-        room -= size(text) + 2
-    more = len(entries) - len(shown)
+        shown.append(_task(view, trials, each - 2))
+        room -= size(shown[-1]) + 2
+    more = len(groups) - len(shown)
     rest = [f"… {more:,} more such tasks …"] if more else []
     return "\n\n".join([head, *shown, *rest])
+
+
+def _task(view: View, trials: Sequence[Scored], most: int) -> str:
+    task = trials[0].task
+    pool = view.pools.get(task, "")
+    head = f"#### {task} ({pool})" if pool else f"#### {task}"
+    room = (most - size(head)) // len(trials)
+    shown = []
+    for trial in trials:
+        title = f"{trial.candidate} scores {trial.score:g}:"
+        trace = _quoted(view.trace(trial.candidate, task), room - size(title) - 2)
+        shown.append(f"{title}\n{trace}")
+    return clip("\n".join([head, *shown]), most)
 
 
 def _quoted(trace: str | None, most: int) -> str:
@@ -157,19 +140,14 @@ def _quoted(trace: str | None, most: int) -> str:
     return "\n".join(f"> {row}" for row in text.split("\n"))
 
 
-def _scores(standing: Standing) -> dict[str, float]:
-    return {t: s for t, s in standing.outcomes.items() if not isinstance(s, Missing)}
-
-
-def _best_other(view: View, task: str) -> tuple[str, float]:
-    found = ("", -1.0)
+def _by_task(view: View) -> dict[str, list[Scored]]:
+    """The scores on each task, in the order of proposal; what is missing is no score."""
+    scores: dict[str, list[Scored]] = {}
     for standing in view.standings:
-        score = standing.outcomes.get(task)
-        if standing.candidate.name == view.parent or score is None or isinstance(score, Missing):
-            continue
-        if score > found[1]:
-            found = (standing.candidate.name, score)
-    return found
+        for task, score in standing.outcomes.items():
+            if not isinstance(score, Missing):
+                scores.setdefault(task, []).append(Scored(task, standing.candidate.name, score))
+    return scores
 
 
 def _shuffled(view: View, tasks: Iterable[str]) -> list[str]:

@@ -11,7 +11,7 @@ from coevolve.proposers.base import View
 from coevolve.proposers.llm.clipping import BYTES, clip, size
 from coevolve.proposers.llm.failures import failures
 from coevolve.proposers.llm.sharing import Part, fitted
-from coevolve.proposers.llm.standings import leaderboard, refused, sources
+from coevolve.proposers.llm.standings import files_of, leaderboard, refused, sources
 
 
 class Section(NamedTuple):
@@ -30,6 +30,12 @@ def briefing(view: View, most: int) -> str:
     return clip(view.briefing.strip(), most)
 
 
+def parent(view: View, most: int) -> str:
+    """The files of the best candidate, and of no other."""
+    known = any(standing.candidate.name == view.parent for standing in view.standings)
+    return clip(files_of(view, view.parent), most) if known else ""
+
+
 SECTIONS = (
     Section("Briefing", 0.25, briefing),
     Section("Files of the best candidates", 0.30, sources),
@@ -38,7 +44,7 @@ SECTIONS = (
     Section("Refused candidates", 0.05, refused),
 )
 """In order of importance, in which they get what others leave."""
-BRIEFING = SECTIONS[:1]
+FOR_REPAIR = (SECTIONS[0], Section("A harness that passes the check", 0.4, parent))
 """All that is needed to mend a candidate."""
 ORDER = (
     "Briefing",

@@ -101,8 +101,10 @@ class _Reader:
         title, said = heading(block.before), said_in(block.before)
         if title is not None:
             self._begin({"name": title} if title else {})
-        if "hypothesis" in said or len(said) > 1:
-            self._describe(said)
+        if self._current.empty:
+            self._current.said = {**said, **self._current.said}
+        elif "hypothesis" in said or len(said) > 1:
+            self._begin(said)
         value = self._value(block)
         if made := list(from_json(value)):
             self.drafts += [*made, Draft()]

@@ -33,9 +33,10 @@ is copied to the letter, and long enough to be found only once:
 
 ````edit path=harness.py
 <<<<<<< SEARCH
-    return self.index.nearest(question, 4)
+    return model(prompt)
 =======
-    return self.index.nearest(question, 8)
+    answer = model(prompt)
+    return answer if answer in known else closest(answer, known)
 >>>>>>> REPLACE
 ````
 """
@@ -50,7 +51,8 @@ pool is estimated from them. In the end the best one is scored on tasks that nob
 
 1. Read the failures before the scores. Where the best harness fails and another one succeeds, \
 find the step at which they part: what the model was shown, what it was asked, how its answer was \
-read. Where nobody succeeds, find what the model would have needed.
+read. Where nobody succeeds, find what the model would have needed. That model is not you, and \
+may be far weaker: judge it by what it says in the traces.
 2. Choose a cause that many failures share, and say what would remove it. A good hypothesis names \
 a cause, a change and the tasks it should turn, so that the scores can refute it.
 3. Change a mechanism: what is kept, how it is selected, ordered, shown, asked, checked or \

@@ -10,7 +10,7 @@ from coevolve.models.gateway import Gateway
 from coevolve.proposers.base import Broken, Proposed, View
 from coevolve.proposers.llm.building import Builder, Sources
 from coevolve.proposers.llm.conversation import Conversation
-from coevolve.proposers.llm.packing import BRIEFING, SECTIONS, Section
+from coevolve.proposers.llm.packing import FOR_REPAIR, SECTIONS, Section
 from coevolve.proposers.llm.prompts import asking, mending
 from coevolve.proposers.llm.writing import Writing
 
@@ -73,7 +73,7 @@ class LLMProposer:
             ModelError: The model did not answer.
         """
         base = Sources(view=view, base=broken.proposal.files)
-        writing = await self._begun(view, base, BRIEFING)
+        writing = await self._begun(view, base, FOR_REPAIR)
         await writing.write(1, partial(mending, broken))
         done = writing.proposed(1)
         mended = tuple(replace(broken.proposal, files=new.files) for new in done.proposals)

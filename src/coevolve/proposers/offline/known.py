@@ -1,5 +1,6 @@
 """What is known of recipes before a round."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
@@ -25,11 +26,10 @@ class Tried:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """The recipes of a run, those with an estimate, and what their blocks are worth."""
+    """The recipes of a run, and those of them with an estimate."""
 
     recipes: frozenset[Recipe]
     tried: tuple[Tried, ...]
-    surrogate: Surrogate
 
     @classmethod
     def of(cls, view: View) -> Self:
@@ -42,18 +42,16 @@ class Known:
             recipes.add(recipe)
             if standing.estimate is not None:
                 tried.append(Tried(standing=standing, recipe=recipe, estimate=standing.estimate))
-        return cls(
-            recipes=frozenset(recipes), tried=tuple(tried), surrogate=surrogate_of(tuple(tried))
-        )
+        return cls(recipes=frozenset(recipes), tried=tuple(tried))
 
 
-def surrogate_of(tried: tuple[Tried, ...], more: tuple[Recipe, ...] = ()) -> Surrogate:
-    """What blocks are worth; recipes of the same round count as if they were as expected."""
+def surrogate_of(tried: Sequence[Tried], beside: Sequence[Recipe] = ()) -> Surrogate:
+    """What recipes are worth; others of the same round count as if they were as expected."""
     recipes = [one.recipe for one in tried]
     values = [one.estimate.value for one in tried]
     errors = [one.estimate.se for one in tried]
     made = Surrogate(recipes, values, errors)
-    if not more:
+    if not beside:
         return made
-    expected = made.of(more)[0].tolist()
-    return Surrogate([*recipes, *more], [*values, *expected], [*errors, *(0.05 for _ in more)])
+    expected = made.of(beside)[0].tolist()
+    return Surrogate([*recipes, *beside], [*values, *expected], [*errors, *(0.05 for _ in beside)])

@@ -34,18 +34,16 @@ def crossings(
     return [made for made in found if made not in (one, other)]
 
 
-def wide(
-    generator: np.random.Generator, start: Recipe | None = None, count: int = 300
-) -> list[Recipe]:
-    """Recipes of random blocks, some of which may be those of another recipe."""
+def wide(recipe: Recipe, generator: np.random.Generator, count: int = 300) -> list[Recipe]:
+    """Recipes in which a third of the blocks are drawn anew."""
     found: dict[Recipe, None] = {}
     for _ in range(count):
+        made = recipe
         drawn = Recipe.drawn(generator)
-        if start is not None:
-            for slot in SLOTS:
-                if generator.random() < 0.6:
-                    drawn = drawn.given(slot, getattr(start, slot))
-        found.setdefault(drawn)
+        for slot, anew in zip(SLOTS, generator.random(len(SLOTS)) < 1 / 3, strict=True):
+            made = made.given(slot, getattr(drawn, slot)) if anew else made
+        found.setdefault(made)
+    found.pop(recipe, None)
     return list(found)
 
 

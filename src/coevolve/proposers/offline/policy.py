@@ -12,6 +12,7 @@ from coevolve.proposers.offline.known import Known, Tried, surrogate_of
 from coevolve.proposers.offline.moves import crossings, neighbours, wide
 from coevolve.proposers.offline.recipe import Recipe, effort
 from coevolve.proposers.offline.seeds import SEEDS
+from coevolve.proposers.offline.surrogate import Floats
 from coevolve.search.candidate import Kind
 
 FIRST = 4
@@ -20,11 +21,12 @@ PLAN = ("refine", "cross", "refine", "explore")
 """What is done in turn afterwards."""
 COST = 0.004
 """What a prediction that takes as long as one more plain choice must gain to be worth it."""
-DARING = 0.5
-KAPPA = 0.5
-CURIOUS = 1.5
-HUNCH = 0.15
+HUNCH = 0.2
 """What a block gains that would mend all failures of a parent."""
+PARENTS = 3
+"""Candidates whose neighbours are compared, to refine one of them."""
+HOPE, CURIOSITY = 1.0, 2.0
+"""How many standard deviations above its mean a recipe is taken for, to refine and to explore."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,31 +45,25 @@ def ideas(view: View, count: int) -> list[Idea]:
     known = Known.of(view)
     made: list[Idea] = []
     while len(made) < count:
-        taken = known.recipes | {idea.recipe for idea in made}
-        turn = _Turn(view, known, tuple(idea.recipe for idea in made), taken, generator)
-        made.append(turn.idea())
+        made.append(_Turn(view, known, [idea.recipe for idea in made], generator).idea())
     return made
 
 
 class _Turn:
-    """The search for one idea."""
+    """The search for one idea, beside those that the round has already."""
 
     def __init__(
-        self,
-        view: View,
-        known: Known,
-        beside: tuple[Recipe, ...],
-        taken: frozenset[Recipe],
-        generator: np.random.Generator,
+        self, view: View, known: Known, beside: Sequence[Recipe], generator: np.random.Generator
     ) -> None:
-        self._view, self._known, self._taken, self._generator = view, known, taken, generator
-        self._surrogate = surrogate_of(known.tried, beside) if beside else known.surrogate
+        self._view, self._known, self._generator = view, known, generator
+        self._taken = known.recipes.union(beside)
+        self._surrogate = surrogate_of(known.tried, beside)
 
     def idea(self) -> Idea:
         """Something new, in the way whose turn it is, or else by chance."""
         left = [(text, seed) for text, seed in SEEDS.items() if seed not in self._taken]
         if len(self._taken) < FIRST and left:
-            text, seed = left[self._generator.integers(len(left))]
+            text, seed = left[0]
             return Idea(recipe=seed, hypothesis=text, kind="explore")
         ways: dict[str, Callable[[], Idea | None]] = {
             "refine": self._refined,
@@ -75,45 +71,48 @@ class _Turn:
             "explore": self._explored,
         }
         way = PLAN[(len(self._taken) - FIRST) % len(PLAN)]
-        return ways[way]() or self._refined() or self._explored() or self._random()
+        return ways[way]() or self._refined() or self._random()
 
     def _refined(self) -> Idea | None:
-        """The most promising neighbour of a good candidate."""
-        parent = self._parent()
-        if parent is None:
+        """The most promising neighbour of one of the best candidates."""
+        options = []
+        for parent in self._best(PARENTS):
+            near = self._new(neighbours(parent.recipe, self._generator))
+            if near:
+                found = findings(self._view, parent.standing, parent.recipe)
+                hunches = [_hunch(parent.recipe, made, found) for made in near]
+                worth = self._worth(near, HOPE) + hunches
+                place = int(np.argmax(worth))
+                options.append((worth[place], parent, near[place], found))
+        if not options:
             return None
-        found = findings(self._view, parent.standing, parent.recipe)
-        near = self._new(neighbours(parent.recipe, self._generator))
-        if not near:
-            return None
-        worth = self._worth(near, KAPPA) + [_hunch(parent.recipe, made, found) for made in near]
-        best = near[int(np.argmax(worth))]
+        _, parent, best, found = max(options, key=lambda option: option[0])
         text = reasons.refined(parent, best, found, self._surrogate)
         return Idea(recipe=best, hypothesis=text, kind="exploit", parents=(parent.name,))
 
     def _crossed(self) -> Idea | None:
         """The most promising mixture of a good candidate and one that makes up for it."""
         parent = self._parent()
-        partner = parent and self._partner(parent)
+        partner = self._partner(parent) if parent else None
         if parent is None or partner is None:
             return None
         mixed = self._new(crossings(parent.recipe, partner.recipe, self._generator))
         if not mixed:
             return None
-        best = mixed[int(np.argmax(self._worth(mixed, KAPPA)))]
+        best = mixed[int(np.argmax(self._worth(mixed, HOPE)))]
         text = reasons.crossed(parent, partner, best)
         names = (parent.name, partner.name)
         return Idea(recipe=best, hypothesis=text, kind="exploit", parents=names)
 
     def _explored(self) -> Idea | None:
-        """A recipe of which little is known and something may be hoped."""
+        """Several new blocks in a good candidate: those of which least is known."""
         parent = self._parent()
-        far = self._new(wide(self._generator, parent and parent.recipe))
-        if not far:
+        far = self._new(wide(parent.recipe, self._generator)) if parent else []
+        if parent is None or not far:
             return None
-        best = far[int(np.argmax(self._worth(far, CURIOUS)))]
-        tried = [one.recipe for one in self._known.tried]
-        return Idea(recipe=best, hypothesis=reasons.explored(best, tried), kind="explore")
+        best = far[int(np.argmax(self._worth(far, CURIOSITY)))]
+        text = reasons.explored(parent, best, [one.recipe for one in self._known.tried])
+        return Idea(recipe=best, hypothesis=text, kind="explore", parents=(parent.name,))
 
     def _random(self) -> Idea:
         """Any recipe that is new."""
@@ -122,28 +121,29 @@ class _Turn:
         return Idea(recipe=made, hypothesis="A mixture that nobody has tried.", kind="explore")
 
     def _parent(self) -> Tried | None:
-        """A good candidate: the best of one draw from what each of them may be worth."""
+        """A good candidate."""
+        return next(iter(self._best(1)), None)
+
+    def _best(self, count: int) -> list[Tried]:
+        """Good candidates: the best by one draw from what each of them may be worth."""
         tried = self._known.tried
-        if not tried:
-            return None
         mean, sd = self._surrogate.of([one.recipe for one in tried])
-        return tried[int(np.argmax(self._generator.normal(mean, DARING * sd)))]
+        draws = self._generator.normal(mean, sd)
+        return [tried[place] for place in np.argsort(-draws)[:count]]
 
     def _partner(self, parent: Tried) -> Tried | None:
-        """The candidate that solves most of what the parent fails, for its own level."""
+        """A candidate that is good, and solves what the parent fails."""
         others = [one for one in self._known.tried if one.recipe != parent.recipe]
         if not others:
             return None
-        gains = [
-            one.estimate.value + reasons.makes_up(parent.standing, one.standing)[2]
-            for one in others
-        ]
-        return others[int(np.argmax(gains))]
+        mean, _ = self._surrogate.of([one.recipe for one in others])
+        gains = [reasons.makes_up(parent.standing, one.standing)[2] for one in others]
+        return others[int(np.argmax(mean + gains))]
 
-    def _worth(self, recipes: Sequence[Recipe], curiosity: float) -> np.ndarray:
+    def _worth(self, recipes: Sequence[Recipe], hope: float) -> Floats:
         mean, sd = self._surrogate.of(recipes)
         efforts = np.array([effort(recipe) for recipe in recipes])
-        return np.asarray(mean + curiosity * sd - COST * efforts)
+        return np.asarray(mean + hope * sd - COST * efforts)
 
     def _new(self, recipes: Sequence[Recipe]) -> list[Recipe]:
         return [recipe for recipe in recipes if recipe not in self._taken]

@@ -41,16 +41,14 @@ def crossed(parent: Tried, partner: Tried, made: Recipe) -> str:
     )
 
 
-def explored(made: Recipe, tried: Sequence[Recipe]) -> str:
+def explored(parent: Tried, made: Recipe, tried: Sequence[Recipe]) -> str:
     """What is new about a recipe."""
     seen = {component for recipe in tried for component in recipe.components}
     new = [component for component in made.components if component not in seen]
+    changes = changed(parent.recipe, made)
     if new:
-        return f"Nobody has tried {_listed(new[:3])} yet."
-    rare = sorted(
-        made.components, key=lambda one: sum(one in recipe.components for recipe in tried)
-    )
-    return f"{_listed(rare[:3]).capitalize()} were not tried together yet."
+        return f"{parent.name} with {changes}, for nobody has tried {_listed(new)} yet."
+    return f"{parent.name} with {changes}, for these were never tried together."
 
 
 def makes_up(parent: Standing, partner: Standing) -> tuple[int, int, float]:

@@ -17,6 +17,19 @@ COLUMNS = {
 }
 """The column of each component."""
 
+EXPECTED = {
+    "order:nearest-first": -0.05,
+    "order:shuffled": -0.03,
+    "select:all": -0.1,
+    "lead:labels": -0.05,
+    "ask:free": -0.1,
+    "ask:calibrated": 0.03,
+    "ask:standardised": 0.05,
+    "trust:1": 0.05,
+    "trust:2": 0.05,
+}
+"""What some blocks add as a rule, with small models (docs/text-classification.md)."""
+
 LEVEL = 0.2
 """Standard deviation of the level of all recipes, beforehand."""
 BLOCK = 0.07
@@ -27,6 +40,8 @@ REACH = 2.0
 """Over how many blocks that differ such a gain carries."""
 UNKNOWN = 0.15
 """Standard error of an estimate that has none."""
+
+_EXPECTED = np.array([EXPECTED.get(component, 0.0) for component in COLUMNS])
 
 
 class Surrogate:
@@ -52,9 +67,9 @@ class Surrogate:
         self, recipes: Sequence[Recipe], values: Sequence[float], errors: Sequence[float | None]
     ) -> None:
         noise = np.array([UNKNOWN if se is None else se for se in errors], dtype=float)
-        given = np.asarray(values, dtype=float)
-        self._center = float(given.mean()) if len(given) else 0.5
         self._rows = rows_of(recipes)
+        given = np.asarray(values, dtype=float) - self._rows @ _EXPECTED
+        self._center = float(given.mean()) if len(given) else 0.5
         told = _covariance(self._rows, self._rows) + np.diag(noise**2 + 1e-6)
         self._inverse = np.linalg.inv(told)
         self._pull = self._inverse @ (given - self._center)
@@ -65,11 +80,14 @@ class Surrogate:
         with_told = _covariance(rows, self._rows)
         own = LEVEL**2 + BLOCK**2 * rows.sum(axis=1) + TOGETHER**2
         known = np.einsum("ij,jk,ik->i", with_told, self._inverse, with_told)
-        return self._center + with_told @ self._pull, np.sqrt(np.maximum(own - known, 0.0))
+        mean = self._center + rows @ _EXPECTED + with_told @ self._pull
+        return mean, np.sqrt(np.maximum(own - known, 0.0))
 
     def adds(self, component: str) -> float:
         """What a block adds to a score, as far as is known."""
-        return float(BLOCK**2 * self._rows[:, COLUMNS[component]] @ self._pull)
+        column = COLUMNS[component]
+        learned = BLOCK**2 * self._rows[:, column] @ self._pull
+        return float(_EXPECTED[column] + learned)
 
 
 def rows_of(recipes: Sequence[Recipe]) -> Floats:

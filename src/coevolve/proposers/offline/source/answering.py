@@ -72,7 +72,7 @@ def _scored(recipe: Recipe) -> Part:
         imports=("from statistics import mean, pstdev",),
         constants=(
             *constants,
-            "PROBES = 40  # examples whose questions tell the usual scores of labels",
+            "PROBES = 24  # examples whose questions tell the usual scores of labels",
             "WIDEST = 30  # labels that are scored for them",
         ),
         fields=(("asked", "[]", "a label, and the scores of all labels after a question of it"),),

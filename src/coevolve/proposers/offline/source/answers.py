@@ -140,10 +140,10 @@ def standard(self, label, score):
     return (score - mean(usual)) / (pstdev(usual) or 1) if usual else score
 
 def probe(self, question, answer):
-    """Note the scores of the labels after a question, for two questions of each label."""
-    labels, times = self.known()[:WIDEST], [label for label, _ in self.asked]
-    full = len(times) >= PROBES or times.count(answer) >= 2
-    if labels and not full and self.model.gives_scores:
+    """Note the scores of the labels after a question, for one question of each label."""
+    labels, seen = self.known()[:WIDEST], [label for label, _ in self.asked]
+    wanted = answer not in seen and len(seen) < PROBES
+    if labels and wanted and self.model.gives_scores:
         $find
         self.asked.append([answer, self.scores($args, labels)])
 '''

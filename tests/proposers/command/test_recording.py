@@ -1,0 +1,63 @@
+"""What an agent prints is kept in bounds and without its secrets."""
+
+from pathlib import Path
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coevolve.proposers.command import recording
+from coevolve.proposers.command.recording import Lines, Recording
+
+SECRET = "sk-abcdef-123"
+
+
+@given(st.lists(st.sampled_from([b"sk-abc", b"def-123", b"sk-abcdef-123", b"\n", b"x" * 7])))
+def test_a_secret_in_pieces_is_never_given_away(pieces: list[bytes]) -> None:
+    given_away: list[bytes] = []
+    lines = Lines([SECRET], given_away.append)
+    for piece in pieces:
+        lines.feed(piece)
+    lines.close()
+    assert SECRET.encode() not in b"".join(given_away)
+    assert b"".join(given_away) == b"".join(pieces).replace(SECRET.encode(), b"[hidden]")
+
+
+def test_a_line_without_end_comes_in_pieces_that_hold_no_secret() -> None:
+    given_away: list[bytes] = []
+    lines = Lines([SECRET], given_away.append)
+    for _ in range(200):
+        lines.feed(b"x" * 65_530 + SECRET.encode()[:6])
+        lines.feed(SECRET.encode()[6:])
+        assert len(lines._held) < 5 << 20
+    lines.close()
+    assert len(given_away) > 1
+    assert SECRET.encode() not in b"".join(given_away)
+    assert b"".join(given_away).count(b"[hidden]") == 200
+
+
+def test_every_line_of_standard_output_is_told_once(tmp_path: Path) -> None:
+    told: list[str] = []
+    with Recording(tmp_path / "log", secrets=[], line=told.append) as record:
+        record.out.feed(b'{"a": 1}\n{"b"')
+        record.err.feed(b"warning\n")
+        record.out.feed(b": \xff2}\nlast")
+    assert told == ['{"a": 1}', '{"b": \ufffd2}', "last"]
+    assert record.transcript == '{"a": 1}\nwarning\n{"b": \ufffd2}\nlast'
+
+
+def test_a_long_transcript_keeps_its_beginning_and_its_end(tmp_path: Path) -> None:
+    with Recording(tmp_path / "log", secrets=[], line=lambda _: None) as record:
+        for start in range(0, 500_000, 1000):
+            record.out.feed(b"".join(b"%09d\n" % n for n in range(start, start + 1000)))
+    assert record.transcript.startswith("000000000\n")
+    assert record.transcript.endswith("000499999\n")
+    assert "bytes left out" in record.transcript
+    assert len(record.transcript) < recording.MOST_TRANSCRIPT + 100
+
+
+def test_the_log_ends_with_a_word_when_it_is_full(tmp_path: Path) -> None:
+    with Recording(tmp_path / "log", secrets=[], line=lambda _: None) as record:
+        for _ in range(40):
+            record.out.feed(b"x" * ((1 << 20) - 1) + b"\n")
+    assert (tmp_path / "log").stat().st_size < recording.MOST_LOG + 100
+    assert (tmp_path / "log").read_bytes().endswith(b"the agent goes on]\n")

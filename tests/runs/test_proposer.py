@@ -1,0 +1,145 @@
+"""From `[proposer]` to who writes candidates."""
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from coevolve.errors import ConfigError
+from coevolve.proposers.best_of_n import BestOfN
+from coevolve.proposers.command import CommandProposer
+from coevolve.proposers.llm import LLMProposer
+from coevolve.proposers.offline import OfflineProposer
+from coevolve.runs import RunConfig, build_proposer
+from coevolve.runs.building import build_benchmark
+from coevolve.runs.proposer import build_rules, proposal_seconds
+from coevolve.runs.session import create_run, read_state
+from tests.cli.projects import write_doubling
+
+TEXTCLASS = {"benchmark": {"kind": "textclass"}, "model": {"name": "embedded"}}
+OWN = """
+class Mine:
+    def __init__(self, word="x"):
+        self.word = word
+
+    async def propose(self, view, count):
+        return []
+
+
+def nothing():
+    return 3
+"""
+
+
+def config(proposer: dict[str, Any], **tables: Any) -> RunConfig:
+    given = {"benchmark": {"kind": "synthetic"}, **tables}
+    return RunConfig.from_json({"search": {"rounds": 2}, "proposer": proposer, **given})
+
+
+class TestBuilding:
+    def test_one_line_names_each_kind(self, tmp_path: Path) -> None:
+        offline = config({"kind": "offline"}, **TEXTCLASS)
+        assert isinstance(build_proposer(offline, tmp_path), OfflineProposer)
+        llm = config({"kind": "llm", "model": {"name": "embedded"}})
+        assert isinstance(build_proposer(llm, tmp_path), LLMProposer)
+        agent = config({"kind": "command", "agent": "codex"})
+        made = build_proposer(agent, tmp_path)
+        assert isinstance(made, CommandProposer)
+        assert made.name == "codex"
+
+    def test_any_of_them_can_be_the_control(self, tmp_path: Path) -> None:
+        control = config({"kind": "offline", "best_of_n": True}, **TEXTCLASS)
+        assert isinstance(build_proposer(control, tmp_path), BestOfN)
+
+    def test_a_factory_of_ones_own(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+        monkeypatch.setattr("sys.path", [*__import__("sys").path])
+        (tmp_path / "own_proposer_of_test.py").write_text(OWN)
+        kind = "own_proposer_of_test:Mine"
+        made = build_proposer(config({"kind": kind, "arguments": {"word": "y"}}), tmp_path)
+        assert made.word == "y"  # type: ignore[attr-defined]
+        with pytest.raises(ConfigError, match="gave a int without a method propose"):
+            build_proposer(config({"kind": "own_proposer_of_test:nothing"}), tmp_path)
+        with pytest.raises(ConfigError, match=r"cannot be built: .*wrod"):
+            build_proposer(config({"kind": kind, "arguments": {"wrod": "y"}}), tmp_path)
+
+    def test_a_key_of_the_model_that_is_not_set_is_named(self, tmp_path: Path) -> None:
+        model = {"name": "openai/gpt-x", "key": "NO_SUCH_KEY"}
+        with pytest.raises(ConfigError, match=r"'proposer\.model\.key' names .*'NO_SUCH_KEY'"):
+            build_proposer(config({"kind": "llm", "model": model}), tmp_path)
+
+    def test_an_agent_that_is_not_here_costs_no_phase_0(self, tmp_path: Path) -> None:
+        file = write_doubling(tmp_path)
+        given = '[proposer]\nkind = "function"\nfile = "propose.py"\n'
+        agent = '[proposer]\nkind = "command"\nagent = "codex"\nprogram = "no-such-codex"\n'
+        file.write_text(file.read_text().replace(given, agent))
+        with pytest.raises(ConfigError, match="no-such-codex"):
+            create_run(file)
+        assert not (tmp_path / "runs").exists()
+
+    def test_agents_have_a_minute_to_be_stopped_in(self) -> None:
+        assert proposal_seconds(config({"kind": "command", "agent": "codex"})) == 2460
+        assert proposal_seconds(config({"kind": "llm", "model": {"name": "embedded"}})) == 3600
+
+
+@pytest.mark.parametrize(
+    ("proposer", "message"),
+    [
+        ({"kind": "offline"}, "writes harnesses for benchmark.kind 'textclass' only"),
+        ({"kind": "command"}, "give either agent, one of claude-code, codex"),
+        ({"kind": "command", "agent": "codex", "command": ["x"]}, "give either agent"),
+        ({"kind": "command", "agent": "claude"}, "must be 'claude-code', 'codex'"),
+        ({"kind": "command", "command": ["x"], "effort": "high"}, "effort goes with agent"),
+        ({"kind": "command", "agent": "codex", "home": [".x"]}, "home goes with command"),
+        ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "never a key itself"),
+        ({"kind": "llm", "model": {"name": "embedded", "trial_calls": 3}}, "which has no trials"),
+        ({"kind": "llm", "model": {"nam": "embedded"}}, "Did you mean 'proposer.model.name'?"),
+        ({"kind": "llm"}, "'proposer.model' is missing"),
+    ],
+)
+def test_what_cannot_be_is_said(proposer: dict[str, Any], message: str) -> None:
+    with pytest.raises(ConfigError) as caught:
+        config(proposer)
+    assert message in str(caught.value)
+
+
+class TestRules:
+    def rules(self, leaks: str) -> Any:
+        made = RunConfig.from_json(
+            {
+                "search": {"rounds": 2, "leaks": leaks},
+                "proposer": {"kind": "offline"},
+                **TEXTCLASS,
+            }
+        )
+        return build_rules(made, build_benchmark(made, Path()), None)
+
+    def question(self) -> str:
+        from coevolve.benchmarks.textclass import TextClassification
+
+        secrets = TextClassification(("service-desk",)).secrets()
+        return next(iter(secrets.values())).text
+
+    def test_a_candidate_that_quotes_a_task_is_found(self) -> None:
+        rules = self.rules("report")
+        source = f"KNOWN = {{{json.dumps(self.question())}: 'label'}}"
+        (leak,) = rules.leaks({"harness.py": source.encode()})
+        assert "harness.py" in leak
+        assert self.question() not in leak
+        assert rules.refusal([leak]) == ""
+        assert "it may not know" in self.rules("refuse").refusal([leak])
+
+    def test_the_briefing_says_what_a_harness_is(self) -> None:
+        briefing = self.rules("report").briefing
+        assert "learn" in briefing
+        assert "predict" in briefing
+
+
+def test_a_run_records_that_its_proposer_mends(tmp_path: Path) -> None:
+    file = write_doubling(tmp_path)
+    assert read_state(create_run(file)).settings.repair is False
+    given = '[proposer]\nkind = "function"\nfile = "propose.py"\n'
+    model = '[proposer]\nkind = "llm"\n[proposer.model]\nname = "embedded"\n'
+    other = tmp_path / "other.toml"
+    other.write_text(file.read_text().replace(given, model).replace("doubling", "other"))
+    assert read_state(create_run(other)).settings.repair is True
