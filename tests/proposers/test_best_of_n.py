@@ -2,12 +2,13 @@
 
 import asyncio
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from coevolve.core.outcomes import Usage
 from coevolve.proposers.best_of_n import best_of_n
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.proposing import Broken, Proposal, Proposed, Repairer, View
+from tests.proposers.views import view as make_view
 from tests.search.stubs import StubExecutor, go_on, opened
 
 
@@ -81,3 +82,18 @@ def test_closing_it_closes_the_inner_one() -> None:
     spy = Open()
     asyncio.run(best_of_n(spy).close())
     assert spy.closed
+
+
+def test_nothing_is_asked_again_that_would_not_come_in_time() -> None:
+    class Slow(Spy):
+        async def propose(self, view: View, count: int) -> Proposed:
+            await asyncio.sleep(0.3)
+            return replace(await super().propose(view, count), proposals=())
+
+    start = make_view(candidates={"plain": {"harness.py": b"0"}}, parent="plain")
+    hurried, patient = Slow(), Slow()
+    for slow, seconds in ((hurried, 0.5), (patient, 60.0)):
+        asyncio.run(best_of_n(slow).propose(replace(start, seconds=seconds), 1))
+    assert len(hurried.seen) == 1
+    assert len(patient.seen) == 4
+    assert patient.seen[-1].seconds < 59.5  # it is told what is left

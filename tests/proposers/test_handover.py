@@ -12,7 +12,13 @@ from hypothesis import strategies as st
 
 from coevolve.proposers.base import as_proposal
 from coevolve.proposers.form import read_form
-from coevolve.proposers.handover import MOST_NOTES, Collected, collect
+from coevolve.proposers.handover import (
+    MOST_ENTRIES,
+    MOST_NOTES,
+    MOST_REFUSED,
+    Collected,
+    collect,
+)
 from coevolve.search.accepting import clean
 from coevolve.search.proposing import View
 from tests.proposers.views import view
@@ -336,11 +342,26 @@ def test_names_that_no_file_should_have(tmp_path: Path) -> None:
 
 
 def test_a_flood_of_rubbish_is_a_few_notes(tmp_path: Path) -> None:
-    for number in range(200):
-        (tmp_path / f"{number:03}").mkdir()
+    for number in range(40):
+        (tmp_path / f"{number:02}").mkdir()
     collected = taken(tmp_path)
     assert len(collected.notes) == MOST_NOTES + 1
-    assert "180 more notes are left out." in collected.notes[-1]
+    assert "20 more notes are left out." in collected.notes[-1]
+
+
+def test_a_flood_of_folders_is_not_looked_through(tmp_path: Path, monkeypatch: Any) -> None:
+    looked: list[Path] = []
+
+    def read(folder: Path) -> dict[str, bytes]:
+        looked.append(folder)
+        return {}
+
+    monkeypatch.setattr("coevolve.proposers.handover.read_folder", read)
+    for number in range(MOST_ENTRIES + 10):
+        (tmp_path / f"c{number:04}").mkdir()
+    notes = taken(tmp_path).notes
+    assert len(looked) == MOST_REFUSED
+    assert f"agent: of what lies in proposals, {MOST_ENTRIES:,} were looked at." in notes
 
 
 _JSON = st.recursive(

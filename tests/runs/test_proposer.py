@@ -13,7 +13,9 @@ from coevolve.proposers.llm import LLMProposer
 from coevolve.proposers.offline import OfflineProposer
 from coevolve.runs import RunConfig, build_proposer
 from coevolve.runs.building import build_benchmark
-from coevolve.runs.proposer import build_rules, proposal_seconds
+from coevolve.runs.model import priced
+from coevolve.runs.proposer import agent_of, build_rules, proposal_seconds
+from coevolve.runs.proposer_settings import CommandProposerSettings
 from coevolve.runs.session import create_run, read_state
 from tests.cli.projects import write_doubling
 
@@ -143,3 +145,33 @@ def test_a_run_records_that_its_proposer_mends(tmp_path: Path) -> None:
     other = tmp_path / "other.toml"
     other.write_text(file.read_text().replace(given, model).replace("doubling", "other"))
     assert read_state(create_run(other)).settings.repair is True
+
+
+MODEL = {"name": "openai/gpt-4o", "base_url": "http://127.0.0.1:9/v1"}
+
+
+class TestMoney:
+    def build(self, model: dict[str, Any], tmp_path: Path) -> Any:
+        made = config({"kind": "llm", "model": model}, budget={"dollars": 1.0})
+        return build_proposer(made, tmp_path)
+
+    def test_prices_that_are_known_are_taken(self, tmp_path: Path) -> None:
+        made = config({"kind": "llm", "model": MODEL}, budget={"dollars": 1.0})
+        table = priced(made).to_json()["proposer"]["model"]
+        assert table["price_in"] > 0
+        self.build(MODEL, tmp_path)
+
+    def test_a_cap_of_dollars_needs_prices(self, tmp_path: Path) -> None:
+        unknown = {**MODEL, "name": "openai/no-such-model"}
+        with pytest.raises(ConfigError, match=r"price_in and price_out in \[proposer\.model\]"):
+            self.build(unknown, tmp_path)
+        self.build({**unknown, "price_in": 1.0, "price_out": 1.0}, tmp_path)
+
+
+def test_the_path_of_an_agent_starts_from_the_project(tmp_path: Path) -> None:
+    made = config({"kind": "command", "command": ["./tools/agent", "{prompt}"]}).proposer
+    assert isinstance(made, CommandProposerSettings)
+    assert agent_of(made, tmp_path).program == str(tmp_path / "tools/agent")
+    named = config({"kind": "command", "command": ["agent"]}).proposer
+    assert isinstance(named, CommandProposerSettings)
+    assert agent_of(named, tmp_path).program == "agent"

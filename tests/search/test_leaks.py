@@ -16,6 +16,7 @@ from collections.abc import Callable
 import pytest
 
 from coevolve.search.leaks import Leak, LeakScan, Secret, summary
+from coevolve.search.leaks.packing import MOST_BYTES
 from coevolve.search.leaks.texts import texts_of
 
 MUSEUM = (
@@ -185,9 +186,7 @@ def test_a_question_in_two_splits_is_that_of_the_validation_task() -> None:
 def test_a_leak_says_where_and_never_what() -> None:
     files = {"lib/data.py": f"x = 1\n\nKNOWN = [\n    {STAIRS!r},\n]\n".encode()}
     (leak,) = LeakScan(SECRETS, sealed=SEALED).scan(files)
-    assert str(leak) == (
-        "lib/data.py, line 4: has the question of task 'trip-test-004' of the sealed test"
-    )
+    assert str(leak) == ("lib/data.py, line 4: has the question of a task of the sealed test")
     assert leak.to_json() == {
         "path": "lib/data.py",
         "line": 4,
@@ -232,6 +231,22 @@ NASTY = {
 @pytest.mark.parametrize("path", ["harness.py", "data.json"])
 def test_nothing_a_candidate_brings_along_breaks_the_scan(name: str, path: str) -> None:
     assert found(NASTY[name], path) == set()
+
+
+def test_what_a_small_file_unpacks_to_is_bounded() -> None:
+    bomb = base64.b64encode(bz2.compress(b"a" * MOST_BYTES)).decode()
+    source = "".join(f"a{i} = '{bomb}'\n" for i in range(5))
+    assert len(source) < 1_000
+    read = sum(len(stream.text) for stream in texts_of("harness.py", source.encode()).streams)
+    assert MOST_BYTES <= read < 2 * MOST_BYTES
+
+
+def test_a_question_is_found_in_what_is_damaged_behind_it() -> None:
+    packed = bytearray(gzip.compress(FERRY.encode() + bytes(5_000_000)))
+    packed[-6] ^= 255
+    assert [leak.task for leak in LeakScan(SECRETS).scan({"data.gz": bytes(packed)})] == [
+        "trip-002"
+    ]
 
 
 def test_a_long_file_is_searched_too() -> None:

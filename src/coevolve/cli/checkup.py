@@ -90,7 +90,7 @@ def check_proposer(config: RunConfig, base: Path) -> Iterator[Finding]:
     if isinstance(table, CommandProposerSettings):
         readable = [base / path for path in table.readable]
         for found in examine(
-            agent_of(table), isolation=table.isolation, readable=readable, keys=table.keys
+            agent_of(table, base), isolation=table.isolation, readable=readable, keys=table.keys
         ):
             about = f"proposer, {found.about}"
             yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)

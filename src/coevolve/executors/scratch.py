@@ -20,8 +20,7 @@ class Scratch:
     """
 
     def __init__(self, folder: Path, lock: int) -> None:
-        self.folder = folder
-        self._lock = lock
+        self.folder, self.lock = folder, lock
 
     @classmethod
     def make(cls, parent: Path | None = None) -> Self:
@@ -38,7 +37,7 @@ class Scratch:
     def remove(self) -> None:
         """Remove the folder and what is in it."""
         remove(self.folder)
-        os.close(self._lock)
+        os.close(self.lock)
 
 
 def _clear_if_left(folder: Path) -> None:

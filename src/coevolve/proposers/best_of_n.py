@@ -1,5 +1,6 @@
 """The control any search must beat: independent proposals, without feedback."""
 
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -26,7 +27,8 @@ class BestOfN:
 
     It sees the files of the starting harnesses, of which the best is the parent, and no outcome.
     With the same rounds and candidates it spends what the search spends, so that what the search
-    gains over it comes from the feedback. Copies of earlier candidates are asked for again.
+    gains over it comes from the feedback. Copies of earlier candidates are asked for again, as
+    long as there is time.
 
     Args:
         inner: Who writes candidates.
@@ -39,10 +41,15 @@ class BestOfN:
         known = {standing.candidate.address for standing in view.standings}
         made: list[Proposal] = []
         answers: list[Proposed] = []
+        began, longest = time.monotonic(), 0.0
         for attempt in range(ATTEMPTS):
-            if len(made) == count:
+            now = time.monotonic()
+            left = view.seconds - (now - began)
+            if len(made) == count or left < longest:  # what is made must not be lost
                 break
-            given = await self._inner.propose(_blind(view, attempt), count - len(made))
+            blind = replace(_blind(view, attempt), seconds=left)
+            given = await self._inner.propose(blind, count - len(made))
+            longest = max(longest, time.monotonic() - now)
             answers.append(as_proposed(given, source="the proposer"))
             for proposal in answers[-1].proposals:
                 address = Candidate.of(proposal.files, name=proposal.name).address

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from typing import Any
 
 from coevolve.errors import nearest
-from coevolve.proposers.plain import plain
 from coevolve.search.candidate import Kind
+from coevolve.search.plain import plain
 
 FORM = "proposal.json"
 KEYS = ("name", "parent", "parents", "hypothesis", "kind", "components")

@@ -10,15 +10,19 @@ import os
 import stat
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import islice
 from pathlib import Path
 
 from coevolve.errors import CandidateError, nearest
 from coevolve.proposers.form import FORM, Form, read_form
-from coevolve.proposers.plain import plain
 from coevolve.search.candidate import MOST_FILES, check_files, read_folder
+from coevolve.search.plain import plain
 from coevolve.search.proposing import Proposal, View
 
 MOST_NOTES = 20
+MOST_ENTRIES = 1_000
+"""Of the folder that are looked at; nobody hands over so many candidates."""
+MOST_REFUSED = 50
 _LAID_OUT = "standing.json"
 _SKIPPED = ("__pycache__", "__MACOSX")
 
@@ -47,6 +51,9 @@ def collect(proposals: Path, view: View, *, count: int, source: str) -> Collecte
     taken: list[Proposal] = []
     folders = _folders(proposals, view, notes)
     for number, folder in enumerate(folders):
+        if number - len(taken) == MOST_REFUSED:
+            notes.append(f"the other {len(folders) - number} were not looked at.")
+            break
         if len(taken) == count:
             left = ", ".join(repr(plain(other.name, 60)) for other in folders[number:][:5])
             notes.append(f"{len(folders) - number} more than were asked for, not taken: {left}.")
@@ -70,7 +77,9 @@ def _folders(proposals: Path, view: View, notes: list[str]) -> list[Path]:
             notes.append("proposals is a link or no folder; nothing was taken.")
             return []
         with os.scandir(proposals) as entries:
-            found = sorted(entries, key=lambda entry: entry.name)
+            found = sorted(islice(entries, MOST_ENTRIES), key=lambda entry: entry.name)
+            if next(entries, None) is not None:
+                notes.append(f"of what lies in proposals, {MOST_ENTRIES:,} were looked at.")
     except OSError as error:
         notes.append(f"proposals cannot be read: {error.strerror}.")
         return []

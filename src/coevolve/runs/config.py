@@ -74,7 +74,7 @@ class RunConfig(Table):
         ):
             raise InputError(
                 "proposer.kind 'offline' writes harnesses for benchmark.kind 'textclass' only, "
-                f"and benchmark.kind is {self.benchmark.kind!r}; see docs/proposer.md for others."
+                f"and benchmark.kind is {self.benchmark.kind!r}; see docs/proposers.md for others."
             )
         if isinstance(self.benchmark, TextClassificationSettings) and self.model is None:
             raise InputError(

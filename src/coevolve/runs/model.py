@@ -18,6 +18,7 @@ from coevolve.models.settings import Caps, Sampling
 from coevolve.models.spent import Spent
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model_settings import ModelSettings
+from coevolve.runs.proposer_settings import LLMProposerSettings
 from coevolve.runs.settings import BudgetSettings
 from coevolve.search.budget import Ledger
 from coevolve.search.candidate import Candidate
@@ -149,14 +150,22 @@ def slots(model: ModelSettings) -> int:
 
 def priced(config: RunConfig) -> RunConfig:
     """A configuration that says what tokens cost, if anybody knows, so that the run keeps it."""
-    model = config.model
-    if model is None or not model.hosted or model.replay or model.price_in is not None:
-        return config
+    proposer = config.proposer
+    if isinstance(proposer, LLMProposerSettings):
+        proposer = proposer.model_copy(update={"model": with_prices(proposer.model)})
+    model = None if config.model is None else with_prices(config.model)
+    return config.model_copy(update={"model": model, "proposer": proposer})
+
+
+def with_prices[M: ModelSettings](model: M) -> M:
+    """The same model with what its tokens cost, if anybody knows."""
+    if not model.hosted or model.replay or model.price_in is not None:
+        return model
     found = price_of(model.name)
     if found is None:
-        return config
+        return model
     prices = {f"price_{part}": getattr(found, f"tokens_{part}") for part in ("in", "out", "kept")}
-    return config.model_copy(update={"model": model.model_copy(update=prices)})
+    return model.model_copy(update=prices)
 
 
 def _prices(model: ModelSettings) -> Prices | None:

@@ -13,10 +13,12 @@ from coevolve.errors import ConfigError
 from coevolve.executors.failures import named
 from coevolve.executors.workload import Spec
 from coevolve.models.gateway import Gateway
+from coevolve.models.settings import Caps
+from coevolve.models.spent import need_prices
 from coevolve.proposers import FunctionProposer, Proposer, Scripted
 from coevolve.proposers.best_of_n import best_of_n
 from coevolve.runs.config import RunConfig
-from coevolve.runs.model import build_gateway, without_traces
+from coevolve.runs.model import build_gateway, with_prices, without_traces
 from coevolve.runs.proposer_settings import (
     CommandProposerSettings,
     FunctionProposerSettings,
@@ -100,9 +102,11 @@ def _llm(
 ) -> Proposer:
     from coevolve.proposers.llm import LLMProposer
 
-    settings = table.model if folder is not None else without_traces(table.model)
+    settings = with_prices(table.model if folder is not None else without_traces(table.model))
     # The budget is checked before every proposal: it counts both ledgers, a gateway only its own.
     try:
+        known = settings.price_in is not None or settings.replay is not None
+        need_prices(Caps(dollars=config.budget.dollars), known or not settings.hosted)
         gateway = build_gateway(
             settings,
             base=base,
@@ -112,7 +116,8 @@ def _llm(
             seed=config.run.seed,
         )
     except ConfigError as error:
-        raise ConfigError(str(error).replace("'model.", "'proposer.model.")) from error
+        said = str(error).replace("'model.", "'proposer.model.")
+        raise ConfigError(said.replace("[model]", "[proposer.model]")) from error
     return LLMProposer(gateway, context_tokens=table.context_tokens, calls=table.calls)
 
 
@@ -123,7 +128,7 @@ def _command(
 
     hidden = [base, *(base / path for _, path, _ in config.benchmark.needs())]
     return CommandProposer(
-        agent_of(table),
+        agent_of(table, base),
         folder=(folder or base) / WORKSPACES,
         seconds=table.seconds,
         isolation=table.isolation,
@@ -133,8 +138,8 @@ def _command(
     )
 
 
-def agent_of(table: CommandProposerSettings) -> "Agent":
-    """The agent that a table names.
+def agent_of(table: CommandProposerSettings, base: Path) -> "Agent":
+    """The agent that a table names; a path to it starts from the folder `base`.
 
     Raises:
         ConfigError: It has no such option.
@@ -142,10 +147,12 @@ def agent_of(table: CommandProposerSettings) -> "Agent":
     from coevolve.proposers.command import custom, preset
 
     if table.command is not None:
-        return custom(table.command, model=table.model or "", keys=table.keys, home=table.home)
+        program, *words = table.command
+        command = [_program(program, base), *words]
+        return custom(command, model=table.model or "", keys=table.keys, home=table.home)
     return preset(
         table.agent or "",
-        program=table.program or "",
+        program=_program(table.program or "", base),
         model=table.model or "",
         effort=table.effort or "",
         tools=table.tools,
@@ -165,9 +172,14 @@ def _own(table: OwnProposerSettings, base: Path) -> Proposer:
     if not isinstance(made, Proposer):
         raise ConfigError(
             f"proposer {table.kind!r} gave a {type(made).__name__} without a method "
-            "propose(view, count), which is no proposer; see docs/proposer.md."
+            "propose(view, count), which is no proposer; see docs/write-a-proposer.md."
         )
     return made
+
+
+def _program(name: str, base: Path) -> str:
+    """A name on the PATH as it is, a path from the folder of the project."""
+    return str(base.resolve() / name) if "/" in name else name
 
 
 def unrecorded(config: RunConfig) -> RunConfig:

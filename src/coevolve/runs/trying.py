@@ -1,5 +1,7 @@
 """One proposal for inspection: nothing is evaluated, and no run learns of it."""
 
+import asyncio
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -8,6 +10,7 @@ from typing import Any
 
 from coevolve.benchmarks.base import services_of
 from coevolve.core.outcomes import Usage
+from coevolve.errors import ConfigError
 from coevolve.executors.handle import Services
 from coevolve.executors.local import LocalExecutor
 from coevolve.proposers.base import Broken, Proposal, Proposed, Repairer, View, as_proposed
@@ -103,10 +106,17 @@ class Trying:
         """
         proposer = build_proposer(unrecorded(self.config), self.base, folder=workspace)
         try:
-            answer = as_proposed(await proposer.propose(self.view, count), source="the proposer")
+            seconds = proposal_seconds(self.config)
+            async with asyncio.timeout(seconds if math.isfinite(seconds) else None):
+                given = await proposer.propose(self.view, count)
+            answer = as_proposed(given, source="the proposer")
             tried, notes = await self._checked(answer)
             if isinstance(proposer, Repairer):
                 tried, answer = await self._mended(proposer, tried, answer)
+        except TimeoutError:
+            raise ConfigError(
+                f"the proposer took longer than {proposal_seconds(self.config):,.0f} s."
+            ) from None
         finally:
             if (close := getattr(proposer, "close", None)) is not None:
                 await close()
@@ -205,5 +215,5 @@ def trying(config: RunConfig, base: Path, run: Path | None) -> Iterator[Trying]:
 
 def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
     round = len(state.turns) + 1
-    seconds = proposal_seconds(config)
+    seconds = float(getattr(config.proposer, "seconds", math.inf))
     return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)

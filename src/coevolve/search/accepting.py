@@ -7,10 +7,14 @@ from typing import Any
 from coevolve.errors import CandidateError
 from coevolve.search.candidate import Candidate
 from coevolve.search.parts import Journal
+from coevolve.search.plain import plain
 from coevolve.search.proposing import KINDS, Proposal, Proposed
 from coevolve.search.rules import Rules
 from coevolve.search.state import RunState
 
+LONGEST_HYPOTHESIS = 4_000
+LONGEST_COMPONENT = 80
+MOST_COMPONENTS = 20
 _LONGEST = 60
 
 
@@ -23,8 +27,9 @@ def accept(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Candidates as the event "proposed" lists them, and notes on what was no candidate.
 
-    Names are made unique, files are kept by content, and a copy of an earlier candidate, or one
-    that breaks the rules, is refused before it costs a trial.
+    Names are made unique, what is said of them fit to be shown, and files are kept by content.
+    A copy of an earlier candidate, or one that breaks the rules, is refused before it costs
+    a trial.
     """
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
@@ -110,7 +115,10 @@ def _candidate(state: RunState, proposal: Proposal, name: str, round: int) -> Ca
         name=name,
         round=round,
         parents=tuple(proposal.parents),
-        hypothesis=str(proposal.hypothesis),
+        hypothesis=plain(str(proposal.hypothesis), LONGEST_HYPOTHESIS),
         kind=proposal.kind if proposal.kind in KINDS else "",
-        components=tuple(str(component) for component in proposal.components),
+        components=tuple(
+            " ".join(plain(str(component), LONGEST_COMPONENT).split())
+            for component in proposal.components[:MOST_COMPONENTS]
+        ),
     )

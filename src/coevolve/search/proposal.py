@@ -5,10 +5,11 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from coevolve.errors import StopRun, titled
+from coevolve.errors import StopRun, StoreError, titled
 from coevolve.search.accepting import accept, as_proposed, mended
 from coevolve.search.budget import usage_row
 from coevolve.search.folding import fold
+from coevolve.search.plain import plain
 from coevolve.search.proposing import Broken, Proposal, Proposed, Proposer, Repairer, View
 from coevolve.search.recorder import Recorder
 from coevolve.search.retrying import RETRIES
@@ -17,6 +18,10 @@ from coevolve.search.view import view_of
 
 Ask = Callable[[View], Awaitable[object]]
 Take = Callable[[Proposed, str], dict[str, Any]]
+
+_SPARE = 30.0
+"""Seconds at most that a proposer is told less than it has, to hand over what it has by then."""
+_LONGEST_NOTE = 10_000
 
 
 class Proposing:
@@ -80,7 +85,7 @@ class Proposing:
         for attempt in range(RETRIES + 1):
             try:
                 return take(*await self._answer(round, ask))
-            except StopRun:
+            except (StopRun, StoreError):  # another answer would be paid for, and lost as well
                 raise
             except (Exception, SystemExit) as error:
                 if attempt == RETRIES:
@@ -90,10 +95,11 @@ class Proposing:
     async def _answer(self, round: int, ask: Ask) -> tuple[Proposed, str]:
         """What a proposer answers, and a note if it took too long."""
         seconds = self._limit()
+        view = self._view(round, seconds - min(_SPARE, 0.1 * seconds))
         deadline = asyncio.timeout(seconds if math.isfinite(seconds) else None)
         try:
             async with deadline:
-                return as_proposed(await ask(self._view(round, seconds))), ""
+                return as_proposed(await ask(view)), ""
         except TimeoutError:
             if not deadline.expired():
                 raise
@@ -112,7 +118,7 @@ class Proposing:
         return {
             "usage": usage_row(proposed.usage),
             "transcript": kept,
-            "note": " ".join(filter(None, [*proposed.notes, *notes])),
+            "note": plain(" ".join(filter(None, [*proposed.notes, *notes])), _LONGEST_NOTE),
         }
 
     def _limit(self) -> float:

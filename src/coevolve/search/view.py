@@ -128,7 +128,7 @@ def _trace(journal: Journal, until: int) -> Callable[[str, str], str | None]:
         return {
             (event["candidate"], event["task"]): event["trace"]
             for event in journal.events(until=until)
-            if event["type"] == "outcome" and "trace" in event
+            if event["type"] == "outcome" and "trace" in event and "split" not in event
         }
 
     def trace(candidate: str, task: str) -> str | None:

@@ -42,11 +42,20 @@ def test_an_agent_without_a_key_is_noted_and_a_login_is_enough(
 
 
 def test_an_agent_that_does_not_start(stand_in: StandIn, bwrap: None) -> None:
-    agent = custom([stand_in("sys.exit('cannot find my libraries')")])
+    agent = preset("codex", program=stand_in("sys.exit('cannot find my libraries')"))
     found = next(examine(agent))
     assert found.kind == "failed"
     assert "cannot find my libraries" in found.detail
     assert "readable" in found.advice
+
+
+def test_a_command_of_ones_own_is_not_started(
+    stand_in: StandIn, bwrap: None, tmp_path: Path
+) -> None:
+    program = stand_in(f"open({str(tmp_path / 'worked')!r}, 'w')")
+    found = next(examine(custom([program]), isolation="none"))
+    assert (found.kind, found.detail) == ("passed", f"{program} is there, and not started")
+    assert not (tmp_path / "worked").exists()
 
 
 def test_without_a_sandbox_that_works(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,7 +69,7 @@ def test_without_a_sandbox_that_works(stand_in: StandIn, monkeypatch: pytest.Mon
 
 
 def test_the_doctor_may_ask_beside_a_running_loop(stand_in: StandIn, bwrap: None) -> None:
-    agent = custom([stand_in("print('1.0')")])
+    agent = preset("codex", program=stand_in("print('1.0')"))
 
     async def look() -> list[Found]:
         return list(examine(agent))

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -11,6 +12,7 @@ import pytest
 from coevolve.errors import ConfigError, StopRun
 from coevolve.proposers.base import Broken, Proposal, Proposed, View, check_proposer
 from coevolve.proposers.command import AgentError, CommandProposer, custom, preset
+from coevolve.proposers.view import Workspace, lay_out
 
 from . import samples
 from .conftest import StandIn
@@ -124,6 +126,20 @@ def test_the_view_s_time_holds_too_and_leaves_time_to_collect(
     made = ask(proposer(program, tmp_path / "work"), hurried)
     assert names(made) == ["early"]
     assert made.usage.seconds < 4.0
+
+
+def test_the_time_that_a_long_history_takes_to_lay_out_is_not_the_agent_s(
+    stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def slow(*arguments: Any, **named: Any) -> Workspace:
+        time.sleep(3)
+        return lay_out(*arguments, **named)
+
+    monkeypatch.setattr("coevolve.proposers.command.proposer.lay_out", slow)
+    program = stand_in("write('early')\ntime.sleep(600)")
+    made = ask(proposer(program, tmp_path / "work"), replace(view, seconds=8.0))
+    assert names(made) == ["early"]
+    assert made.usage.seconds < 6.0
 
 
 def test_usage_so_far_counts_when_an_agent_is_stopped(

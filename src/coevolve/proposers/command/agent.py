@@ -49,7 +49,7 @@ class Agent:
         variables: Variables of the environment that it always gets.
         home: Files and folders of the home that it gets copies of: credentials, settings.
         installation: Further places of the home where it may be installed.
-        version: Arguments with which it says its version.
+        version: Arguments with which it says its version; it is not asked where there are none.
         install: How to install it.
 
     >>> custom(["my-agent", "--task", "{prompt}"]).name
@@ -122,6 +122,7 @@ def custom(
         report=USAGE_FILE,
         keys=tuple(keys),
         home=tuple(home),
+        version=(),  # it might do its work instead
     )
 
 

@@ -67,6 +67,8 @@ def examine(
 
 def _version(agent: Agent, program: Path, setting: Setting) -> Found:
     """Start it where it will be started, without network use of ours or of its own."""
+    if not agent.version:
+        return Found(kind="passed", about="agent", detail=f"{program} is there, and not started")
     try:
         said = _said(agent, setting)
     except (CoevolveError, OSError) as error:
@@ -75,7 +77,7 @@ def _version(agent: Agent, program: Path, setting: Setting) -> Found:
         advice = "Name what else it must see in `readable`." if setting.confined else ""
         return Found(kind="failed", about="agent", detail=detail, advice=advice)
     version = _VERSION.search(said)
-    known = version.group() if version else "of unknown version"
+    known = version.group().rstrip(".") if version else "of unknown version"
     return Found(kind="passed", about="agent", detail=f"{agent.name} {known}, {program}")
 
 

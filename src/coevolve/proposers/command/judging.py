@@ -91,14 +91,19 @@ def without_secrets(
     proposals: tuple[Proposal, ...], secrets: Sequence[str]
 ) -> tuple[tuple[Proposal, ...], list[str]]:
     """The proposals that hold no key of the agent, with a note on each that does."""
-    texts = [secret.encode() for secret in secrets]
     kept, notes = [], []
     for proposal in proposals:
-        if any(text in data for text in texts for data in proposal.files.values()):
-            notes.append(f"{proposal.name!r} was not taken: it holds a key of the agent.")
+        if any(secret in text for secret in secrets for text in _texts(proposal)):
+            notes.append(f"{_blanked(proposal.name, secrets)!r} was not taken: it holds a key.")
         else:
-            kept.append(replace(proposal, hypothesis=_blanked(proposal.hypothesis, secrets)))
+            kept.append(proposal)
     return tuple(kept), notes
+
+
+def _texts(proposal: Proposal) -> Iterator[str]:
+    """All that a candidate says, byte for byte where it is no text."""
+    yield from (proposal.name, proposal.hypothesis, *proposal.components, *proposal.files)
+    yield from (content.decode("utf-8", "surrogateescape") for content in proposal.files.values())
 
 
 def _blanked(text: str, secrets: Sequence[str]) -> str:

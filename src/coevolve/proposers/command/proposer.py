@@ -1,6 +1,6 @@
 """A proposer that has a command-line agent write candidates."""
 
-import math
+import time
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -102,6 +102,7 @@ class CommandProposer:
     async def _ask(
         self, view: View, name: str, count: int, broken: Broken | None = None
     ) -> Proposed:
+        began = time.monotonic()
         try:
             self.check()
         except ConfigError as error:
@@ -111,7 +112,8 @@ class CommandProposer:
         workspace = await in_thread(lay_out, view, folder, count=count, broken=broken)
         start, meter = ready(self._agent, self._setting, workspace), self._agent.meter()
         with Recording(log, secrets=start.secrets, line=meter.line) as recording:
-            ended = await work(start.launch, start.stdin, recording, self._limit(view))
+            seconds = self._limit(view, time.monotonic() - began)
+            ended = await work(start.launch, start.stdin, recording, seconds)
         meter.report(left_report(workspace.folder, self._agent.report))
         collected = collect(workspace.proposals, view, count=count, source=self.name)
         written = tuple(p for p in collected.proposals if not _unmended(p, broken))
@@ -128,11 +130,9 @@ class CommandProposer:
             notes=(*notes_of(self.name, ended, meter), *notes),
         )
 
-    def _limit(self, view: View) -> float:
+    def _limit(self, view: View, passed: float) -> float:
         """The agent's seconds, so that its candidates can be collected in time."""
-        if math.isinf(view.seconds):
-            return self._seconds
-        return min(self._seconds, view.seconds - min(_MARGIN, 0.1 * view.seconds))
+        return min(self._seconds, view.seconds - passed - min(_MARGIN, 0.1 * view.seconds))
 
 
 def _unmended(proposal: Proposal, broken: Broken | None) -> bool:

@@ -66,6 +66,12 @@ class Recording:
         self._head += data[:room]
         self._tail += data[room:]
         del self._tail[: max(0, len(self._tail) - half)]
+        try:
+            self._write(data)
+        except OSError:  # a full disk, say: the work of the agent is worth more than its log
+            self._left = 0
+
+    def _write(self, data: bytes) -> None:
         if self._left > 0:
             self._log.write(data[: self._left])
             self._left -= len(data)

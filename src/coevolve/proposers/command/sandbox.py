@@ -9,7 +9,6 @@ import os
 import secrets
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -20,6 +19,7 @@ from coevolve.executors.isolation.faults import one_line
 from coevolve.executors.isolation.hiding import masked
 from coevolve.executors.isolation.plain import MARK
 from coevolve.executors.isolation.system import links, system_paths
+from coevolve.executors.scratch import Scratch
 from coevolve.proposers.command.agent import Agent
 from coevolve.proposers.command.installation import Installation
 from coevolve.proposers.command.surroundings import copy_home
@@ -69,9 +69,10 @@ def sandboxed(
     """
     shown = _shown(installation, readable)
     hiding = _hidden(shown, hidden)
-    scratch = Path(tempfile.mkdtemp(prefix="coevolve-"))
+    made = Scratch.make()
+    scratch = made.folder
     home = scratch / "home"
-    home.mkdir()
+    home.mkdir(mode=0o700)
     copy_home(agent, home)
     options = [
         *_kernel(),
@@ -87,8 +88,17 @@ def sandboxed(
         *("--remount-ro", "/", "--chdir", WORKSPACE),
     ]
     argv = (found(), *options, "--", *installation.command, *arguments)
-    # Not with --setenv: every user can read command lines.
-    return Launch(argv=argv, env=environment, cwd=Path("/"), scratch=scratch, namespace=True)
+    # Not with --setenv: every user can read command lines. The agent holds the lock on its home,
+    # so that the copies of its credentials are cleared away even after this process was killed.
+    return Launch(
+        argv=argv,
+        env=environment,
+        cwd=Path("/"),
+        fds=(made.lock,),
+        owned=(made.lock,),
+        scratch=scratch,
+        namespace=True,
+    )
 
 
 def unconfined(

@@ -16,7 +16,7 @@ NETWORK = (
 )
 """Variables without which some networks cannot be reached."""
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
-_SECRET = re.compile(r"key|token|secret|password|credential|auth|proxy", re.IGNORECASE)
+_SECRET = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
 _ASSIGNED = re.compile(r"([\w.-]+)[\"']?\s*[:=]\s*[\"']?([^\s\"',}]+)")
 _SHORTEST = 8
 _SHORTEST_WRITTEN = 16
@@ -52,7 +52,7 @@ def surroundings(
         "TERM": "dumb",
         "TMPDIR": "/tmp",
     }
-    secrets = [value for name, value in taken.items() if _SECRET.search(name)]
+    secrets = [value for name, value in taken.items() if _is_secret(name, value)]
     files = [text for name in agent.home for text in _written(Path.home() / name)]
     hidden = sorted({s for s in (*secrets, *files) if len(s) >= _SHORTEST}, key=len, reverse=True)
     return Surroundings(variables={**own, **agent.variables, **taken}, secrets=tuple(hidden))
@@ -77,6 +77,11 @@ def copy_home(agent: Agent, target: Path) -> None:
 
 def _names(agent: Agent, keys: Sequence[str]) -> dict[str, None]:
     return dict.fromkeys([*agent.keys, *keys, *NETWORK])
+
+
+def _is_secret(name: str, value: str) -> bool:
+    """Whether a variable holds a key; the address of a proxy is none unless it has a password."""
+    return "@" in value if "proxy" in name.lower() else _SECRET.search(name) is not None
 
 
 def _written(file: Path) -> Iterator[str]:

@@ -27,6 +27,9 @@ class Secret:
 class Leak:
     """A task in the files of a candidate; never with the text itself.
 
+    In words it does not say which task of the sealed test it is, since proposers read why
+    a candidate was refused.
+
     Args:
         path: The file.
         line: Where in it the first trace of the task was found, from 1.
@@ -55,8 +58,8 @@ class Leak:
         }
 
     def __str__(self) -> str:
-        test = " of the sealed test" if self.sealed else ""
-        return f"{self.path}, line {self.line}: has the {self.what} of task {self.task!r}{test}"
+        task = "a task of the sealed test" if self.sealed else f"task {self.task!r}"
+        return f"{self.path}, line {self.line}: has the {self.what} of {task}"
 
 
 def summary(leaks: Sequence[Leak]) -> str:

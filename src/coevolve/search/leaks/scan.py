@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping
 from coevolve.search.candidate import Files
 from coevolve.search.leaks.answers import Answers, Ids
 from coevolve.search.leaks.digests import Digests
+from coevolve.search.leaks.packing import Room
 from coevolve.search.leaks.questions import Questions
 from coevolve.search.leaks.records import Leak, Secret, What
 from coevolve.search.leaks.texts import texts_of
@@ -57,8 +58,9 @@ class LeakScan:
     def scan(self, files: Files) -> tuple[Leak, ...]:
         """The leaks in some files, each task once for each way it leaks from a file."""
         found: dict[tuple[str, str, What], int] = {}
+        room = Room()
         for path in sorted(files):
-            texts = texts_of(path, files[path])
+            texts = texts_of(path, files[path], room)
             for what, look in self._looks:
                 for task, line in look.find(texts):
                     key = (path, task, what)

@@ -9,7 +9,7 @@ from itertools import accumulate
 from unicodedata import normalize
 
 from coevolve.search.leaks.literals import Part, literals
-from coevolve.search.leaks.packing import decoded, text_of, unpacked
+from coevolve.search.leaks.packing import Room, decoded, text_of, unpacked
 
 LONGEST = 2_000_000
 """Characters of a text that is read part by part; a longer one is read as a whole alone."""
@@ -86,13 +86,17 @@ class Texts:
         return tuple(unit for unit in found if unit.text)
 
 
-def texts_of(path: str, data: bytes) -> Texts:
-    """The texts in a file, those in archives and encoded literals included."""
+def texts_of(path: str, data: bytes, room: Room | None = None) -> Texts:
+    """The texts in a file, those in archives and encoded literals included.
+
+    `room` is what may be unpacked, of this file and of others that share it.
+    """
+    room = Room() if room is None else room
     raw = text_of(data)
     found = [_read(Part(1, raw), python=path.endswith(".py"))]
-    found += [_read(Part(1, text_of(inner))) for inner in unpacked(data)]
+    found += [_read(Part(1, text_of(inner))) for inner in unpacked(data, room)]
     coded = [*found[0].units, Part(1, raw)]
-    found += [_read(Part(part.line, text)) for part in coded for text in decoded(part.text)]
+    found += [_read(Part(part.line, text)) for part in coded for text in decoded(part.text, room)]
     return Texts(
         raw=raw,
         streams=tuple(stream for texts in found for stream in texts.streams),
