@@ -15,7 +15,7 @@ help:
 	@echo "make bench-findings  the paper's findings in synthetic worlds"
 	@echo "make bench-wallclock  orders of trials and overlap, in simulated hours"
 	@echo "make bench-textclass  the built-in harnesses with the embedded model (an hour)"
-	@echo "make bench-family  the demo's harnesses in full, and protocols searching them"
+	@echo "make bench-family  a family of harnesses in full, and protocols searching them"
 	@echo "make bench-embedded  speed of the embedded model"
 	@echo "make bench-search  the paper's main table: real searches, offline (hours; may be stopped)"
 	@echo "make figures  draw the figures of the documentation"

@@ -1,7 +1,7 @@
-"""The demo's harnesses in full, and how well each protocol would have searched them.
+"""A family of harnesses in full, and how well each protocol would have searched them.
 
 Run as `make bench-family` or `python benchmarks/family.py`; it takes about ten minutes on two
-cores. Every harness of the demo is evaluated on the whole validation and test split of the
+cores. Every harness of the family is evaluated on the whole validation and test split of the
 service-desk set with the embedded model; then the protocols search the recorded outcomes, which
 costs no further evaluation. `--cache FILE` keeps the model's answers for another time.
 """
@@ -25,14 +25,14 @@ from coevolve.models.pace import Pace
 from coevolve.runs.config import read_config
 from coevolve.store import RunStore
 
-DEMO = Path(__file__).parents[1] / "examples" / "text_classification" / "service_desk.toml"
+FAMILY = Path(__file__).parents[1] / "examples" / "text_classification" / "family.toml"
 PROTOCOLS = ("full", "naive", "random-resample", "task-coevolve", "joint", "adaptive")
 SEEDS = 100
 
 
-def demo_harnesses() -> list[str]:
-    """The starting harnesses of the demo, then its candidates in the order of their rounds."""
-    config = read_config(DEMO).to_json()
+def harnesses() -> list[str]:
+    """The starting harnesses, then the candidates in the order of their rounds."""
+    config = read_config(FAMILY).to_json()
     rounds = config["proposer"]["folders"]
     return [*config["benchmark"]["starts"], *(name for round in rounds for name in round)]
 
@@ -62,7 +62,7 @@ async def measured(
 
 def searched(names: list[str], outcomes: Any) -> list[dict[str, Any]]:
     """What each protocol finds among the outcomes, on average over seeds."""
-    matrix = Matrix.from_arrays("demo", outcomes, candidates=np.array(names))
+    matrix = Matrix.from_arrays("family", outcomes, candidates=np.array(names))
     found = replay(
         [matrix], protocols=PROTOCOLS, fractions=[0.2], seeds=range(SEEDS), per_round=2, workers=2
     )
@@ -84,7 +84,7 @@ def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--cache", type=Path, help="a file that keeps the model's answers")
-    names = demo_harnesses()
+    names = harnesses()
     with tempfile.TemporaryDirectory() as folder:
         cache = parser.parse_args().cache or Path(folder) / "responses.db"
         rows, outcomes = asyncio.run(measured(names, Path(folder), cache))

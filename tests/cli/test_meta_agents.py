@@ -19,6 +19,12 @@ from tests.models.endpoint import Act, Endpoint, says
 KEY = "sk-meta-agent-0123456789"
 RIGHT = "def double(n):\n    return 2 * n\n"
 SLIP = "def double(n)\n    return 2 * n\n"
+QUESTION = "What is twice the number of apples that Eve had left on Tuesday?"
+SECRETS = f"""
+
+def secrets():
+    return {{"3": ({QUESTION!r}, "6")}}
+"""
 LLM = """[proposer]
 kind = "llm"
 [proposer.model]
@@ -138,6 +144,24 @@ class TestAModel:
             assert "sk-wrong" not in stopped.stderr + stopped.stdout
             done = coevolve("resume", tmp_path / "runs/doubling", env=environment(endpoint))
         assert done.returncode == 0, done.stderr
+
+    @pytest.mark.parametrize("leaks", ["report", "refuse"])
+    def test_that_knows_answers_by_heart_is_found_out(self, tmp_path: Path, leaks: str) -> None:
+        table = f"KNOWN = {{{QUESTION!r}: 6}}\n{RIGHT}"
+        with Endpoint([says(written(table))]) as endpoint:
+            file = project(tmp_path, LLM.format(url=endpoint.base_url), leaks=leaks)
+            benchmark = tmp_path / "benchmark.py"
+            benchmark.write_text(benchmark.read_text() + SECRETS)
+            done = coevolve("run", file, env=environment(endpoint))
+        entry = read_state(tmp_path / "runs/doubling").entries["doubling"]
+        assert entry.leaks
+        refused = leaks == "refuse"
+        assert (entry.status == Status.REFUSED) is refused
+        said = "speaks of tasks it may not know" if refused else "doubling may know answers"
+        assert said in done.stdout
+        assert QUESTION not in done.stdout
+        shown = coevolve("show", tmp_path / "runs/doubling", "doubling")
+        assert "may know answers" in shown.stdout
 
     def test_propose_spends_no_evaluation(self, tmp_path: Path) -> None:
         with Endpoint([says(written(RIGHT))]) as endpoint:

@@ -175,3 +175,11 @@ def test_the_path_of_an_agent_starts_from_the_project(tmp_path: Path) -> None:
     named = config({"kind": "command", "command": ["agent"]}).proposer
     assert isinstance(named, CommandProposerSettings)
     assert agent_of(named, tmp_path).program == "agent"
+
+
+def test_a_path_to_an_agent_may_start_from_the_home(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
+    made = CommandProposerSettings(kind="command", command=("~/bin/agent",))
+    assert agent_of(made, tmp_path).program == str(tmp_path / "home/bin/agent")

@@ -10,7 +10,8 @@ from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.proposing import Proposal, Proposed, View
 from coevolve.search.state import RunState
-from tests.search.stubs import StubExecutor, StubProposer, opened
+from coevolve.search.view import view_of
+from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
 
 TALK = "\x1b[2J\x9b31mred\u202e\ud800"
 
@@ -78,3 +79,13 @@ def test_a_proposal_without_files_is_a_note() -> None:
 
     state = searched(Empty())
     assert state.turns[0].note == "candidate 'nothing' has no files."
+
+
+def test_no_view_has_traces_of_the_sealed_test() -> None:
+    journal = MemoryJournal()
+    opened(journal, rounds=1)
+    state = go_on(journal)
+    view = view_of(state, journal, 2)
+    assert view.trace("plain", view.tasks[0]) is not None
+    assert state.test is not None
+    assert all(view.trace("plain", task) is None for task in state.test.pool.tasks)

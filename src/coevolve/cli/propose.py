@@ -97,7 +97,8 @@ def _write(proposal: "OneProposal", folder: Path) -> None:
         }
         (place / "proposal.json").write_text(json.dumps(data, indent=2) + "\n")
     if proposal.transcript is not None:
-        (folder / "transcript.txt").write_text(proposal.transcript)
+        said = proposal.transcript.encode(errors="replace")
+        (folder / "transcript.txt").write_bytes(said)
 
 
 def _print(console: Console, made: "OneProposal", to: Path) -> None:

@@ -42,7 +42,7 @@ def query(
         text = _of_run(run, asked) if workspace is None else answer(in_workspace(workspace), asked)
     except QueryError as error:
         raise InputError(str(error)) from error
-    typer.echo(text, nl=False)
+    typer.echo(text.encode(errors="replace").decode(), nl=False)  # a trace may hold anything
 
 
 def _of_run(run: Path | None, asked: list[str]) -> str:

@@ -85,6 +85,7 @@ def show(
 
 def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
     from coevolve.cli.details import transcripts
+    from coevolve.search.plain import plain
     from coevolve.store import RunStore
 
     addresses = transcripts(candidate, state)
@@ -92,7 +93,8 @@ def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
         raise InputError(f"nothing was said while {candidate!r} was written.")
     with RunStore.read(folder) as store:
         for address in addresses:
-            typer.echo(store.get(address).decode(errors="replace"))
+            text = store.get(address).decode(errors="replace")
+            typer.echo(plain(text, len(text)))  # an agent may have printed what commands terminals
 
 
 def _show_trials(candidate: str, task: str, folder: Path, as_json: bool) -> None:

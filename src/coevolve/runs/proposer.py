@@ -1,6 +1,7 @@
 """From `[proposer]` to who writes the candidates of a run, and what it is told."""
 
 import math
+import os
 from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -179,7 +180,7 @@ def _own(table: OwnProposerSettings, base: Path) -> Proposer:
 
 def _program(name: str, base: Path) -> str:
     """A name on the PATH as it is, a path from the folder of the project."""
-    return str(base.resolve() / name) if "/" in name else name
+    return str(base.resolve() / os.path.expanduser(name)) if "/" in name else name  # noqa: PTH111
 
 
 def unrecorded(config: RunConfig) -> RunConfig:

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from coevolve.executors.scratch import Scratch
 from coevolve.proposers.command import CommandProposer, custom
 from coevolve.search.proposing import View
 
@@ -125,6 +126,13 @@ def test_behind_bwrap_nothing_survives_the_engine_s_sudden_end(
             time.sleep(0.02)
         engine.kill()
     assert gone(mark)
+    # Nor do the copies of its credentials, once anybody makes a scratch folder again.
+    assert list(tmp_path.glob("coevolve-*/home"))
+    deadline = time.monotonic() + 20
+    while list(tmp_path.glob("coevolve-*")) and time.monotonic() < deadline:
+        Scratch.make(tmp_path).remove()
+        time.sleep(0.02)
+    assert not list(tmp_path.glob("coevolve-*"))
 
 
 def test_private_homes_are_removed(
@@ -140,3 +148,17 @@ def test_private_homes_are_removed(
     program = stand_in("write('new')\nos.makedirs(os.path.expanduser('~/deep/er'), 0o500)")
     asyncio.run(proposer(program, tmp_path / "work", "bwrap", 60).propose(view, 1))
     assert list(scratch.iterdir()) == []
+
+
+def test_an_agent_that_fills_the_disk_is_stopped_and_its_work_counts(
+    stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def free(folder: Path) -> int:
+        return 9 if (folder / "junk").exists() else 100
+
+    monkeypatch.setattr("coevolve.proposers.command.running.free", free)
+    program = stand_in("write('early')\noverwrite('junk')\ntime.sleep(600)")
+    made = asyncio.run(proposer(program, tmp_path / "work", "none", 60).propose(view, 1))
+    assert [proposal.name for proposal in made.proposals] == ["early"]
+    assert "stand-in had nearly filled the disk; its folder was removed." in made.notes
+    assert not (tmp_path / "work" / "round-002").exists()

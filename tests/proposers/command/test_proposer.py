@@ -241,6 +241,15 @@ def test_a_broken_candidate_left_as_it_was_is_not_handed_over(
     assert "stand-in wrote no candidate." in made.notes
 
 
+def test_a_candidate_mended_in_another_folder_is_handed_over(
+    stand_in: StandIn, view: View, tmp_path: Path
+) -> None:
+    broken = Broken(proposal=Proposal(name="odd", files={"harness.py": b"x"}), error="E")
+    mender = proposer(stand_in("write('odd-mended', 'x = 1\\n')"), tmp_path / "work")
+    made = asyncio.run(mender.repair(view, broken))
+    assert [p.files for p in made.proposals] == [{"harness.py": b"x = 1\n"}]
+
+
 def test_a_round_proposed_again_starts_afresh(
     stand_in: StandIn, view: View, tmp_path: Path
 ) -> None:
@@ -284,16 +293,35 @@ def test_keys_reach_the_agent_and_nothing_else(
         sys.stderr.write("oops " + os.environ["MY_API_KEY"])
         write("leaking", "KEY = '" + os.environ["MY_API_KEY"] + "'")
         write("honest", hypothesis="no " + os.environ["MY_API_KEY"])
+        write("c-" + os.environ["MY_API_KEY"], components=[os.environ["MY_API_KEY"]])
+        open("proposals/" + os.environ["MY_API_KEY"], "w").close()
         """
     )
-    made = ask(proposer(program, tmp_path / "work", isolation, keys=["MY_API_KEY"]), view)
+    made = ask(proposer(program, tmp_path / "work", isolation, keys=["MY_API_KEY"]), view, 3)
     log = (tmp_path / "work" / "round-002.log").read_text()
     recorded = f"{made.transcript}{log}{made.notes}{made.proposals}"
     assert "key [hidden]" in log
     assert "sk-very-secret-1" not in recorded
     assert "OTHER_API_KEY" not in recorded
-    assert names(made) == ["honest"]
+    assert names(made) == ["honest", "c-[hidden]"]
     assert any("'leaking' was not taken: it holds a key" in note for note in made.notes)
+
+
+def test_the_address_of_a_proxy_is_no_secret_unless_it_has_a_password(
+    stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NO_PROXY", "localhost")
+    monkeypatch.setenv("HTTP_PROXY", "http://proxy.example:3128")
+    monkeypatch.setenv("HTTPS_PROXY", "http://me:pass@proxy.example:3128")
+    program = stand_in(
+        """
+        write("plain", "# asks nobody, not even localhost or http://proxy.example:3128")
+        print(os.environ["HTTPS_PROXY"])
+        """
+    )
+    made = ask(proposer(program, tmp_path / "work"), view)
+    assert names(made) == ["plain"]
+    assert made.transcript == "[hidden]\n"
 
 
 def test_a_report_that_leads_elsewhere_is_not_read(

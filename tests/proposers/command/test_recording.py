@@ -2,6 +2,7 @@
 
 from pathlib import Path
 
+import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -61,3 +62,12 @@ def test_the_log_ends_with_a_word_when_it_is_full(tmp_path: Path) -> None:
             record.out.feed(b"x" * ((1 << 20) - 1) + b"\n")
     assert (tmp_path / "log").stat().st_size < recording.MOST_LOG + 100
     assert (tmp_path / "log").read_bytes().endswith(b"the agent goes on]\n")
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
+def test_a_log_that_cannot_be_written_does_not_end_the_work() -> None:
+    told: list[str] = []
+    with Recording(Path("/dev/full"), secrets=[], line=told.append) as record:
+        record.out.feed(b"one\ntwo\n")
+    assert told == ["one", "two"]
+    assert record.transcript == "one\ntwo\n"

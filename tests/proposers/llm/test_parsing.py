@@ -1,5 +1,8 @@
 """Replies as models write them become drafts, and nothing a model writes is an error."""
 
+import json
+from typing import Any
+
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -241,3 +244,23 @@ def test_nothing_a_model_writes_is_an_error(text: str, cut: bool) -> None:
 def test_file_without_fences_comes_through_to_the_letter(content: str) -> None:
     text = f"Now:\n\n````text path=notes.txt\n{content}\n````\nDone."
     assert only(text) == {"notes.txt": f"{content}\n"}
+
+
+@pytest.mark.parametrize("rubbish", ["[\n", "{\n", '{"name": "a",\n', "\t\n"])
+def test_rubbish_is_soon_given_up(rubbish: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    tried: list[int] = []
+
+    class Counting(json.JSONDecoder):
+        def raw_decode(self, s: str, idx: int = 0) -> tuple[Any, int]:
+            tried.append(idx)
+            return super().raw_decode(s, idx)
+
+    monkeypatch.setattr("coevolve.proposers.llm.metadata.json.JSONDecoder", Counting)
+    assert read_reply(f"Well:\n{rubbish * 20_000}").drafts == ()
+    assert len(tried) < 500
+
+
+def test_json_is_found_behind_what_is_none() -> None:
+    said = {"name": "new", "files": {"harness.py": "x = 1\n"}}
+    (draft,) = read_reply(f"Well:\n{'[' * 3}\n[a\n{{b\n{json.dumps(said)}").drafts
+    assert draft.files == {"harness.py": "x = 1\n"}

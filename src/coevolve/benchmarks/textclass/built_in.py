@@ -18,7 +18,7 @@ BUILT_IN = (
 
 
 def built_in() -> dict[str, Path]:
-    """The folders of all of them by name, those of `BUILT_IN` first, then the demo's family.
+    """The folders of all of them by name, those of `BUILT_IN` first, then a family.
 
     >>> list(built_in())[:2]
     ['zero-shot', 'few-shot']

@@ -40,7 +40,9 @@ def usage_of(meter: Meter, seconds: float) -> Usage:
 def notes_of(name: str, ended: Ended, meter: Meter) -> list[str]:
     """How it ended, if not well, and what is not known, since nothing is not zero."""
     notes = []
-    if ended.late:
+    if ended.full:
+        notes.append(f"{name} had nearly filled the disk; its folder was removed.")
+    elif ended.late:
         notes.append(f"{name} was stopped after {ended.seconds:,.0f} s.")
     elif ended.code:
         said = one_line(meter.error, 200)
@@ -59,7 +61,7 @@ def complain(agent: Agent, ended: Ended, meter: Meter, transcript: str, log: Pat
         StopRun: Its key seems to be refused.
         AgentError: It failed otherwise; another try may do better.
     """
-    if ended.well or ended.late or meter.tokens_in or meter.tokens_out:
+    if ended.well or ended.stopped or meter.tokens_in or meter.tokens_out:
         return
     said = one_line(meter.error or transcript.strip()[-_LAST:] or "nothing", _LAST)
     what = f"{agent.name} ended with code {ended.code} and wrote nothing; it said: {said}"
@@ -90,23 +92,29 @@ def left_report(workspace: Path, name: str) -> object:
 def without_secrets(
     proposals: tuple[Proposal, ...], secrets: Sequence[str]
 ) -> tuple[tuple[Proposal, ...], list[str]]:
-    """The proposals that hold no key of the agent, with a note on each that does."""
+    """The proposals that hold no key of the agent, with a note on each that does.
+
+    In what they say of themselves it is blanked out.
+    """
+    texts = [secret.encode() for secret in secrets]
     kept, notes = [], []
     for proposal in proposals:
-        if any(secret in text for secret in secrets for text in _texts(proposal)):
-            notes.append(f"{_blanked(proposal.name, secrets)!r} was not taken: it holds a key.")
+        blank = replace(
+            proposal,
+            name=blanked(proposal.name, secrets),
+            hypothesis=blanked(proposal.hypothesis, secrets),
+            components=tuple(blanked(part, secrets) for part in proposal.components),
+        )
+        held = (path.encode() + b"\n" + data for path, data in proposal.files.items())
+        if any(text in file for file in held for text in texts):
+            notes.append(f"{blank.name!r} was not taken: it holds a key of the agent.")
         else:
-            kept.append(proposal)
+            kept.append(blank)
     return tuple(kept), notes
 
 
-def _texts(proposal: Proposal) -> Iterator[str]:
-    """All that a candidate says, byte for byte where it is no text."""
-    yield from (proposal.name, proposal.hypothesis, *proposal.components, *proposal.files)
-    yield from (content.decode("utf-8", "surrogateescape") for content in proposal.files.values())
-
-
-def _blanked(text: str, secrets: Sequence[str]) -> str:
+def blanked(text: str, secrets: Sequence[str]) -> str:
+    """A text without the secrets in it."""
     for secret in secrets:
         text = text.replace(secret, "[hidden]")
     return text

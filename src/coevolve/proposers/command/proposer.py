@@ -10,6 +10,7 @@ from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.command.agent import Agent
 from coevolve.proposers.command.installation import find_installation
 from coevolve.proposers.command.judging import (
+    blanked,
     complain,
     left_report,
     notes_of,
@@ -113,12 +114,16 @@ class CommandProposer:
         start, meter = ready(self._agent, self._setting, workspace), self._agent.meter()
         with Recording(log, secrets=start.secrets, line=meter.line) as recording:
             seconds = self._limit(view, time.monotonic() - began)
-            ended = await work(start.launch, start.stdin, recording, seconds)
+            ended = await work(start.launch, start.stdin, recording, seconds, folder)
         meter.report(left_report(workspace.folder, self._agent.report))
-        collected = collect(workspace.proposals, view, count=count, source=self.name)
-        written = tuple(p for p in collected.proposals if not _unmended(p, broken))
+        # A mended candidate may lie beside the broken one, which then is no candidate.
+        most = count if broken is None else count + 1
+        collected = collect(workspace.proposals, view, count=most, source=self.name)
+        if ended.full:
+            await in_thread(remove, folder)
+        written = tuple(p for p in collected.proposals if not _unmended(p, broken))[:count]
         proposals, leaking = without_secrets(written, start.secrets)
-        notes = [*collected.notes, *leaking]
+        notes = [blanked(note, start.secrets) for note in (*collected.notes, *leaking)]
         if not proposals:
             if not notes or broken is not None:
                 complain(self._agent, ended, meter, recording.transcript, log)

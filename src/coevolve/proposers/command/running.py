@@ -4,11 +4,13 @@ import asyncio
 import contextlib
 import os
 import select
+import shutil
 import signal
 import subprocess
 import threading
 import time
 from dataclasses import dataclass
+from pathlib import Path
 
 from coevolve.executors.isolation.base import Launch
 from coevolve.executors.isolation.processes import kill_all
@@ -19,30 +21,43 @@ from coevolve.proposers.threads import in_thread
 _CHUNK = 1 << 16
 _LONGEST_REST = 5.0
 _LOOK_SECONDS = 0.2
+_LEAST_FREE = 0.1
+"""Of what was free on the disk when an agent began: below this it is stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the work of an agent ended: its exit code, or late, and after how long."""
+    """How the work of an agent ended: its exit code, late, or with a full disk; after how long."""
 
     code: int
     late: bool
     seconds: float
+    full: bool = False
 
     @property
     def well(self) -> bool:
         """Whether it ended by itself and without complaint."""
-        return self.code == 0 and not self.late
+        return self.code == 0 and not self.stopped
+
+    @property
+    def stopped(self) -> bool:
+        """Whether it was ended before it was done."""
+        return self.late or self.full
 
 
-async def work(launch: Launch, stdin: str, recording: Recording, seconds: float) -> Ended:
-    """Run an agent to its end or the end of its time; none of its processes is left.
+async def work(
+    launch: Launch, stdin: str, recording: Recording, seconds: float, folder: Path
+) -> Ended:
+    """Run an agent to its end, the end of its time or that of the disk below a folder.
+
+    None of its processes is left.
 
     It is started by the thread of the event loop, since bwrap ends with the thread that
     started it.
     """
     process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    running = _Running(launch, process, stdin.encode(errors="replace"), recording, seconds)
+    text = stdin.encode(errors="replace")
+    running = _Running(launch, process, text, recording, seconds, folder)
     try:
         return await in_thread(running.serve)
     finally:
@@ -59,12 +74,14 @@ class _Running:
         stdin: bytes,
         recording: Recording,
         seconds: float,
+        folder: Path,
     ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self.over = threading.Event()
         self._launch, self._process, self._seconds = launch, process, seconds
+        self._folder = folder
         self._stdin, self._unsent = process.stdin, memoryview(stdin)
         self._lines = {
             process.stdout.fileno(): recording.out,
@@ -96,11 +113,13 @@ class _Running:
 
     def _serve(self) -> Ended:
         began = time.monotonic()
-        late = False
-        while self._process.poll() is None and not late:
+        late = full = False
+        least = _LEAST_FREE * free(self._folder)
+        while self._process.poll() is None and not (late or full):
             left = began + self._seconds - time.monotonic()
-            late = left <= 0
+            late, full = left <= 0, free(self._folder) < least
             self._wait(max(0.0, min(left, _LOOK_SECONDS)))
+        full = free(self._folder) < least
         self._kill()  # what it left behind may hold the pipes
         rest = time.monotonic() + _LONGEST_REST
         while self._lines and time.monotonic() < rest:
@@ -109,7 +128,7 @@ class _Running:
             code = self._process.wait(timeout=_LONGEST_REST)
         except subprocess.TimeoutExpired:
             code = -signal.SIGKILL  # the kernel has not come to it yet
-        return Ended(code=code, late=late, seconds=time.monotonic() - began)
+        return Ended(code=code, late=late, full=full, seconds=time.monotonic() - began)
 
     def _wait(self, seconds: float) -> None:
         """Serve what is ready; a process that ends closes its pipes, which wakes this up."""
@@ -137,3 +156,8 @@ class _Running:
         if not self._unsent:
             self._poll.unregister(fd)
             self._stdin.close()
+
+
+def free(folder: Path) -> int:
+    """The bytes that are free on the disk of a folder."""
+    return shutil.disk_usage(folder).free

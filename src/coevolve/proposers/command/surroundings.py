@@ -17,7 +17,7 @@ NETWORK = (
 """Variables without which some networks cannot be reached."""
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 _SECRET = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
-_ASSIGNED = re.compile(r"([\w.-]+)[\"']?\s*[:=]\s*[\"']?([^\s\"',}]+)")
+_ASSIGNED = re.compile(r"(?<![\w.-])([\w.-]{1,99})[\"']?\s*[:=]\s*[\"']?([^\s\"',}]+)")
 _SHORTEST = 8
 _SHORTEST_WRITTEN = 16
 _LARGEST = 1 << 20

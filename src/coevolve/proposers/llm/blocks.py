@@ -23,6 +23,8 @@ _WRAPPERS = {"markdown", "md"}
 _TRIES = 30
 _TRIES_IN_ALL = 600
 """Ends of Python that are tried, of one block and of a reply, lest rubbish take minutes."""
+_DEEPEST = 1_000
+"""Fences of a block that are looked through for the one that closes it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -162,7 +164,7 @@ class _Scanner:
     def _nested(self, opening: _Fence, number: int, stop: int) -> _Fence | None:
         """The fence that closes the block, if fences with an info open further ones in it."""
         depth = 1
-        for fence in self._after(number):
+        for fence in islice(self._after(number), _DEEPEST):
             if fence.line >= stop:
                 return None
             if opening.closed_by(fence):

@@ -18,6 +18,8 @@ _LINE = re.compile(
 )
 _QUOTED = re.compile(r'"(?P<key>name|parent|hypothesis|kind)"\s*:\s*"(?P<said>(?:[^"\\]|\\.)*)"')
 _COMMA = re.compile(r",(\s*[}\]])")
+_TRIES = 100
+"""Beginnings of JSON in a text that may turn out to be none, lest rubbish take minutes."""
 
 
 def as_json(text: str) -> Any | None:
@@ -72,15 +74,18 @@ def said_in(text: str) -> dict[str, Any]:
 def objects(text: str) -> Iterator[Any]:
     """The values of JSON that begin a line of a text, as long as they are whole."""
     decoder = json.JSONDecoder(strict=False)
-    at = 0
+    at, tries = 0, _TRIES
     for found in re.finditer(r"^[ \t]*(?=[{\[])", text, re.MULTILINE):
         if found.end() < at:
             continue
         try:
             value, at = decoder.raw_decode(text, found.end())
         except (ValueError, RecursionError):
-            continue
-        yield value
+            tries -= 1
+            if not tries:
+                return
+        else:
+            yield value
 
 
 def parents(said: Mapping[str, Any]) -> tuple[str, ...] | None:

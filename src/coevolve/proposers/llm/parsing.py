@@ -16,7 +16,7 @@ from coevolve.proposers.llm.metadata import (
 from coevolve.proposers.llm.paths import above, named
 
 _THINKING = re.compile(r"\s*<(think|thinking|reasoning|thought)>", re.IGNORECASE)
-_THOUGHT = re.compile(r"^\s*</(?:think|thinking|reasoning|thought)>[ \t]*$", re.MULTILINE | re.I)
+_THOUGHT = re.compile(r"^[ \t]*</(?:think|thinking|reasoning|thought)>[ \t]*$", re.M | re.I)
 _REFUSALS = re.compile(
     r"\b(?:I(?:'m| am) (?:sorry|unable|not able)"
     r"|I (?:can(?:'t|not| not)|won't|will not|must decline)"

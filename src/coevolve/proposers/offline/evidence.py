@@ -9,6 +9,8 @@ from coevolve.proposers.offline.recipe import SCORED, Recipe
 
 SHARE = 0.25
 """The share of failures from which on they say something."""
+FEW = 3
+"""Failures that are added to those there are, so that few of them weigh less."""
 
 Mends = Mapping[tuple[str, str], str]
 
@@ -19,12 +21,12 @@ class Finding:
 
     Args:
         says: What it is, in words.
-        share: The share of failures.
+        weight: The share of failures, times the faith in what may help.
         mends: Blocks that may help, with what they do in words.
     """
 
     says: str
-    share: float
+    weight: float
     mends: Mends
 
 
@@ -37,12 +39,14 @@ class Rule:
         counts: How many of some failures are of the kind.
         says: What to say of them.
         mends: Blocks that may help, with what they do in words.
+        faith: How likely they are to help, as a factor of the share.
     """
 
     applies: Callable[[Recipe], bool]
     counts: Callable[[list[Failure]], int]
     says: str
     mends: Mends
+    faith: float = 1.0
 
 
 SAY = "similar examples get a say of their own"
@@ -92,8 +96,14 @@ RULES = (
         mends={
             ("trust", "2"): SAY,
             ("order", "nearest-last"): "the nearest stands last",
-            ("ask", "standardised"): "each label is measured on its own scale",
+            ("ask", "calibrated"): "labels lose what they get after anything",
         },
+    ),
+    Rule(
+        applies=lambda recipe: recipe.searches and recipe.ask in SCORED,
+        counts=lambda failed: sum(not failure.shown for failure in failed),
+        says="the examples of {name} lead away from the right label on {share}",
+        mends={("select", "none"): "the question stands alone"},
     ),
     Rule(
         applies=lambda recipe: recipe.ask in SCORED and recipe.trust in ("none", "0.5", "1"),
@@ -115,12 +125,13 @@ RULES = (
             ("notes", "keywords"): "key words tell them apart",
             ("notes", "mistakes"): "it is warned of them",
         },
+        faith=0.3,
     ),
 )
 
 
 def findings(view: View, standing: Standing, recipe: Recipe) -> tuple[Finding, ...]:
-    """What the failures of a candidate have in common, the most frequent first."""
+    """What the failures of a candidate have in common, the weightiest first."""
     failed = failures(view, standing)
     made = []
     for rule in RULES if len(failed) > 1 else ():
@@ -135,5 +146,6 @@ def findings(view: View, standing: Standing, recipe: Recipe) -> tuple[Finding, .
         if counted > 1 and counted / len(failed) >= SHARE and mends:
             share = f"{counted} of its {len(failed)} failures"
             says = rule.says.format(name=standing.candidate.name, share=share)
-            made.append(Finding(says=says, share=counted / len(failed), mends=mends))
-    return tuple(sorted(made, key=lambda finding: -finding.share))
+            weight = rule.faith * counted / (len(failed) + FEW)
+            made.append(Finding(says=says, weight=weight, mends=mends))
+    return tuple(sorted(made, key=lambda finding: -finding.weight))

@@ -46,9 +46,14 @@ def failures(view: View, standing: Standing) -> list[Failure]:
     return found
 
 
+def known(failed: Collection[Failure]) -> set[str]:
+    """The labels that failures tell of."""
+    return {failure.right for failure in failed}.union(*(f.choices for f in failed))
+
+
 def outside(failed: Collection[Failure]) -> int:
     """Failures with an answer that is no known label."""
-    labels = {failure.right for failure in failed}.union(*(f.choices for f in failed))
+    labels = known(failed)
     return sum(failure.said not in labels for failure in failed)
 
 
@@ -60,7 +65,8 @@ def repeated(failed: Collection[Failure]) -> int:
 
 def mixed(failed: Collection[Failure]) -> int:
     """Failures with a pair of labels that occurs more than once, either way round."""
-    pairs = Counter(frozenset((failure.said, failure.right)) for failure in failed)
+    labels = known(failed)
+    pairs = Counter(frozenset((f.said, f.right)) for f in failed if f.said in labels)
     return sum(count for count in pairs.values() if count > 1)
 
 
@@ -91,13 +97,13 @@ def _trace(view: View, name: str, task: str) -> dict[str, Any] | None:
     if text is None:
         return None
     try:
-        trace = json.loads(text)
+        found = json.loads(text)
     except ValueError:
-        return None  # a benchmark of another kind
-    fit = isinstance(trace, dict) and all(
-        isinstance(trace.get(key), str) for key in ("answer", "gold")
-    )
-    return trace if fit else None
+        return None
+    trace = found.get("trace") if isinstance(found, dict) else None  # beside what was printed
+    if not isinstance(trace, dict):
+        return None
+    return trace if all(isinstance(trace.get(key), str) for key in ("answer", "gold")) else None
 
 
 def _goes_by_examples(standing: Standing) -> bool:

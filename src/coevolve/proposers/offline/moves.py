@@ -35,12 +35,12 @@ def crossings(
 
 
 def wide(recipe: Recipe, generator: np.random.Generator, count: int = 300) -> list[Recipe]:
-    """Recipes in which a third of the blocks are drawn anew."""
+    """Recipes in which a quarter of the blocks are drawn anew."""
     found: dict[Recipe, None] = {}
     for _ in range(count):
         made = recipe
         drawn = Recipe.drawn(generator)
-        for slot, anew in zip(SLOTS, generator.random(len(SLOTS)) < 1 / 3, strict=True):
+        for slot, anew in zip(SLOTS, generator.random(len(SLOTS)) < 1 / 4, strict=True):
             made = made.given(slot, getattr(drawn, slot)) if anew else made
         found.setdefault(made)
     found.pop(recipe, None)

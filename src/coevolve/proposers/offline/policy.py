@@ -19,13 +19,15 @@ FIRST = 4
 """Seeds that are proposed before anything else."""
 PLAN = ("refine", "cross", "refine", "explore")
 """What is done in turn afterwards."""
-COST = 0.004
+COST = 0.002
 """What a prediction that takes as long as one more plain choice must gain to be worth it."""
-HUNCH = 0.2
+HUNCH = 0.3
 """What a block gains that would mend all failures of a parent."""
+BESIDE = 0.01
+"""What every further change must gain, for it is better to change one thing at a time."""
 PARENTS = 3
 """Candidates whose neighbours are compared, to refine one of them."""
-HOPE, CURIOSITY = 1.0, 2.0
+HOPE, CURIOSITY = 0.3, 1.5
 """How many standard deviations above its mean a recipe is taken for, to refine and to explore."""
 
 
@@ -80,7 +82,7 @@ class _Turn:
             near = self._new(neighbours(parent.recipe, self._generator))
             if near:
                 found = findings(self._view, parent.standing, parent.recipe)
-                hunches = [_hunch(parent.recipe, made, found) for made in near]
+                hunches = np.array([_hunch(parent.recipe, made, found) for made in near])
                 worth = self._worth(near, HOPE) + hunches
                 place = int(np.argmax(worth))
                 options.append((worth[place], parent, near[place], found))
@@ -150,11 +152,12 @@ class _Turn:
 
 
 def _hunch(parent: Recipe, made: Recipe, found: Sequence[Finding]) -> float:
-    """What the failures of a parent say for a recipe."""
+    """What the failures of a parent say for a recipe, less what it changes beside."""
+    beside = len(parent.differs(made)) - 1
     gains = [
-        HUNCH * finding.share
+        HUNCH * finding.weight
         for finding in found
         for slot, block in finding.mends
         if getattr(made, slot) == block != getattr(parent, slot)
     ]
-    return max(gains, default=0.0)
+    return max(gains, default=0.0) - BESIDE * beside

@@ -79,9 +79,9 @@ class Recipe:
             object.__setattr__(self, "repeat", "once")
         if self.repeat == "orders" and not (self.searches and self.count != "1"):
             object.__setattr__(self, "repeat", "once")
-        for slot, blocks in SLOTS.items():
+        for slot in reversed(tuple(SLOTS)):  # a slot may depend on later ones
             if not self.has(slot):
-                object.__setattr__(self, slot, blocks[0])
+                object.__setattr__(self, slot, SLOTS[slot][0])
 
     @property
     def shows(self) -> bool:
@@ -119,13 +119,14 @@ class Recipe:
     @classmethod
     def of(cls, components: Iterable[str]) -> Self | None:
         """The recipe that has these components; None if they are none of a recipe."""
-        pairs = [component.partition(":")[::2] for component in components]
+        listed = tuple(components)
+        pairs = [component.partition(":")[::2] for component in listed]
         blocks = dict(pairs)
         known = all(slot in SLOTS and block in SLOTS[slot] for slot, block in pairs)
         if not known or len(blocks) < len(pairs) or "select" not in blocks:
             return None
         found = cls(**{slot: blocks.get(slot, first[0]) for slot, first in SLOTS.items()})
-        return found if set(found.components) == set(components) else None
+        return found if set(found.components) == set(listed) else None
 
     @classmethod
     def drawn(cls, generator: np.random.Generator) -> Self:
@@ -147,11 +148,12 @@ def effort(recipe: Recipe) -> float:
     """About how long a prediction takes, as a multiple of one that chooses without examples.
 
     Scores take a step of the model for every label, examples have to be read, and what is asked
-    several times costs as often.
+    several times costs as often. What is asked while learning is spread over twenty predictions.
     """
     labels = {"all": 24.0, "12": 12.0, "6": 6.0, "3": 3.0}[recipe.shortlist]
     asked = 1 + labels / 6 if recipe.ask in SCORED else 2.0 if recipe.ask == "free" else 1.0
     read = {"none": 0.0, "all": 8.0}.get(recipe.select, int(recipe.count) / 2)
-    noted = {"none": 0.0, "keywords": 0.5, "mistakes": 1.0}[recipe.notes]
     times = 3 if recipe.repeat != "once" else 2 if recipe.ask == "calibrated" else 1
-    return times * (asked + read + noted)
+    predicted = times * (asked + read + (recipe.notes != "none") / 2)
+    probed = 1.2 * times * (5 + read) if recipe.ask == "standardised" else 0.0
+    return predicted + probed + (1.5 * predicted if recipe.notes == "mistakes" else 0.0)

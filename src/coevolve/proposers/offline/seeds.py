@@ -15,7 +15,7 @@ SEEDS: Mapping[str, Recipe] = {
         like="fused", select="quota", count="6", format="arrow"
     ),
     "Where similar examples leave few labels, what an empty question gets says nothing.": Recipe(
-        like="bm25", select="none", format="topic", ask="calibrated", shortlist="6", trust="1"
+        like="bm25", select="none", format="keywords", ask="calibrated", shortlist="6", trust="1"
     ),
 }
 """The first recipes, by hypothesis."""

@@ -23,12 +23,14 @@ EXPECTED = {
     "select:all": -0.1,
     "lead:labels": -0.05,
     "ask:free": -0.1,
-    "ask:calibrated": 0.03,
-    "ask:standardised": 0.05,
-    "trust:1": 0.05,
-    "trust:2": 0.05,
+    "ask:calibrated": 0.05,
+    "ask:standardised": 0.1,
+    "trust:1": 0.08,
+    "trust:2": 0.08,
 }
 """What some blocks add as a rule, with small models (docs/text-classification.md)."""
+DISTRACTED = -0.1
+"""What is lost, as a rule, where scores that are standardised are taken after examples."""
 
 LEVEL = 0.2
 """Standard deviation of the level of all recipes, beforehand."""
@@ -40,8 +42,6 @@ REACH = 2.0
 """Over how many blocks that differ such a gain carries."""
 UNKNOWN = 0.15
 """Standard error of an estimate that has none."""
-
-_EXPECTED = np.array([EXPECTED.get(component, 0.0) for component in COLUMNS])
 
 
 class Surrogate:
@@ -68,7 +68,7 @@ class Surrogate:
     ) -> None:
         noise = np.array([UNKNOWN if se is None else se for se in errors], dtype=float)
         self._rows = rows_of(recipes)
-        given = np.asarray(values, dtype=float) - self._rows @ _EXPECTED
+        given = np.asarray(values, dtype=float) - expected(recipes)
         self._center = float(given.mean()) if len(given) else 0.5
         told = _covariance(self._rows, self._rows) + np.diag(noise**2 + 1e-6)
         self._inverse = np.linalg.inv(told)
@@ -80,14 +80,20 @@ class Surrogate:
         with_told = _covariance(rows, self._rows)
         own = LEVEL**2 + BLOCK**2 * rows.sum(axis=1) + TOGETHER**2
         known = np.einsum("ij,jk,ik->i", with_told, self._inverse, with_told)
-        mean = self._center + rows @ _EXPECTED + with_told @ self._pull
+        mean = self._center + expected(recipes) + with_told @ self._pull
         return mean, np.sqrt(np.maximum(own - known, 0.0))
 
     def adds(self, component: str) -> float:
         """What a block adds to a score, as far as is known."""
-        column = COLUMNS[component]
-        learned = BLOCK**2 * self._rows[:, column] @ self._pull
-        return float(_EXPECTED[column] + learned)
+        learned = BLOCK**2 * self._rows[:, COLUMNS[component]] @ self._pull
+        return float(EXPECTED.get(component, 0.0) + learned)
+
+
+def expected(recipes: Sequence[Recipe]) -> Floats:
+    """What recipes add to the level of all, before anything was tried."""
+    gains = [sum(EXPECTED.get(one, 0.0) for one in recipe.components) for recipe in recipes]
+    distracted = [recipe.shows and recipe.ask == "standardised" for recipe in recipes]
+    return np.array(gains) + DISTRACTED * np.array(distracted)
 
 
 def rows_of(recipes: Sequence[Recipe]) -> Floats:

@@ -1,0 +1,64 @@
+"""Recipes and their components."""
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from coevolve.proposers.offline.recipe import SLOTS, Recipe, effort
+
+RECIPES = st.fixed_dictionaries({slot: st.sampled_from(b) for slot, b in SLOTS.items()}).map(
+    lambda blocks: Recipe(**blocks)
+)
+
+
+@given(RECIPES)
+def test_a_recipe_is_read_back_from_its_components(recipe: Recipe) -> None:
+    assert Recipe.of(recipe.components) == recipe
+    assert Recipe.of(reversed(recipe.components)) == recipe
+
+
+@given(RECIPES, RECIPES)
+def test_recipes_differ_if_their_components_do(one: Recipe, other: Recipe) -> None:
+    assert (one == other) == (one.components == other.components)
+
+
+def test_a_block_without_effect_makes_no_other_recipe() -> None:
+    bare = Recipe(select="none")
+    assert bare.given("order", "shuffled").given("count", "12").given("trust", "4") == bare
+    assert Recipe(ask="scores", repeat="samples") == Recipe(ask="scores")
+    assert Recipe(count="1", repeat="orders") == Recipe(count="1")
+
+
+@pytest.mark.parametrize(
+    "components",
+    [
+        (),
+        ("playbook", "retrieval"),
+        ("select:nearest", "select:none"),
+        ("select:nearest", "colour:red"),
+        ("select:somewhere",),
+        ("select:none", "order:shuffled"),
+    ],
+)
+def test_components_of_others_are_no_recipe(components: tuple[str, ...]) -> None:
+    assert Recipe.of(components) is None
+
+
+def test_an_unknown_block_is_refused() -> None:
+    with pytest.raises(ValueError, match="order has no block 'backwards'"):
+        Recipe(order="backwards")
+
+
+def test_scores_of_many_labels_and_repetition_take_more_effort() -> None:
+    plain = Recipe(select="none")
+    scored = Recipe(select="none", ask="standardised")
+    short = scored.given("shortlist", "3")
+    assert effort(plain) < effort(short) < effort(scored)
+    assert effort(Recipe(repeat="orders")) > effort(Recipe()) > effort(plain)
+
+
+def test_random_recipes_have_every_block_sooner_or_later() -> None:
+    generator = np.random.default_rng(0)
+    seen = {one for _ in range(500) for one in Recipe.drawn(generator).components}
+    assert seen == {f"{slot}:{block}" for slot, blocks in SLOTS.items() for block in blocks}
