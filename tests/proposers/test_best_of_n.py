@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 
 from coevolve.core.outcomes import Usage
 from coevolve.proposers.best_of_n import best_of_n
+from coevolve.proposers.offline import OfflineProposer
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.proposing import Broken, Proposal, Proposed, Repairer, View
 from tests.proposers.views import view as make_view
@@ -97,3 +98,13 @@ def test_nothing_is_asked_again_that_would_not_come_in_time() -> None:
     assert len(hurried.seen) == 1
     assert len(patient.seen) == 4
     assert patient.seen[-1].seconds < 59.5  # it is told what is left
+
+
+def test_the_offline_proposer_draws_new_candidates_every_round() -> None:
+    journal = MemoryJournal()
+    opened(journal, rounds=6)
+    offline = best_of_n(OfflineProposer(independent=True))
+    state = go_on(journal, StubExecutor(), offline)  # type: ignore[arg-type]
+    assert len(state.selector.candidates) == 12
+    made = {entry.candidate.address for entry in state.entries.values()}
+    assert len(made) == 14

@@ -75,7 +75,7 @@ def _build(config: RunConfig, base: Path, folder: Path | None) -> Proposer:
         case OfflineProposerSettings():
             from coevolve.proposers.offline import OfflineProposer
 
-            return OfflineProposer(characters=table.characters)
+            return OfflineProposer(characters=table.characters, independent=table.best_of_n)
         case LLMProposerSettings():
             return _llm(table, config, base, folder)
         case CommandProposerSettings():

@@ -51,6 +51,18 @@ def ideas(view: View, count: int) -> list[Idea]:
     return made
 
 
+def drawn(view: View, count: int) -> list[Idea]:
+    """Recipes near a seed each, drawn without regard to anything that was evaluated."""
+    generator = np.random.default_rng(view.seed)
+    seeds, made = list(SEEDS.values()), dict[Recipe, Idea]()
+    while len(made) < count:
+        seed = seeds[int(generator.integers(len(seeds)))]
+        for recipe in wide(seed, generator, count=1):
+            text = "Some blocks of a plain harness were changed by chance."
+            made[recipe] = Idea(recipe=recipe, hypothesis=text, kind="explore")
+    return list(made.values())
+
+
 class _Turn:
     """The search for one idea, beside those that the round has already."""
 

@@ -2,7 +2,7 @@
 
 from coevolve.errors import InputError
 from coevolve.proposers.base import Proposal, Proposed, View
-from coevolve.proposers.offline.policy import Idea, ideas
+from coevolve.proposers.offline.policy import Idea, drawn, ideas
 from coevolve.proposers.offline.source import harness_source, name_of
 from coevolve.proposers.threads import in_thread
 
@@ -17,6 +17,8 @@ class OfflineProposer:
 
     Args:
         characters: How many characters of examples the prompts may have.
+        independent: Draws every candidate by chance instead, whatever was evaluated: the control
+            that tells what the search gains.
 
     >>> import asyncio
     >>> view = View(round=1, seed=0, tasks=(), standings=(), best=None, parent="", read=bytes,
@@ -26,14 +28,14 @@ class OfflineProposer:
     [['harness.py'], ['harness.py']]
     """
 
-    def __init__(self, *, characters: int = 4000) -> None:
+    def __init__(self, *, characters: int = 4000, independent: bool = False) -> None:
         if characters < 1000:
             raise InputError(f"characters must be 1,000 at least, got {characters}.")
-        self._characters = characters
+        self._characters, self._ideas = characters, drawn if independent else ideas
 
     async def propose(self, view: View, count: int) -> Proposed:
         """Up to `count` new harnesses."""
-        found = await in_thread(ideas, view, count)
+        found = await in_thread(self._ideas, view, count)
         return Proposed(proposals=tuple(self._proposal(idea) for idea in found))
 
     def _proposal(self, idea: Idea) -> Proposal:
