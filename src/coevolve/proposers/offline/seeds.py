@@ -8,14 +8,14 @@ SEEDS: Mapping[str, Recipe] = {
     "A few examples found by pieces of words, the nearest last, are enough to go by.": Recipe(
         like="pieces", count="4"
     ),
-    "A label says the more, the further its score is above what it usually gets.": Recipe(
-        select="none", format="keywords", ask="standardised"
+    "What an empty question gets as well says nothing about a label.": Recipe(
+        select="none", format="keywords", ask="calibrated"
     ),
     "One example each of several labels shows what there is to choose from.": Recipe(
         like="fused", select="quota", count="6", format="arrow"
     ),
-    "Where similar examples leave few labels, what an empty question gets says nothing.": Recipe(
-        like="bm25", select="none", format="keywords", ask="calibrated", shortlist="6", trust="1"
+    "Of the labels that similar examples leave, the one above its usual score is right.": Recipe(
+        like="bm25", select="none", format="keywords", ask="standardised", shortlist="6", trust="1"
     ),
 }
 """The first recipes, by hypothesis."""

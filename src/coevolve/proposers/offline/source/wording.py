@@ -64,13 +64,8 @@ def name_of(recipe: Recipe) -> str:
     'bm25-standardised-weighed'
     """
     shown = recipe.like if recipe.searches else {"none": "bare", "all": "all"}[recipe.select]
-    parts = [shown]
-    parts += [recipe.select] if recipe.select in ("quota", "diverse") else []
-    parts += [recipe.ask]
-    parts += ["shortlist"] if recipe.shortlist != "all" else []
-    parts += ["weighed"] if recipe.trust != "none" else []
-    parts += ["notes"] if recipe.notes != "none" else []
-    return "-".join(parts)
+    weighed = ["weighed"] if recipe.trust != "none" else []
+    return "-".join([shown, recipe.ask, *weighed])
 
 
 def class_of(recipe: Recipe) -> str:
