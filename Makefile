@@ -30,7 +30,7 @@ demo: $(READY)
 	@$(BIN)/coevolve demo
 
 test: $(READY)
-	@$(BIN)/pytest -n 2
+	@$(BIN)/pytest -n 3
 
 check: $(READY)
 	@$(BIN)/ruff check .

@@ -118,23 +118,6 @@ class TestAModel:
         assert "doubling was mended" in done.stdout
         assert read_state(tmp_path / "runs/doubling").entries["doubling"].status == "evaluated"
 
-    def test_a_second_slip_is_recorded_and_never_evaluated(self, tmp_path: Path) -> None:
-        again = SLIP + "# hm\n"
-        with Endpoint([says(written(SLIP)), says(written(again))]) as endpoint:
-            file = project(tmp_path, LLM.format(url=endpoint.base_url))
-            coevolve("run", file, env=environment(endpoint))
-        entry = read_state(tmp_path / "runs/doubling").entries["doubling"]
-        assert entry.status == Status.REFUSED
-        assert "SyntaxError" in entry.reason
-
-    def test_a_refusal_is_a_note(self, tmp_path: Path) -> None:
-        script = [says("I cannot help with that."), says("I still cannot.")]
-        with Endpoint(script, answer=lambda _: "No.") as endpoint:
-            file = project(tmp_path, LLM.format(url=endpoint.base_url))
-            done = coevolve("run", file, env=environment(endpoint))
-        assert "proposed nothing" in done.stdout
-        assert "cannot" in done.stdout
-
     def test_a_wrong_key_stops_the_run_which_goes_on_later(self, tmp_path: Path) -> None:
         with Endpoint(answer=lambda _: says(written(RIGHT)), key=KEY) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
@@ -145,20 +128,17 @@ class TestAModel:
             done = coevolve("resume", tmp_path / "runs/doubling", env=environment(endpoint))
         assert done.returncode == 0, done.stderr
 
-    @pytest.mark.parametrize("leaks", ["report", "refuse"])
-    def test_that_knows_answers_by_heart_is_found_out(self, tmp_path: Path, leaks: str) -> None:
+    def test_that_knows_answers_by_heart_is_refused(self, tmp_path: Path) -> None:
         table = f"KNOWN = {{{QUESTION!r}: 6}}\n{RIGHT}"
         with Endpoint([says(written(table))]) as endpoint:
-            file = project(tmp_path, LLM.format(url=endpoint.base_url), leaks=leaks)
+            file = project(tmp_path, LLM.format(url=endpoint.base_url), leaks="refuse")
             benchmark = tmp_path / "benchmark.py"
             benchmark.write_text(benchmark.read_text() + SECRETS)
             done = coevolve("run", file, env=environment(endpoint))
         entry = read_state(tmp_path / "runs/doubling").entries["doubling"]
         assert entry.leaks
-        refused = leaks == "refuse"
-        assert (entry.status == Status.REFUSED) is refused
-        said = "speaks of tasks it may not know" if refused else "doubling may know answers"
-        assert said in done.stdout
+        assert entry.status == Status.REFUSED
+        assert "speaks of tasks it may not know" in done.stdout
         assert QUESTION not in done.stdout
         shown = coevolve("show", tmp_path / "runs/doubling", "doubling")
         assert "may know answers" in shown.stdout

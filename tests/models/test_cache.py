@@ -9,7 +9,7 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from coevolve.models.cache import CacheError, ResponseCache
@@ -141,6 +141,7 @@ def readable(path: Path) -> dict[int, ModelReply | None]:
 
 @settings(max_examples=40, deadline=None)
 @given(place=st.floats(0, 0.999), damage=st.binary(min_size=1, max_size=64))
+@example(place=0.1640625, damage=b"\x80")  # in the text of the table's definition
 def test_damage_gives_an_error_or_nothing_false(
     tmp_path_factory: pytest.TempPathFactory, place: float, damage: bytes
 ) -> None:

@@ -58,11 +58,15 @@ class MissingFiles(StubExecutor):
 
 
 def run(
-    proposer: StubProposer, *, repair: bool = True, budget: Budget | None = None
+    proposer: StubProposer,
+    *,
+    rounds: int = 3,
+    repair: bool = True,
+    budget: Budget | None = None,
 ) -> tuple[RunState, MemoryJournal, StubExecutor]:
     journal = MemoryJournal()
     executor = MissingFiles(journal)
-    opened(journal, repair=repair, budget=budget)
+    opened(journal, rounds=rounds, repair=repair, budget=budget)
     return go_on(journal, executor, proposer), journal, executor
 
 
@@ -147,7 +151,7 @@ def test_a_repair_that_raises_stops_the_run_and_is_asked_for_again() -> None:
 
 
 def test_a_run_with_repairs_can_be_gone_on_with_from_every_event() -> None:
-    state, journal, _ = run(Mending())
+    state, journal, _ = run(Mending(), rounds=2)
     events = list(journal.events())
     assert snapshot(fold(iter(events))) == snapshot(state)
     for kept in range(1, len(events)):

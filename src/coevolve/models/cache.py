@@ -153,6 +153,8 @@ class ResponseCache:
         except OSError as error:
             why = error.strerror or str(error)
             raise CacheError(f"the cache {self.path} cannot be used: {why}.") from error
+        except UnicodeDecodeError as error:  # SQLite quotes what it cannot make sense of
+            raise self._damaged("its own description cannot be read") from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
             if code is None:  # the fault of this program, such as using a closed cache
