@@ -36,8 +36,8 @@ def crossed(parent: Tried, partner: Tried, made: Recipe) -> str:
     if not solved:
         return f"{parent.name} takes over {taken} from {partner.name}, the next best."
     return (
-        f"{partner.name} solves {solved} of {failed} tasks that {parent.name} fails, "
-        f"which takes over {taken} from it."
+        f"{parent.name} takes over {taken} from {partner.name}, which solves {solved} of the "
+        f"{failed} tasks that it fails."
     )
 
 
