@@ -105,6 +105,14 @@ def test_what_cannot_be_is_said(proposer: dict[str, Any], message: str) -> None:
     assert message in str(caught.value)
 
 
+def test_refusing_leaks_needs_a_benchmark_that_says_what_it_asks(tmp_path: Path) -> None:
+    file = write_doubling(tmp_path)
+    file.write_text(file.read_text().replace("rounds = 3", 'rounds = 3\nleaks = "refuse"'))
+    with pytest.raises(ConfigError, match=r"'search\.leaks' is 'refuse', which has no effect"):
+        create_run(file)
+    assert not (tmp_path / "runs").exists()
+
+
 class TestRules:
     def rules(self, leaks: str) -> Any:
         made = RunConfig.from_json(

@@ -150,7 +150,7 @@ def agent_of(table: CommandProposerSettings, base: Path) -> "Agent":
     if table.command is not None:
         program, *words = table.command
         command = [_program(program, base), *words]
-        return custom(command, model=table.model or "", keys=table.keys, home=table.home)
+        return custom(command, model=table.model or "", home=table.home)
     return preset(
         table.agent or "",
         program=_program(table.program or "", base),
@@ -197,6 +197,11 @@ def build_rules(config: RunConfig, benchmark: Benchmark, gateway: Gateway | None
     scan = leak_scan_of(benchmark)
     parts = [briefing_of(benchmark), "" if gateway is None else _model_words(gateway.facts())]
     briefing = "\n\n".join(filter(None, parts))
+    if scan is None and config.search.leaks == "refuse":
+        raise ConfigError(
+            "'search.leaks' is 'refuse', which has no effect: the benchmark does not say what its "
+            "tasks ask (docs/benchmark.md, secrets)."
+        )
     if scan is None:
         return Rules(briefing=briefing)
     return Rules(briefing=briefing, scan=scan.scan, refuse_leaks=config.search.leaks == "refuse")

@@ -46,6 +46,7 @@ def create_run(path: Path) -> Path:
     proposer = build_proposer(config, base)
     check_ready(proposer)
     check_model(config, base)
+    build_rules(config, benchmark, None)
     selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:
         recorded = {**config.to_json(), "project": os.path.relpath(base, folder.resolve())}
