@@ -150,8 +150,23 @@ class TestAModel:
         assert made.returncode == 0, made.stderr
         (candidate,) = json.loads(made.stdout)["candidates"]
         assert (candidate["name"], candidate["fault"]) == ("doubling", "")
-        assert (tmp_path / "proposal/doubling/harness.py").read_text() == RIGHT
+        assert (tmp_path / "proposal/candidates/doubling/harness.py").read_text() == RIGHT
         assert not (tmp_path / "runs").exists()
+
+    def test_propose_gives_as_many_as_asked_for(self, tmp_path: Path) -> None:
+        file = project(tmp_path, '[proposer]\nkind = "function"\nfile = "propose.py"\n')
+        (tmp_path / "propose.py").write_text(
+            "def propose(view, count):\n"
+            "    return [\n"
+            "        {'name': name, 'files': {'harness.py': f'# {name}'.encode()}}\n"
+            "        for name in ('transcript.txt', 'second')\n"
+            "    ]\n"
+        )
+        made = coevolve("propose", file, "--count", "1", "--json", cwd=tmp_path)
+        assert made.returncode == 0, made.stderr
+        said = json.loads(made.stdout)
+        assert [one["name"] for one in said["candidates"]] == ["transcript.txt"]
+        assert said["notes"] == ["2 were proposed, 1 were asked for."]
 
 
 @pytest.mark.usefixtures("bwrap")

@@ -84,7 +84,7 @@ def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
 def _write(proposal: "OneProposal", folder: Path) -> None:
     """Write candidates into a folder each, as an agent hands them over."""
     for one in proposal.tried:
-        place = folder / one.candidate.name
+        place = _place(folder, one)
         for path, content in one.files.items():
             (place / path).parent.mkdir(parents=True, exist_ok=True)
             (place / path).write_bytes(content)
@@ -99,6 +99,11 @@ def _write(proposal: "OneProposal", folder: Path) -> None:
     if proposal.transcript is not None:
         said = proposal.transcript.encode(errors="replace")
         (folder / "transcript.txt").write_bytes(said)
+
+
+def _place(folder: Path, one: "Tried") -> Path:
+    """The folder of a candidate; its name might be that of anything else that is written."""
+    return folder / "candidates" / one.candidate.name
 
 
 def _print(console: Console, made: "OneProposal", to: Path) -> None:
@@ -132,4 +137,4 @@ def _print_candidate(console: Console, one: "Tried", to: Path) -> None:
     for leak in one.leaks:
         console.print(f"  [yellow]may know answers: {escape(leak)}[/]")
     for path in one.files:
-        console.print(f"  {to / candidate.name / path}", markup=False, soft_wrap=True)
+        console.print(f"  {_place(to, one) / path}", markup=False, soft_wrap=True)

@@ -110,7 +110,7 @@ class Trying:
             async with asyncio.timeout(seconds if math.isfinite(seconds) else None):
                 given = await proposer.propose(self.view, count)
             answer = as_proposed(given, source="the proposer")
-            tried, notes = await self._checked(answer)
+            tried, notes = await self._checked(answer, count)
             if isinstance(proposer, Repairer):
                 tried, answer = await self._mended(proposer, tried, answer)
         except TimeoutError:
@@ -128,9 +128,9 @@ class Trying:
             transcript=answer.transcript,
         )
 
-    async def _checked(self, answer: Proposed) -> tuple[list[Tried], list[str]]:
-        round = self.view.round
-        rows, notes = accept(self.state, self._kept, round, answer.proposals, self.rules)
+    async def _checked(self, answer: Proposed, most: int) -> tuple[list[Tried], list[str]]:
+        round, given = self.view.round, answer.proposals
+        rows, notes = accept(self.state, self._kept, round, given, self.rules, most)
         return [await self._check(row["candidate"], row) for row in rows], notes
 
     async def _check(self, data: dict[str, Any], row: dict[str, Any]) -> Tried:

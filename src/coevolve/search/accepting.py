@@ -24,8 +24,9 @@ def accept(
     round: int,
     proposals: Sequence[Proposal],
     rules: Rules,
+    most: int,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Candidates as the event "proposed" lists them, and notes on what was no candidate.
+    """Candidates as the event "proposed" lists them, and notes on what was none, or too many.
 
     Names are made unique, what is said of them fit to be shown, and files are kept by content.
     A copy of an earlier candidate, or one that breaks the rules, is refused before it costs
@@ -35,7 +36,7 @@ def accept(
     notes: list[str] = []
     names = set(state.entries)
     known = {entry.candidate.address: name for name, entry in state.entries.items()}
-    for proposal in proposals:
+    for proposal in proposals[:most]:
         name = unique(clean(proposal.name), names)
         try:
             candidate = _candidate(state, proposal, name, round)
@@ -46,6 +47,8 @@ def accept(
         row = _row(journal, candidate, proposal, "" if twin == name else twin, rules)
         rows.append({"candidate": row.pop("to"), **row})
         names.add(name)
+    if len(proposals) > most:
+        notes.append(f"{len(proposals)} were proposed, {most} were asked for.")
     return rows, notes
 
 

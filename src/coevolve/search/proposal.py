@@ -48,10 +48,9 @@ class Proposing:
             return self._proposer.propose(view, most)
 
         def take(proposed: Proposed, note: str) -> dict[str, Any]:
-            given = proposed.proposals[:most]
-            rows, notes = accept(recorder.state, recorder.journal, round, given, self._rules)
-            if len(proposed.proposals) > most:
-                notes.append(f"{len(proposed.proposals)} were proposed, {most} were asked for.")
+            rows, notes = accept(
+                recorder.state, recorder.journal, round, proposed.proposals, self._rules, most
+            )
             return {"round": round, "candidates": rows, **self._said(proposed, note, *notes)}
 
         recorder.record("proposed", await self._asked(round, ask, take))

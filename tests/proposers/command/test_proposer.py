@@ -61,6 +61,27 @@ def test_candidates_are_taken_over_with_their_story(
     assert (tmp_path / "work" / "round-002.log").read_text() == "all is written\n"
 
 
+def test_afterwards_only_what_the_run_does_not_have_is_kept(
+    stand_in: StandIn, view: View, tmp_path: Path, isolation: str
+) -> None:
+    kept = tmp_path / "kept"
+    kept.mkdir()
+    (kept / "mine").write_text("mine")
+    program = stand_in(
+        f"""
+        assert os.path.exists("candidates") and os.path.exists("history.json")
+        if {isolation == "none"}:
+            os.remove("tasks.json")
+            os.symlink({str(kept)!r}, "tasks.json")
+        write("new")
+        """
+    )
+    ask(proposer(program, tmp_path / "work", isolation), view)
+    left = {path.name for path in (tmp_path / "work" / "round-002").iterdir()}
+    assert left == {"INSTRUCTIONS.md", "SUMMARY.md", "proposals"}
+    assert (kept / "mine").exists()
+
+
 @pytest.mark.parametrize(
     ("name", "stream", "used", "notes"),
     [

@@ -39,6 +39,13 @@ def test_model_that_goes_away_leaves_what_was_written() -> None:
     assert "did not answer any more" in made.notes[0]
 
 
+def test_reply_that_was_paid_for_is_counted_though_nothing_came_of_it() -> None:
+    made, _ = proposed(run(), [says("Let me think about it."), refuses(503), refuses(503)])
+    assert made.proposals == ()
+    assert made.usage.tokens_in > 0
+    assert any("did not answer any more" in note for note in made.notes)
+
+
 def test_prompt_that_is_too_long_is_halved_once() -> None:
     view = run(briefing="Words. " * 20_000)
     made, endpoint = proposed(view, [LONG, says(whole())], context_tokens=20_000)

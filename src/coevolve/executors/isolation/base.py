@@ -95,10 +95,17 @@ class Isolation(Protocol):
         ...
 
 
-def remove(folder: Path) -> None:
-    """Delete a folder, whatever depth it has and whatever permissions were taken away in it."""
+def remove(path: Path) -> None:
+    """Delete a folder, whatever depth it has and whatever permissions were taken away in it.
+
+    A link is deleted, and not what it leads to; a file likewise.
+    """
+    if path.is_symlink() or not path.is_dir():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return
     with contextlib.suppress(RecursionError):
-        shutil.rmtree(folder, ignore_errors=True)
-    if folder.exists():
+        shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
         for command in (("chmod", "-R", "u+rwX"), ("rm", "-rf")):
-            subprocess.run([*command, "--", folder], capture_output=True, check=False)
+            subprocess.run([*command, "--", path], capture_output=True, check=False)

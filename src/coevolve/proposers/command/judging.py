@@ -66,10 +66,10 @@ def complain(agent: Agent, ended: Ended, meter: Meter, transcript: str, log: Pat
     said = one_line(meter.error or transcript.strip()[-_LAST:] or "nothing", _LAST)
     what = f"{agent.name} ended with code {ended.code} and wrote nothing; it said: {said}"
     if _REFUSED.search(said):
-        keys = ", ".join(agent.keys) or "its key"
+        keys = f"set one of {', '.join(agent.keys)}" if agent.keys else "name it in `keys`"
         raise StopRun(
-            f"{what} - It seems to lack a key: set one of {keys}, or log in with the agent. All "
-            f"it said is in {log}."
+            f"{what} - It seems to lack a key: {keys}, or log in with the agent. All it said is "
+            f"in {log}."
         )
     raise AgentError(f"{what} - All it said is in {log}.")
 

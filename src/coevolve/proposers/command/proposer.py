@@ -121,6 +121,8 @@ class CommandProposer:
         collected = collect(workspace.proposals, view, count=most, source=self.name)
         if ended.full:
             await in_thread(remove, folder)
+        else:
+            await in_thread(workspace.put_away)
         written = tuple(p for p in collected.proposals if not _unmended(p, broken))[:count]
         proposals, leaking = without_secrets(written, start.secrets)
         notes = [blanked(note, start.secrets) for note in (*collected.notes, *leaking)]

@@ -45,6 +45,11 @@ class Conversation:
         self._written = 0
 
     @property
+    def paid(self) -> bool:
+        """Whether anything was used that an error would lose."""
+        return any((self.usage.tokens_in, self.usage.tokens_out, self.usage.dollars))
+
+    @property
     def transcript(self) -> str:
         """All that was said, in order."""
         return "\n\n".join(self._said)

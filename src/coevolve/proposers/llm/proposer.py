@@ -56,7 +56,7 @@ class LLMProposer:
 
         Raises:
             ConfigError: The model reads less than half of `context_tokens`.
-            ModelError: The model did not answer, and no candidate was there yet.
+            ModelError: The model did not answer, and nothing was paid for yet.
         """
         writing = await self._begun(view, Sources(view=view), SECTIONS)
         for wanted in [count] if self._calls == "one" else [1] * count:
@@ -70,7 +70,7 @@ class LLMProposer:
 
         Raises:
             ConfigError: The model reads less than half of `context_tokens`.
-            ModelError: The model did not answer.
+            ModelError: The model did not answer, and nothing was paid for yet.
         """
         base = Sources(view=view, base=broken.proposal.files)
         writing = await self._begun(view, base, FOR_REPAIR)

@@ -53,7 +53,7 @@ class Writing:
 
         Raises:
             ConfigError: The model reads less than half of the tokens.
-            ModelError: The model did not answer, and no candidate is there yet.
+            ModelError: The model did not answer, and nothing is there yet that was paid for.
         """
         try:
             await self._written(count, request)
@@ -62,7 +62,7 @@ class Writing:
         except RequestRefused as error:
             self._note(f"the service would not answer: {error}")
         except ModelError as error:
-            if not self.made:
+            if not self.made and not self.conversation.paid:
                 raise
             self._note(f"the model did not answer any more: {error}")
         else:

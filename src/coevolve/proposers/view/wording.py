@@ -42,8 +42,9 @@ RULES = """
 
 1. **Nothing by heart.** No text, id or answer of a task that you saw in a trace goes into
    a candidate: not in a table, a prompt, an example or a comment, nor as a rule that fits one
-   task and no other. Every candidate is scanned for this, and may be refused for it. What
-   a harness is given while it runs, such as examples to learn from, is its to use.
+   task and no other. Candidates are scanned for this wherever the benchmark says what its tasks
+   ask, and may be refused for it. What a harness is given while it runs, such as examples to
+   learn from, is its to use.
 2. **Self-contained.** A candidate runs alone in a sandbox: no network, no key, no file but its
    own, nothing of this workspace. It imports its own files and installed libraries.
 3. **Deterministic.** The same input has the same result; seed whatever is random.

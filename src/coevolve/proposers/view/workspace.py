@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.errors import InputError
+from coevolve.executors.isolation.base import remove
 from coevolve.proposers.view.index import index_of
 from coevolve.proposers.view.instructions import instructions, prompt
 from coevolve.proposers.view.mending import mending, mending_prompt
@@ -33,6 +34,14 @@ class Workspace:
     folder: Path
     proposals: Path
     prompt: str
+
+    def put_away(self) -> None:
+        """Delete what the run holds anyway, so that days of rounds do not fill the disk.
+
+        What was written stays, with the pages that were read first.
+        """
+        for name in ("candidates", "bin", "tasks.json", "tasks.md", INDEX):
+            remove(self.folder / name)
 
 
 def lay_out(view: View, folder: Path, *, count: int, broken: Broken | None = None) -> Workspace:
