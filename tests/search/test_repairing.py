@@ -134,6 +134,7 @@ def test_without_money_nothing_is_mended() -> None:
     assert proposer.given_back == []
     notes = [event["note"] for event in journal.events() if event["type"] == "repaired"]
     assert notes == ["the budget has no dollars left to mend it."]
+    assert state.turns[0].note == f"Mending r1-1: {notes[0]}"
     assert state.ended is not None
 
 

@@ -49,8 +49,12 @@ def _repaired(state: RunState, event: Event) -> None:
     entry, turn = state.entries[event["candidate"]], state.turn
     _spend_proposing(state, event)
     entry.repaired = True
-    if turn is not None and event["transcript"] is not None:
-        turn.repairs[entry.candidate.name] = event["transcript"]
+    if turn is not None:
+        if event["transcript"] is not None:
+            turn.repairs[entry.candidate.name] = event["transcript"]
+        if event["note"]:
+            said = f"Mending {entry.candidate.name}: {event['note']}"
+            turn.note = f"{turn.note} {said}".lstrip()
     if event["to"] is None:
         entry.refuse(entry.reason)
     else:

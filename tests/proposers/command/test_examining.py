@@ -35,7 +35,8 @@ def test_an_agent_without_a_key_is_noted_and_a_login_is_enough(
     stand_in: StandIn, bwrap: None, home: Path
 ) -> None:
     agent = preset("codex", program=stand_in("print('codex-cli 1.2.3')"))
-    assert facts(list(examine(agent)))["agent's keys"][0] == "noted"
+    lacks = "none of CODEX_API_KEY is set, and there is no login"
+    assert facts(list(examine(agent)))["agent's keys"] == ("noted", lacks)
     (home / ".codex").mkdir()
     (home / ".codex" / "auth.json").write_text("{}")
     assert facts(list(examine(agent)))["agent's keys"] == ("passed", "~/.codex/auth.json")

@@ -15,7 +15,7 @@ from coevolve.proposers.command.agent import Agent, Command
 from coevolve.proposers.command.installation import find_program
 from coevolve.proposers.command.launching import Isolation, Setting, prepared
 from coevolve.proposers.command.sandbox import why_no_sandbox
-from coevolve.proposers.command.surroundings import set_keys
+from coevolve.proposers.command.surroundings import secret_names, set_keys
 from coevolve.proposers.view import Workspace
 
 Kind = Literal["passed", "noted", "failed"]
@@ -114,11 +114,13 @@ def _keys(agent: Agent, keys: Sequence[str]) -> Found:
     there = set_keys(agent, keys)
     files = [name for name in agent.home if (Path.home() / name).is_file()]
     detail = ", ".join([*there, *(f"~/{name}" for name in files)])
-    if there or files or not (agent.keys or agent.home):
+    wanted = secret_names(agent, keys)
+    if there or files or not (wanted or agent.home):
         return Found(kind="passed", about="agent's keys", detail=detail or "it needs none")
+    unset = f"none of {', '.join(wanted)} is set, and " if wanted else ""
     return Found(
         kind="noted",
         about="agent's keys",
-        detail=f"none of {', '.join(agent.keys)} is set, and there is no login",
+        detail=f"{unset}there is no login",
         advice="Set one, or log in with the agent, unless it needs none.",
     )

@@ -60,8 +60,12 @@ def surroundings(
 
 def set_keys(agent: Agent, keys: Sequence[str] = ()) -> tuple[str, ...]:
     """The variables of an agent that hold a secret and are set."""
-    names = (name for name in _names(agent, keys) if name not in NETWORK)
-    return tuple(name for name in names if os.environ.get(name) and _SECRET.search(name))
+    return tuple(name for name in secret_names(agent, keys) if os.environ.get(name))
+
+
+def secret_names(agent: Agent, keys: Sequence[str] = ()) -> tuple[str, ...]:
+    """The variables of an agent that would hold a secret."""
+    return tuple(n for n in _names(agent, keys) if n not in NETWORK and _SECRET.search(n))
 
 
 def copy_home(agent: Agent, target: Path) -> None:
