@@ -3,8 +3,10 @@
 Run as `make bench-search` or `python benchmarks/search.py [--sets ...] [--seeds ...]`. Every cell
 is a run of 20 rounds of 3 candidates under one protocol, fraction and seed, ended by the sealed
 test. Cells are resumed where they were left, and share a cache of the model's answers, so that
-the command may be stopped and called again; it records what is there after every cell. A seed on
-both sets takes some hours on two cores. `--quick` makes short searches and records nothing.
+the command may be stopped and called again; after every cell it records all cells that are done,
+those of earlier calls included. A seed on both sets takes some hours on two cores; `full` comes
+last, since it takes as long as the others together. `--quick` makes short searches and records
+nothing.
 """
 
 import argparse
@@ -21,6 +23,7 @@ import record
 
 from coevolve.core.events import Event
 from coevolve.runs.session import create_run, run_folder, session
+from coevolve.search.folding import fold
 from coevolve.search.report import Report, report
 from coevolve.store import RunStore
 
@@ -29,6 +32,7 @@ WORK = Path(__file__).parents[1] / ".benchmarks" / "search"
 SETS = ("service-desk", "s2d")
 PROTOCOLS = ("full", "adaptive", "task-coevolve", "random-resample", "naive")
 FRACTIONS = (0.2, 0.07)
+SEEDS = (0, 1, 2)
 STARTS = ("zero-shot", "nearest", "vote")
 
 TEMPLATE = """[run]
@@ -83,19 +87,17 @@ class Cell:
 
 
 def cells(options: argparse.Namespace) -> Iterator[Cell]:
-    """The searches in the order of their use: a whole table before the next seed."""
+    """The searches in the order of their use: a whole table before the next seed, full last."""
     for seed in options.seeds:
         for name in options.sets:
-            if "full" in options.protocols:
-                yield Cell(data_set=name, protocol="full", fraction=1.0, seed=seed)
             for fraction in options.fractions:
                 for protocol in options.protocols:
                     if protocol != "full":
                         yield Cell(data_set=name, protocol=protocol, fraction=fraction, seed=seed)
-            if options.control:
-                yield Cell(
-                    data_set=name, protocol="adaptive", fraction=0.2, seed=seed, best_of_n=True
-                )
+        for name in options.sets if options.control else ():
+            yield Cell(data_set=name, protocol="adaptive", fraction=0.2, seed=seed, best_of_n=True)
+        for name in options.sets if "full" in options.protocols else ():
+            yield Cell(data_set=name, protocol="full", fraction=1.0, seed=seed)
 
 
 def searched(cell: Cell, options: argparse.Namespace, work: Path) -> dict[str, Any]:
@@ -119,8 +121,23 @@ def searched(cell: Cell, options: argparse.Namespace, work: Path) -> dict[str, A
     if not (folder / "run.db").exists():
         create_run(file)
     with session(folder, listen=_told) as search:
-        state = asyncio.run(search.run())
-    return {**_row(cell, report(state)), **_spent(folder, report(state))}
+        asyncio.run(search.run())
+    row = done(cell, work)
+    assert row is not None, f"{cell.name} has not ended"
+    return row
+
+
+def done(cell: Cell, work: Path) -> dict[str, Any] | None:
+    """What a search found and what it took, if it has ended."""
+    file = work / f"{cell.name}.toml"
+    if not file.exists() or not (run_folder(file) / "run.db").exists():
+        return None
+    with RunStore.read(run_folder(file)) as store:
+        state = fold(store.skim())
+        if state.ended is None:
+            return None
+        found = report(state)
+        return {**_row(cell, found), **_spent(store, found)}
 
 
 def _told(event: Event) -> None:
@@ -149,24 +166,24 @@ def _row(cell: Cell, found: Report) -> dict[str, Any]:
     }
 
 
-def _spent(folder: Path, found: Report) -> dict[str, Any]:
-    """Tokens that evaluating candidates took, or would have taken without the cache."""
+def _spent(store: RunStore, found: Report) -> dict[str, Any]:
+    """Tokens of the calls in traces of candidates' trials, those of cached answers included."""
     starts = {row.name for row in found.candidates if row.start}
     tokens = cached = asked = 0
-    with RunStore.read(folder) as store:
-        for event in store.events():
-            counts = event["type"] == "outcome" and event["candidate"] not in starts
-            if not counts or "split" in event or "trace" not in event:
-                continue
-            for call in json.loads(store.get(event["trace"]))["calls"]:
-                answer = call.get("answer")
-                if answer is not None:
-                    asked += 1
-                    cached += answer["cached"]
-                    tokens += answer["tokens_in"] + answer["tokens_out"]
+    for event in store.events():
+        counts = event["type"] == "outcome" and event["candidate"] not in starts
+        if not counts or "split" in event or "trace" not in event:
+            continue
+        trace = json.loads(store.get(event["trace"])).get("trace")
+        for call in trace["calls"] if trace else ():
+            answer = call.get("answer")
+            if answer is not None:
+                asked += 1
+                cached += answer["cached"]
+                tokens += answer["tokens_in"] + answer["tokens_out"]
     return {
         "tokens": tokens,
-        "answers from the cache": round(cached / asked, 2) if asked else None,
+        "from the cache": round(cached / asked, 3) if asked else None,
         "minutes": round(found.seconds / 60, 1),
     }
 
@@ -188,10 +205,19 @@ def summary(rows: Sequence[dict[str, Any]]) -> list[dict[str, Any]]:
             "best start's test": _mean(group, "best start's test"),
             "evaluations": round(statistics.mean(row["evaluations"] for row in group)),
             "thousand tokens": round(statistics.mean(row["tokens"] for row in group) / 1000),
+            "from the cache": f"{_mean(group, 'from the cache')}%",
             "minutes": round(statistics.mean(row["minutes"] for row in group), 1),
         }
-        for key, group in groups.items()
+        for key, group in sorted(groups.items(), key=lambda item: _place(item[0]))
     ]
+
+
+def _place(key: tuple[str, str, str]) -> tuple[float, ...]:
+    """Where a row stands: by set, fraction and protocol, the control last."""
+    name, protocol, fraction = key
+    places = [SETS.index(name), -float(fraction.rstrip("%"))]
+    last = PROTOCOLS.index(protocol) if protocol in PROTOCOLS else len(PROTOCOLS)
+    return (*places, last)
 
 
 def _mean(group: Sequence[dict[str, Any]], name: str) -> str:
@@ -209,8 +235,8 @@ def main() -> None:
     parser.add_argument("--data", type=Path, default=SHARED if SHARED.is_dir() else None)
     parser.add_argument("--sets", nargs="+", choices=SETS, default=SETS)
     parser.add_argument("--protocols", nargs="+", choices=PROTOCOLS, default=PROTOCOLS)
-    parser.add_argument("--fractions", nargs="+", type=float, default=FRACTIONS)
-    parser.add_argument("--seeds", nargs="+", type=int, default=(0, 1, 2))
+    parser.add_argument("--fractions", nargs="+", type=float, choices=FRACTIONS, default=FRACTIONS)
+    parser.add_argument("--seeds", nargs="+", type=int, choices=SEEDS, default=SEEDS)
     parser.add_argument("--control", action="store_true", help="add best of n, without feedback")
     parser.add_argument("--work", type=Path, default=WORK, help="where the runs are kept")
     parser.add_argument("--quick", action="store_true")
@@ -218,16 +244,26 @@ def main() -> None:
     options.rounds = 2 if options.quick else 20
     work = options.work / ("quick" if options.quick else "whole")
     work.mkdir(parents=True, exist_ok=True)
-    rows: list[dict[str, Any]] = []
     for cell in cells(options):
         started = time.perf_counter()
         print(f"{cell.name}", flush=True)
-        rows.append(searched(cell, options, work))
-        print(json.dumps(rows[-1]), f"({time.perf_counter() - started:.0f} s)", flush=True)
+        row = searched(cell, options, work)
+        print(json.dumps(row), f"({time.perf_counter() - started:.0f} s)", flush=True)
         if not options.quick:
+            rows = all_done(work)
             record.save("search", {"table": summary(rows), "searches": rows})
+    table = summary(all_done(work))
     for name in options.sets:
-        record.show(name, [row for row in summary(rows) if row["set"] == name])
+        record.show(name, [row for row in table if row["set"] == name])
+
+
+def all_done(work: Path) -> list[dict[str, Any]]:
+    """Every search that has ended, of this call or of an earlier one."""
+    every = argparse.Namespace(
+        sets=SETS, protocols=PROTOCOLS, fractions=FRACTIONS, seeds=SEEDS, control=True
+    )
+    found = (done(cell, work) for cell in cells(every))
+    return [row for row in found if row is not None]
 
 
 if __name__ == "__main__":

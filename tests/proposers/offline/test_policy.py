@@ -1,7 +1,7 @@
 """What is proposed, and why."""
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import numpy as np
 import pytest
@@ -41,14 +41,15 @@ def after(
     failed: Mapping[str, object],
     solved_by: Recipe | None = None,
     various: bool = False,
+    tried: Sequence[Recipe] = (),
 ) -> Idea:
     """The next refinement where a recipe is the best so far, but for six failures.
 
-    `various` gives each of them another answer.
+    `various` gives each of them another answer; `tried` was tried as well, with less success.
     """
     history, wrong = History(rounds=3), dict.fromkeys(TASKS[:6], 0.0)
     others = [solved_by or Recipe(count="12"), Recipe(count="8"), Recipe(count="6")]
-    for place, other in enumerate([*others, *SEEDS.values()]):
+    for place, other in enumerate([*others, *SEEDS.values(), *tried]):
         outcomes = dict.fromkeys(wrong, 1.0) if other == solved_by else {}
         history.add(proposal(other, f"other-{place}"), 0.4, outcomes=outcomes)
     traces: dict[str, Trace] = {task: {"trace": failed, "output": ""} for task in wrong}
@@ -137,7 +138,7 @@ def test_what_similar_examples_know_leads_to_weighing_them() -> None:
     trace = {"gold": "printer", "answer": "door", "calls": [call]}
     idea = after(recipe, failed=trace, solved_by=Recipe(count="2"))
     assert idea.recipe.trust in ("1", "2")
-    assert "others that go by similar examples are right where best is wrong" in idea.hypothesis
+    assert "Others that go by similar examples are right where best is wrong" in idea.hypothesis
 
 
 @pytest.mark.parametrize(
@@ -149,11 +150,37 @@ def test_strange_traces_do_no_harm(trace: object) -> None:
 
 
 def test_a_search_does_better_than_chance() -> None:
-    """The best true score after 24 candidates, by 0.04 on average over twelve worlds."""
+    """The best true score after 24 candidates, on average over 24 worlds; over 60, by 0.09."""
 
     def best(propose: Propose, seed: int) -> float:
         truth = additive(seed)
         return max(map(truth, searched(propose, truth, rounds=12, count=2, seed=seed).recipes()))
 
-    gains = [best(proposed, seed) - best(at_random, seed) for seed in range(12)]
-    assert np.mean(gains) > 0.04
+    gains = [best(proposed, seed) - best(at_random, seed) for seed in range(24)]
+    assert np.mean(gains) > 0.03
+
+
+def test_what_was_tried_against_a_failure_is_not_proposed_for_it_again() -> None:
+    """The outcomes of what was tried say whether it helps; a hunch would say the same forever."""
+    recipe = Recipe(select="none", ask="standardised", shortlist="12", notes="keywords")
+    call = {"prompt": "x (keywords:", "choices": ["printer", "door"]}
+    trace = {"gold": "printer", "answer": "door", "calls": [call]}
+    first = after(recipe, failed=trace, solved_by=Recipe(count="2"))
+    assert first.recipe.trust == "2"
+    tried = [first.recipe, recipe.given("trust", "1")]
+    second = after(recipe, failed=trace, solved_by=Recipe(count="2"), tried=tried)
+    assert "similar examples" not in second.hypothesis
+
+
+def test_a_round_does_not_try_several_strengths_of_one_change() -> None:
+    history = searched(proposed, additive(3), rounds=6, count=3, seed=3)
+    recipes = {s.candidate.name: Recipe.of(s.candidate.components) for s in history.standings}
+    for number in range(1, 7):
+        made = [s.candidate for s in history.standings if s.candidate.round == number]
+        changes = [
+            (new.parents, slot)
+            for new in made
+            if len(new.parents) == 1 and new.kind == "exploit"
+            for slot in recipes[new.parents[0]].differs(recipes[new.name])  # type: ignore
+        ]
+        assert len(changes) == len(set(changes))

@@ -5,11 +5,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from coevolve.proposers.offline.moves import crossings, neighbours
 from coevolve.proposers.offline.recipe import SLOTS, Recipe, effort
 
 RECIPES = st.fixed_dictionaries({slot: st.sampled_from(b) for slot, b in SLOTS.items()}).map(
     lambda blocks: Recipe(**blocks)
 )
+INSTEAD = ("repeat:once", "order:nearest-last")
+"""What stands where samples or orders cannot be repeated, and where nothing can be grouped."""
 
 
 @given(RECIPES)
@@ -62,3 +65,19 @@ def test_random_recipes_have_every_block_sooner_or_later() -> None:
     generator = np.random.default_rng(0)
     seen = {one for _ in range(500) for one in Recipe.drawn(generator).components}
     assert seen == {f"{slot}:{block}" for slot, blocks in SLOTS.items() for block in blocks}
+
+
+@given(RECIPES, RECIPES, st.integers(0, 99))
+def test_a_crossing_has_nothing_but_blocks_of_its_parents(
+    one: Recipe, other: Recipe, seed: int
+) -> None:
+    theirs = {*one.components, *other.components, *INSTEAD}
+    for made in crossings(one, other, np.random.default_rng(seed), count=5):
+        assert theirs.issuperset(made.components)
+
+
+@given(RECIPES, st.integers(0, 99))
+def test_a_neighbour_keeps_all_blocks_but_one(recipe: Recipe, seed: int) -> None:
+    for made in neighbours(recipe, np.random.default_rng(seed), doubles=0):
+        changed = {slot for slot in recipe.differs(made) if recipe.has(slot) and made.has(slot)}
+        assert len(changed - {"repeat", "order"}) <= 1

@@ -1,16 +1,18 @@
 """What the failures of a candidate have in common, and which blocks may mend them."""
 
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 
 from coevolve.proposers.base import Standing, View
 from coevolve.proposers.offline.failures import Failure, failures, mixed, outside, repeated
-from coevolve.proposers.offline.recipe import SCORED, Recipe
+from coevolve.proposers.offline.recipe import SCORED, SLOTS, Recipe
 
 SHARE = 0.25
 """The share of failures from which on they say something."""
 FEW = 3
 """Failures that are added to those there are, so that few of them weigh less."""
+NEAR = 2
+"""Blocks in which two recipes differ at most that are much alike."""
 
 Mends = Mapping[tuple[str, str], str]
 
@@ -50,6 +52,7 @@ class Rule:
 
 
 SAY = "similar examples get a say of their own"
+MORE = "similar examples get more of a say"
 RULES = (
     Rule(
         applies=lambda recipe: recipe.ask == "free",
@@ -72,7 +75,7 @@ RULES = (
     Rule(
         applies=lambda recipe: recipe.shortlist != "all",
         counts=lambda failed: sum(not failure.offered for failure in failed),
-        says="the shortlist of {name} lacks the right label on {share}",
+        says="The shortlist of {name} lacks the right label on {share}",
         mends={
             ("shortlist", "12"): "it is made longer",
             ("shortlist", "all"): "all labels are left in",
@@ -82,7 +85,7 @@ RULES = (
     Rule(
         applies=lambda recipe: recipe.shows,
         counts=lambda failed: sum(not failure.shown for failure in failed),
-        says="the examples of {name} have not got the right label on {share}",
+        says="The examples of {name} have not got the right label on {share}",
         mends={
             ("select", "quota"): "each of them has another label",
             ("count", "8"): "more of them are shown",
@@ -94,7 +97,7 @@ RULES = (
         counts=lambda failed: sum(failure.shown for failure in failed),
         says="{name} sees an example of the right label and answers otherwise on {share}",
         mends={
-            ("trust", "2"): SAY,
+            ("trust", "2"): MORE,
             ("order", "nearest-last"): "the nearest stands last",
             ("ask", "calibrated"): "labels lose what they get after anything",
         },
@@ -102,19 +105,25 @@ RULES = (
     Rule(
         applies=lambda recipe: recipe.searches and recipe.ask in SCORED,
         counts=lambda failed: sum(not failure.shown for failure in failed),
-        says="the examples of {name} lead away from the right label on {share}",
+        says="The examples of {name} lead away from the right label on {share}",
         mends={("select", "none"): "the question stands alone"},
     ),
     Rule(
-        applies=lambda recipe: recipe.ask in SCORED and recipe.trust in ("none", "0.5", "1"),
+        applies=lambda recipe: recipe.ask in SCORED and recipe.trust == "none",
         counts=lambda failed: sum(failure.similar for failure in failed),
-        says="others that go by similar examples are right where {name} is wrong, on {share}",
+        says="Others that go by similar examples are right where {name} is wrong, on {share}",
         mends={("trust", "2"): SAY, ("trust", "1"): SAY},
+    ),
+    Rule(
+        applies=lambda recipe: recipe.trust in ("0.5", "1"),
+        counts=lambda failed: sum(failure.similar for failure in failed),
+        says="Others that go by similar examples are right where {name} is wrong, on {share}",
+        mends={("trust", "2"): MORE, ("trust", "4"): MORE},
     ),
     Rule(
         applies=lambda recipe: not recipe.compares,
         counts=lambda failed: sum(failure.similar for failure in failed),
-        says="others that go by similar examples are right where {name} is wrong, on {share}",
+        says="Others that go by similar examples are right where {name} is wrong, on {share}",
         mends={("select", "nearest"): "the nearest are shown", ("shortlist", "6"): SAY},
     ),
     Rule(
@@ -141,7 +150,7 @@ def findings(view: View, standing: Standing, recipe: Recipe) -> tuple[Finding, .
         mends = {
             (slot, block): why
             for (slot, block), why in rule.mends.items()
-            if recipe.given(slot, block) != recipe
+            if _more(recipe, slot, block)
         }
         if counted > 1 and counted / len(failed) >= SHARE and mends:
             share = f"{counted} of its {len(failed)} failures"
@@ -149,3 +158,34 @@ def findings(view: View, standing: Standing, recipe: Recipe) -> tuple[Finding, .
             weight = rule.faith * counted / (len(failed) + FEW)
             made.append(Finding(says=says, weight=weight, mends=mends))
     return tuple(sorted(made, key=lambda finding: -finding.weight))
+
+
+def untried(
+    found: Sequence[Finding], recipe: Recipe, taken: Collection[Recipe]
+) -> tuple[Finding, ...]:
+    """Findings without what was tried for them: there the outcomes have the word.
+
+    A block was tried if a recipe has it that is otherwise much like the one that fails.
+    """
+    left = []
+    for finding in found:
+        mends = {
+            (slot, block): why
+            for (slot, block), why in finding.mends.items()
+            if not any(_tries(other, recipe.given(slot, block), slot) for other in taken)
+        }
+        left.append(replace(finding, mends=mends))
+    return tuple(finding for finding in left if finding.mends)
+
+
+def _tries(other: Recipe, mended: Recipe, slot: str) -> bool:
+    same = getattr(other, slot) == getattr(mended, slot)
+    return same and len(other.differs(mended)) <= NEAR
+
+
+def _more(recipe: Recipe, slot: str, block: str) -> bool:
+    """Whether a block changes a recipe; of what can be counted, to more of it."""
+    if slot in ("count", "trust") and recipe.has(slot):
+        blocks = SLOTS[slot]
+        return blocks.index(block) > blocks.index(getattr(recipe, slot))
+    return recipe.given(slot, block) != recipe

@@ -11,6 +11,8 @@ from coevolve.proposers.offline.recipe import Recipe
 
 MOST = 30
 """Failures of a candidate that are looked at."""
+MANY = 12
+"""Labels: if a prompt has all of so many, it lists them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,7 +24,7 @@ class Failure:
         right: The right one.
         choices: What the model could choose from, in plain letters.
         offered: Whether the right answer was among the choices.
-        shown: Whether it was in a prompt.
+        shown: Whether it was in a prompt, beyond a list of all labels.
         similar: Whether most candidates that go by similar examples solved the task.
     """
 
@@ -36,7 +38,8 @@ class Failure:
 
 def failures(view: View, standing: Standing) -> list[Failure]:
     """The failures of a candidate whose traces can be read."""
-    failed = [task for task in view.tasks if standing.outcomes.get(task) == 0.0][:MOST]
+    failed = [task for task in view.tasks if standing.outcomes.get(task) == 0.0]
+    failed = failed[:: -(-len(failed) // MOST) or 1]  # of every set, where there are several
     guided = [other for other in view.standings if _goes_by_examples(other)]
     found = []
     for task in failed:
@@ -86,9 +89,16 @@ def _failure(trace: dict[str, Any], *, similar: bool) -> Failure:
         right=right,
         choices=choices,
         offered=right in choices,
-        shown=any(trace["gold"] in prompt for prompt in prompts),
+        shown=any(_shown(trace["gold"], prompt, choices) for prompt in prompts),
         similar=similar,
     )
+
+
+def _shown(right: str, prompt: str, choices: frozenset[str]) -> bool:
+    """Whether a prompt has an example with the right answer; a list of all labels is none."""
+    text, answer = _plain(prompt), _plain(right)
+    listed = min(text.count(choice) for choice in choices) if len(choices) > MANY else 0
+    return text.count(answer) > listed
 
 
 def _trace(view: View, name: str, task: str) -> dict[str, Any] | None:

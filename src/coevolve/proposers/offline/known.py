@@ -4,6 +4,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Self
 
+import numpy as np
+
 from coevolve.core.estimate import Estimate
 from coevolve.proposers.base import Standing, View
 from coevolve.proposers.offline.recipe import Recipe
@@ -48,10 +50,18 @@ class Known:
 def surrogate_of(tried: Sequence[Tried], beside: Sequence[Recipe] = ()) -> Surrogate:
     """What recipes are worth; others of the same round count as if they were as expected."""
     recipes = [one.recipe for one in tried]
-    values = [one.estimate.value for one in tried]
-    errors = [one.estimate.se for one in tried]
+    values = [min(max(one.estimate.value, 0.0), 1.0) for one in tried]
+    errors = [_error(one.estimate) for one in tried]
     made = Surrogate(recipes, values, errors)
     if not beside:
         return made
     expected = made.of(beside)[0].tolist()
     return Surrogate([*recipes, *beside], [*values, *expected], [*errors, *(0.05 for _ in beside)])
+
+
+def _error(estimate: Estimate) -> float:
+    """The standard error of an estimate; where it has none, that of a coin thrown as often."""
+    if estimate.se is not None:
+        return estimate.se
+    unseen = 1 - estimate.tasks / estimate.pool_size
+    return float(np.sqrt(0.25 / max(estimate.tasks, 1) * unseen))

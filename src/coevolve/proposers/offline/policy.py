@@ -7,7 +7,7 @@ import numpy as np
 
 from coevolve.proposers.base import View
 from coevolve.proposers.offline import reasons
-from coevolve.proposers.offline.evidence import Finding, findings
+from coevolve.proposers.offline.evidence import Finding, findings, untried
 from coevolve.proposers.offline.known import Known, Tried, surrogate_of
 from coevolve.proposers.offline.moves import crossings, neighbours, wide
 from coevolve.proposers.offline.recipe import Recipe, effort
@@ -47,7 +47,7 @@ def ideas(view: View, count: int) -> list[Idea]:
     known = Known.of(view)
     made: list[Idea] = []
     while len(made) < count:
-        made.append(_Turn(view, known, [idea.recipe for idea in made], generator).idea())
+        made.append(_Turn(view, known, made, generator).idea())
     return made
 
 
@@ -58,7 +58,7 @@ def drawn(view: View, count: int) -> list[Idea]:
     while len(made) < count:
         seed = seeds[int(generator.integers(len(seeds)))]
         for recipe in wide(seed, generator, count=1):
-            text = "Some blocks of a plain harness were changed by chance."
+            text = f"A plain harness with {reasons.changed(seed, recipe)}, drawn by chance."
             made[recipe] = Idea(recipe=recipe, hypothesis=text, kind="explore")
     return list(made.values())
 
@@ -67,11 +67,13 @@ class _Turn:
     """The search for one idea, beside those that the round has already."""
 
     def __init__(
-        self, view: View, known: Known, beside: Sequence[Recipe], generator: np.random.Generator
+        self, view: View, known: Known, beside: Sequence[Idea], generator: np.random.Generator
     ) -> None:
         self._view, self._known, self._generator = view, known, generator
-        self._taken = known.recipes.union(beside)
-        self._surrogate = surrogate_of(known.tried, beside)
+        self._beside = beside
+        others = [idea.recipe for idea in beside]
+        self._taken = known.recipes.union(others)
+        self._surrogate = surrogate_of(known.tried, others)
 
     def idea(self) -> Idea:
         """Something new, in the way whose turn it is, or else by chance."""
@@ -91,9 +93,18 @@ class _Turn:
         """The most promising neighbour of one of the best candidates."""
         options = []
         for parent in self._best(PARENTS):
-            near = self._new(neighbours(parent.recipe, self._generator))
+            changed = self._changed(parent)
+            near = [
+                made
+                for made in self._new(neighbours(parent.recipe, self._generator))
+                if changed.isdisjoint(parent.recipe.differs(made))
+            ]
             if near:
-                found = findings(self._view, parent.standing, parent.recipe)
+                found = untried(
+                    findings(self._view, parent.standing, parent.recipe),
+                    parent.recipe,
+                    self._taken,
+                )
                 hunches = np.array([_hunch(parent.recipe, made, found) for made in near])
                 worth = self._worth(near, HOPE) + hunches
                 place = int(np.argmax(worth))
@@ -133,6 +144,11 @@ class _Turn:
         while (made := Recipe.drawn(self._generator)) in self._taken:
             pass
         return Idea(recipe=made, hypothesis="A mixture that nobody has tried.", kind="explore")
+
+    def _changed(self, parent: Tried) -> set[str]:
+        """The slots that the round changes in a parent: another strength is no other idea."""
+        beside = [idea.recipe for idea in self._beside if parent.name in idea.parents]
+        return {slot for recipe in beside for slot in parent.recipe.differs(recipe)}
 
     def _parent(self) -> Tried | None:
         """A good candidate."""

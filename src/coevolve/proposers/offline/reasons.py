@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from coevolve.proposers.base import Standing
-from coevolve.proposers.offline.evidence import Finding
+from coevolve.proposers.offline.evidence import FEW, Finding
 from coevolve.proposers.offline.known import Tried
 from coevolve.proposers.offline.recipe import Recipe
 from coevolve.proposers.offline.surrogate import COLUMNS, Surrogate
@@ -11,7 +11,7 @@ from coevolve.proposers.offline.surrogate import COLUMNS, Surrogate
 
 def refined(parent: Tried, made: Recipe, found: Sequence[Finding], surrogate: Surrogate) -> str:
     """What changes from a parent, and what speaks for it."""
-    slots = parent.recipe.differs(made)
+    slots = [slot for slot in parent.recipe.differs(made) if made.has(slot)]
     for finding in found:
         for slot in slots:
             if why := finding.mends.get((slot, getattr(made, slot))):
@@ -22,10 +22,8 @@ def refined(parent: Tried, made: Recipe, found: Sequence[Finding], surrogate: Su
         _adds(made, slot, surrogate) - _adds(parent.recipe, slot, surrogate) for slot in slots
     )
     if gain > 0.005:
-        return (
-            f"{parent.name} with {changes}: by what blocks were worth so far, "
-            f"{100 * gain:.0f} points better."
-        )
+        points = f"{100 * gain:.0f} point{'' if round(100 * gain) == 1 else 's'}"
+        return f"{parent.name} with {changes}: by what blocks were worth so far, {points} better."
     return f"{parent.name} with {changes}: little is known of that, and it may be better."
 
 
@@ -52,19 +50,22 @@ def explored(parent: Tried, made: Recipe, tried: Sequence[Recipe]) -> str:
 
 
 def makes_up(parent: Standing, partner: Standing) -> tuple[int, int, float]:
-    """How many tasks a partner solves that the parent fails, of how many, and their share."""
+    """How many tasks a partner solves that the parent fails, of how many, and their share.
+
+    Of few tasks the share is taken for less.
+    """
     failed = [
         task
         for task, score in parent.outcomes.items()
         if score == 0.0 and isinstance(partner.outcomes.get(task), float)
     ]
     solved = sum(partner.outcomes[task] == 1.0 for task in failed)
-    return solved, len(failed), solved / len(failed) if failed else 0.0
+    return solved, len(failed), solved / (len(failed) + FEW)
 
 
 def changed(parent: Recipe, made: Recipe) -> str:
     """The blocks in which a recipe differs from its parent, in words."""
-    return _listed([f"{slot}:{getattr(made, slot)}" for slot in parent.differs(made)])
+    return _listed([part for part in made.components if part not in parent.components])
 
 
 def _adds(recipe: Recipe, slot: str, surrogate: Surrogate) -> float:
@@ -80,5 +81,7 @@ def _beside(made: Recipe, slots: Sequence[str]) -> str:
 
 def _listed(components: Sequence[str]) -> str:
     """Components in words: `count:8` is "count 8"."""
+    if not components:
+        return "less"
     words = [component.replace(":", " ") for component in components]
     return " and ".join([", ".join(words[:-1]), words[-1]] if len(words) > 1 else words)

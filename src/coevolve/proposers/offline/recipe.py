@@ -79,6 +79,8 @@ class Recipe:
             object.__setattr__(self, "repeat", "once")
         if self.repeat == "orders" and not (self.searches and self.count != "1"):
             object.__setattr__(self, "repeat", "once")
+        if self.select == "quota" and self.order == "grouped":  # one of each label is no group
+            object.__setattr__(self, "order", "nearest-last")
         for slot in reversed(tuple(SLOTS)):  # a slot may depend on later ones
             if not self.has(slot):
                 object.__setattr__(self, slot, SLOTS[slot][0])
@@ -131,8 +133,12 @@ class Recipe:
     @classmethod
     def drawn(cls, generator: np.random.Generator) -> Self:
         """A recipe of random blocks."""
-        draws = {slot: blocks[generator.integers(len(blocks))] for slot, blocks in SLOTS.items()}
-        return cls(**draws)
+        return cls(**cls.blocks(generator))
+
+    @staticmethod
+    def blocks(generator: np.random.Generator) -> dict[str, str]:
+        """A random block for each slot."""
+        return {slot: blocks[generator.integers(len(blocks))] for slot, blocks in SLOTS.items()}
 
     def given(self, slot: str, block: str) -> Self:
         """The recipe with another block in one slot."""

@@ -40,8 +40,6 @@ TOGETHER = 0.1
 """Standard deviation of what blocks add together, beyond their sum."""
 REACH = 2.0
 """Over how many blocks that differ such a gain carries."""
-UNKNOWN = 0.15
-"""Standard error of an estimate that has none."""
 
 
 class Surrogate:
@@ -54,7 +52,7 @@ class Surrogate:
     Args:
         recipes: What was tried.
         values: The estimates.
-        errors: Their standard errors; None where they are not known.
+        errors: Their standard errors.
 
     >>> weak, strong = Recipe(ask="free"), Recipe(ask="choose")
     >>> known = Surrogate([weak, strong], [0.1, 0.6], [0.02, 0.02])
@@ -64,9 +62,9 @@ class Surrogate:
     """
 
     def __init__(
-        self, recipes: Sequence[Recipe], values: Sequence[float], errors: Sequence[float | None]
+        self, recipes: Sequence[Recipe], values: Sequence[float], errors: Sequence[float]
     ) -> None:
-        noise = np.array([UNKNOWN if se is None else se for se in errors], dtype=float)
+        noise = np.asarray(errors, dtype=float)
         self._rows = rows_of(recipes)
         given = np.asarray(values, dtype=float) - expected(recipes)
         self._center = float(given.mean()) if len(given) else 0.5

@@ -58,14 +58,15 @@ _NOTES = {
 
 
 def name_of(recipe: Recipe) -> str:
-    """A short name.
+    """A name that tells most recipes apart.
 
-    >>> name_of(Recipe(like="bm25", ask="standardised", trust="2"))
-    'bm25-standardised-weighed'
+    >>> name_of(Recipe(like="bm25", select="quota", ask="standardised", trust="2"))
+    'bm25-quota-standardised-weighed'
     """
-    shown = recipe.like if recipe.searches else {"none": "bare", "all": "all"}[recipe.select]
-    weighed = ["weighed"] if recipe.trust != "none" else []
-    return "-".join([shown, recipe.ask, *weighed])
+    how = [recipe.select] if recipe.select in ("quota", "diverse") else []
+    notes = [recipe.notes] if recipe.notes != "none" else []
+    shown, *rest = _words(recipe)
+    return "-".join([shown, *how, *rest, *notes])
 
 
 def class_of(recipe: Recipe) -> str:
@@ -74,7 +75,12 @@ def class_of(recipe: Recipe) -> str:
     >>> class_of(Recipe(like="bm25", ask="standardised", trust="2"))
     'Bm25StandardisedWeighed'
     """
-    return "".join(part.capitalize() for part in name_of(recipe).split("-"))
+    return "".join(map(str.capitalize, _words(recipe)))
+
+
+def _words(recipe: Recipe) -> list[str]:
+    shown = recipe.like if recipe.searches else {"none": "bare", "all": "all"}[recipe.select]
+    return [shown, recipe.ask, *(["weighed"] if recipe.trust != "none" else [])]
 
 
 def told(recipe: Recipe) -> list[str]:
