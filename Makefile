@@ -3,9 +3,10 @@ PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
 
-.PHONY: help demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded bench-search figures lock clean
+.PHONY: help install demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded bench-search figures lock clean
 
 help:
+	@echo "make install  all that is needed, into .venv; the command is .venv/bin/coevolve"
 	@echo "make demo     a real search: embedded model, embedded data, a fifth of the evaluations"
 	@echo "make test     run the tests"
 	@echo "make check    ruff, formatting, mypy, import direction, module sizes"
@@ -25,6 +26,8 @@ help:
 $(READY): requirements.lock pyproject.toml .python-version tools/bootstrap.py
 	@$(PYTHON) tools/bootstrap.py
 	@touch $@
+
+install: $(READY)
 
 demo: $(READY)
 	@$(BIN)/coevolve demo

@@ -209,13 +209,17 @@ class TestAnAgent:
         look = (
             f"cat {tmp_path}/benchmark.py {tmp_path}/runs/doubling/run.db; ls {tmp_path}; "
             f"echo x >> {tmp_path}/runs/doubling/run.db; "
-            "echo '# mine' >> candidates/same/files/harness.py; env | grep META_KEY"
+            "echo '# mi''ne' >> candidates/same/files/harness.py; "
+            "cat candidates/same/files/harness.py; env | grep META_KEY"
         )
         done, endpoint = self.run(tmp_path, look)
         said = json.dumps(endpoint.seen[-1].body["messages"])
         assert "TEST_TASKS" not in said
         assert "SQLite format" not in said
         assert "META_KEY=" not in said
+        assert "def double" in said
+        assert "# mine" not in said
+        assert "Read-only file system" in said
         state = read_state(tmp_path / "runs/doubling")  # whose seals are checked
         assert state.entries["same"].status == Status.EVALUATED
         assert "proposed nothing" in done.stdout

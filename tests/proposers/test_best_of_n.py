@@ -89,7 +89,8 @@ def test_nothing_is_asked_again_that_would_not_come_in_time() -> None:
     class Slow(Spy):
         async def propose(self, view: View, count: int) -> Proposed:
             await asyncio.sleep(0.3)
-            return replace(await super().propose(view, count), proposals=())
+            copy = Proposal(files={"harness.py": b"0"}, name="copy")
+            return replace(await super().propose(view, count), proposals=(copy,))
 
     start = make_view(candidates={"plain": {"harness.py": b"0"}}, parent="plain")
     hurried, patient = Slow(), Slow()
@@ -108,3 +109,31 @@ def test_the_offline_proposer_draws_new_candidates_every_round() -> None:
     assert len(state.selector.candidates) == 12
     made = {entry.candidate.address for entry in state.entries.values()}
     assert len(made) == 14
+
+
+def test_what_was_paid_for_is_kept_when_a_later_attempt_fails() -> None:
+    class Failing(Spy):
+        async def propose(self, view: View, count: int) -> Proposed:
+            if self.seen:
+                raise OSError("the agent is gone")
+            made = await super().propose(view, count)
+            return replace(made, proposals=made.proposals[:1] * 2)
+
+    start = make_view(candidates={"plain": {"harness.py": b"0"}}, parent="plain")
+    made = asyncio.run(best_of_n(Failing()).propose(start, 2))
+    assert len(made.proposals) == 1
+    assert made.usage.tokens_in == 10
+    assert made.notes[0] == "1 of 2 were copies of earlier candidates."
+    assert "OSError: the agent is gone." in made.notes[1]
+
+
+def test_fewer_than_asked_for_is_an_answer() -> None:
+    class Sparing(Spy):
+        async def propose(self, view: View, count: int) -> Proposed:
+            made = await super().propose(view, count)
+            return replace(made, proposals=made.proposals[:1])
+
+    spy = Sparing()
+    start = make_view(candidates={"plain": {"harness.py": b"0"}}, parent="plain")
+    assert len(asyncio.run(best_of_n(spy).propose(start, 2)).proposals) == 1
+    assert len(spy.seen) == 1

@@ -111,7 +111,10 @@ def test_a_candidate_may_have_no_parent(tmp_path: Path, given: object) -> None:
 @pytest.mark.parametrize(
     ("change", "note"),
     [
-        ({"hypotesis": "x"}, "proposal.json has no 'hypotesis'. Did you mean 'hypothesis'?"),
+        (
+            {"hypotesis": "x"},
+            "'hypotesis' of proposal.json is unknown; left aside. Did you mean 'hypothesis'?",
+        ),
         ({"name": 3}, "the name must be text, got 3; it was left out."),
         ({"hypothesis": ["x"]}, "the hypothesis must be text, got ['x']; it was left out."),
         ({"hypothesis": "x" * 9_000}, "the hypothesis has 9,000 characters; 4,000 are kept."),
@@ -399,3 +402,10 @@ def test_any_bytes_are_a_form_or_a_reason(data: bytes) -> None:
     form, notes = read_form(data)
     assert form.given
     assert notes
+
+
+def test_a_form_that_is_a_folder_is_no_form(tmp_path: Path) -> None:
+    write(tmp_path / "odd", files={"harness.py": HARNESS, "proposal.json/x": "1"})
+    collected = taken(tmp_path)
+    assert collected.proposals == ()
+    assert "proposal.json is a folder" in collected.notes[0]

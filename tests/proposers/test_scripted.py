@@ -124,8 +124,6 @@ def test_text_becomes_bytes() -> None:
         ([3], "mine returned 3, which is no proposal"),
         ([{"files": FILES}], "a proposal needs a name, got None"),
         ([{"name": "a"}], "files of 'a' must map paths to contents, got None"),
-        ([{"name": "a", "files": {}}], "mine: candidate 'a' has no files"),
-        ([{"name": "a", "files": {"../x": ""}}], r"has a file with the path '../x'"),
         ([{"name": "a", "files": {"x": 3}}], "file 'x' of 'a' must be text or bytes, got 3"),
         ([{"name": "a", "file": FILES}], "no 'file'. Did you mean 'files'?"),
         ([{"name": "a", "files": FILES, "parents": "b"}], "parents of 'a' must be names, got 'b'"),
@@ -138,6 +136,19 @@ def test_rubbish_is_named(given: Any, message: str) -> None:
     with pytest.raises(InputError) as error:
         asyncio.run(proposer.propose(view(), 1))
     assert message in str(error.value)
+
+
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        ({}, "FunctionProposer: candidate 'a' has no files"),
+        ({"../x": ""}, "has a file with the path '../x'"),
+    ],
+)
+def test_files_that_make_no_candidate_are_found(files: Any, message: str) -> None:
+    proposer = FunctionProposer(lambda seen, count: [{"name": "a", "files": files}])
+    with pytest.raises(InputError, match=message):
+        asyncio.run(check_proposer(proposer, view(), 1))
 
 
 def test_what_a_function_raises_comes_through() -> None:

@@ -498,16 +498,17 @@ class TestProposals:
         bad = Proposal(files={"../up.py": b""}, name="bad")
         orphan = proposal("x", "orphan", parents=("nobody",))
         journal, _ = self.run([bad, orphan], [proposal("x = 2")])
-        note = fold(journal.events()).turns[0].note
-        assert "'bad' has a file with the path '../up.py'" in note
-        assert "'orphan' names the unknown parent 'nobody'" in note
+        state = fold(journal.events())
+        assert "'bad' has a file with the path '../up.py'" in state.turns[0].note
+        assert "orphan: there is no parent 'nobody'" in state.turns[0].note
+        assert state.entries["orphan"].candidate.parents == ()
 
     def test_a_proposer_that_raises_stops_the_run_and_its_round_is_proposed_again(self) -> None:
         journal = MemoryJournal()
         opened(journal, rounds=2)
         broken = Offering(offers=[ValueError("no idea")] * 2)
         with pytest.raises(
-            StopRun, match=r"failed 3 times in round 1: ValueError: no idea\. Mend"
+            StopRun, match=r"round 1: [a-z_]+\.py, line \d+: ValueError: no idea\. Mend"
         ):
             go_on(journal, proposer=broken)
         assert [view.round for view in broken.seen] == [1, 1, 1]
@@ -544,7 +545,7 @@ class TestProposals:
         [
             "rubbish",
             SystemExit(3),
-            [Proposal(files={"a": b""}, name="x", parents=None)],  # type: ignore[arg-type]
+            [Proposal(files={"a": b""}, name="x", parents=3)],  # type: ignore[arg-type]
             Proposed(proposals=(), usage=None),  # type: ignore[arg-type]
         ],
     )

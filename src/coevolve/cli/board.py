@@ -164,9 +164,18 @@ def _spent(report: Report) -> str:
         parts.append(f"{count(amounts['tokens'])} tokens")
     if amounts["dollars"]:
         parts.append(dollars(amounts["dollars"]))
+    if proposing := list(_proposing(report)):
+        parts.append(f"of these for proposing {' and '.join(proposing)}")
     if again := int(report.evaluating["failed_attempts"]):
         parts.append(f"{plural(again, 'attempt')} made again")
     return ", ".join(parts)
+
+
+def _proposing(report: Report) -> Iterator[str]:
+    if tokens := report.proposing["tokens_in"] + report.proposing["tokens_out"]:
+        yield f"{count(tokens)} tokens"
+    if report.proposing["dollars"]:
+        yield dollars(report.proposing["dollars"])
 
 
 def _faults(report: Report) -> str:

@@ -5,6 +5,7 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
+from coevolve.benchmarks.base import leak_scan_of
 from coevolve.benchmarks.conformance import check_benchmark
 from coevolve.benchmarks.findings import Finding, failed, noted, passed
 from coevolve.cli.machine import unset_key
@@ -20,11 +21,24 @@ from coevolve.runs.config import RunConfig
 from coevolve.runs.model import build_provider
 from coevolve.runs.model import check_model as usable_model
 from coevolve.runs.model_settings import ModelSettings
-from coevolve.runs.proposer import agent_of, build_proposer
-from coevolve.runs.proposer_settings import CommandProposerSettings, LLMProposerSettings
+from coevolve.runs.proposer import agent_of, build_proposer, check_ready
+from coevolve.runs.proposer_settings import (
+    CommandProposerSettings,
+    FunctionProposerSettings,
+    LLMProposerSettings,
+    OwnProposerSettings,
+)
 from coevolve.runs.session import recorded_config
 from coevolve.search.folding import fold
 from coevolve.store import RunStore, owner, verify
+
+_READERS = (
+    CommandProposerSettings,
+    FunctionProposerSettings,
+    LLMProposerSettings,
+    OwnProposerSettings,
+)
+"""Proposers that may read tasks in traces, and write them into candidates."""
 
 
 def check_embedded() -> Iterator[Finding]:
@@ -80,7 +94,9 @@ def check_proposer(config: RunConfig, base: Path) -> Iterator[Finding]:
     """The proposer can be built; its agent is here and confined, or its model answers."""
     table = config.proposer
     try:
-        build_proposer(config, base)
+        made = build_proposer(config, base)
+        if not isinstance(table, CommandProposerSettings):  # which is looked at more closely
+            check_ready(made)
         if isinstance(table, LLMProposerSettings):
             yield from _check_model("proposer's model", table.model, base)
             return
@@ -109,6 +125,13 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
         ):
             about = f"benchmark, {found.about}"
             yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
+        if isinstance(config.proposer, _READERS) and leak_scan_of(benchmark) is None:
+            yield noted(
+                "leaks",
+                "candidates are not searched for tasks that they know by heart, since the "
+                "benchmark does not say what its tasks ask.",
+                "Give it `secrets`: docs/benchmark.md.",
+            )
     except StopRun as stop:
         yield failed("benchmark", f"not tried out: {stop}")
     except CoevolveError as error:

@@ -132,7 +132,10 @@ def _facts(report: Report) -> Iterator[tuple[str, str]]:
         full = full_tokens(report)
         beside = "" if full is None else f", where full search takes about {count(full)}"
         yield "tokens", f"{count(spent)} for evaluating{beside}; {count(proposing)} for proposing"
-    if money := report.evaluating["dollars"] + report.proposing["dollars"]:
+    if written := report.proposing["dollars"]:
+        evaluated = dollars(report.evaluating["dollars"])
+        yield "dollars", f"{evaluated} for evaluating; {dollars(written)} for proposing"
+    elif money := report.evaluating["dollars"]:
         yield "dollars", dollars(money)
     if report.missing:
         yield "missing", f"{plural(report.missing, 'outcome')}; `coevolve status` says why"

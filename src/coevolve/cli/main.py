@@ -1,5 +1,8 @@
 """The `coevolve` command."""
 
+import shutil
+import sys
+import textwrap
 from typing import Annotated
 
 import typer
@@ -35,8 +38,18 @@ class _Group(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except CoevolveError as error:
-            typer.secho(f"coevolve: {error}", fg="red", err=True)
+            typer.secho(_worded(f"coevolve: {error}"), fg="red", err=True)
             raise typer.Exit(USAGE_ERROR) from error
+
+
+def _worded(text: str) -> str:
+    """A text that a terminal does not break within words; elsewhere as it is."""
+    if not sys.stderr.isatty():
+        return text
+    wrapper = textwrap.TextWrapper(
+        shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False
+    )
+    return "\n".join(wrapper.fill(line) for line in text.splitlines())
 
 
 app = typer.Typer(

@@ -1,6 +1,8 @@
 """`coevolve propose`: one proposal to look at, which costs no evaluation."""
 
 import asyncio
+import contextlib
+import itertools
 import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -8,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.padding import Padding
 
 from coevolve.cli.aside import prints_aside
 from coevolve.cli.places import JOURNAL, find_run
@@ -15,7 +18,7 @@ from coevolve.errors import InputError
 
 if TYPE_CHECKING:
     from coevolve.runs.config import RunConfig
-    from coevolve.runs.trying import OneProposal, Tried
+    from coevolve.runs.trying import OneProposal, Tried, Trying
 
 
 def propose(
@@ -27,9 +30,13 @@ def propose(
             show_default=False,
         ),
     ] = None,
-    to: Annotated[Path, typer.Option(help="An empty or new folder for what is proposed.")] = (
-        Path("proposal")
-    ),
+    to: Annotated[
+        Path | None,
+        typer.Option(
+            help="An empty or new folder for what is proposed; else proposal, proposal-2, ...",
+            show_default=False,
+        ),
+    ] = None,
     count: Annotated[
         int | None, typer.Option(min=1, help="Candidates; as many as a round has unless told.")
     ] = None,
@@ -44,22 +51,49 @@ def propose(
     from coevolve.runs.trying import trying
 
     config, base, run = _project(target)
-    wanted = count or config.search.candidates
-    if to.exists() and (not to.is_dir() or any(to.iterdir())):
-        raise InputError(f"{to} is there already; name another folder with --to.")
+    wanted, to = count or config.search.candidates, _empty(to)
+    console = Console(highlight=False)
     with prints_aside(as_json), trying(config, base, run) as attempt:
         to.mkdir(parents=True, exist_ok=True)
-        space = lay_out(attempt.view, to, count=wanted) if only_view else None
-        made = None if only_view else asyncio.run(attempt.propose(wanted, workspace=to))
+        try:
+            space = lay_out(attempt.view, to, count=wanted) if only_view else None
+            made = None if only_view else _ask(attempt, wanted, to)
+        finally:
+            with contextlib.suppress(OSError):  # unless something lies in it
+                to.rmdir()
     if space is not None:
         shown = {"workspace": str(space.folder), "prompt": space.prompt}
-        typer.echo(json.dumps(shown, indent=2) if as_json else f"{to}\n\n{space.prompt}")
+        text = json.dumps(shown, indent=2) if as_json else f"{to}\n\n{space.prompt}"
+        console.print(text, markup=False, soft_wrap=as_json or not console.is_terminal)
     elif made is not None:
         _write(made, to)
         if as_json:
             typer.echo(json.dumps(made.to_json() | {"folder": str(to)}, indent=2))
         else:
-            _print(Console(highlight=False), made, to)
+            _print(console, made, to)
+
+
+def _empty(to: Path | None) -> Path:
+    """A folder that holds nothing yet."""
+    if to is None:
+        others = (Path(f"proposal-{number}") for number in itertools.count(2))
+        return next(p for p in itertools.chain([Path("proposal")], others) if not p.exists())
+    if to.exists() and (not to.is_dir() or any(to.iterdir())):
+        raise InputError(f"{to} is there already; name another folder with --to.")
+    return to
+
+
+def _ask(attempt: "Trying", count: int, to: Path) -> "OneProposal":
+    """Have candidates proposed, and say whom is waited for where that may take long."""
+    from coevolve.runs.proposer_settings import CommandProposerSettings, LLMProposerSettings
+
+    table = attempt.config.proposer
+    if isinstance(table, CommandProposerSettings):
+        minutes = f"{table.seconds / 60:.0f} minutes"
+        typer.echo(f"The agent has up to {minutes}; what it prints is in {to}/*.log.", err=True)
+    elif isinstance(table, LLMProposerSettings):
+        typer.echo(f"{table.model.name} is asked.", err=True)
+    return asyncio.run(attempt.propose(count, workspace=to))
 
 
 def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
@@ -90,7 +124,7 @@ def _write(proposal: "OneProposal", folder: Path) -> None:
             (place / path).write_bytes(content)
         data = {
             "name": one.candidate.name,
-            "parent": next(iter(one.candidate.parents), None),
+            "parents": list(one.candidate.parents),
             "hypothesis": one.candidate.hypothesis,
             "kind": one.candidate.kind,
             "components": list(one.candidate.components),
@@ -116,7 +150,8 @@ def _print(console: Console, made: "OneProposal", to: Path) -> None:
     spent = made.usage
     if spent.tokens_in or spent.tokens_out or spent.dollars:
         tokens = f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out"
-        console.print(f"It took {tokens}, ${spent.dollars:.4f}.")
+        dollars = f", ${spent.dollars:.4f}" if spent.dollars else ""  # or nobody knows
+        console.print(f"It took {tokens}{dollars}.")
     console.print(f"Nothing was evaluated or recorded. All of it is in {to}.", markup=False)
 
 
@@ -131,10 +166,10 @@ def _print_candidate(console: Console, one: "Tried", to: Path) -> None:
         f"{escape(', '.join(filter(None, [*facts])))}{', ' if any(facts) else ''}{verdict}"
     )
     if candidate.hypothesis:
-        console.print(f"  {escape(candidate.hypothesis)}")
+        console.print(Padding(escape(candidate.hypothesis), (0, 0, 0, 2)))
     if one.fault:
-        console.print(f"  [red]{escape(one.fault)}[/]")
-    for leak in one.leaks:
-        console.print(f"  [yellow]may know answers: {escape(leak)}[/]")
+        console.print(Padding(f"[red]{escape(one.fault)}[/]", (0, 0, 0, 2)))
+    for leak in one.leaks if not one.fault else ():
+        console.print(Padding(f"[yellow]may know answers: {escape(leak)}[/]", (0, 0, 0, 2)))
     for path in one.files:
         console.print(f"  {_place(to, one) / path}", markup=False, soft_wrap=True)

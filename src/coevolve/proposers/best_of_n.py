@@ -1,6 +1,7 @@
 """The control any search must beat: independent proposals, without feedback."""
 
 import time
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
@@ -17,6 +18,7 @@ from coevolve.proposers.base import (
     as_proposed,
 )
 from coevolve.search.candidate import Candidate
+from coevolve.search.origin import described
 
 ATTEMPTS = 4
 """How often a proposer is asked for a candidate that is no copy of an earlier one."""
@@ -27,8 +29,8 @@ class BestOfN:
 
     It sees the files of the starting harnesses, of which the best is the parent, and no outcome.
     With the same rounds and candidates it spends what the search spends, so that what the search
-    gains over it comes from the feedback. Copies of earlier candidates are asked for again, as
-    long as there is time.
+    gains over it comes from the feedback. For copies of earlier candidates others are asked for,
+    as long as there is time.
 
     Args:
         inner: Who writes candidates.
@@ -48,20 +50,29 @@ class BestOfN:
             if len(made) == count or left < longest:  # what is made must not be lost
                 break
             blind = replace(_blind(view, attempt), seconds=left)
-            given = await self._inner.propose(blind, count - len(made))
+            try:
+                given = await self._inner.propose(blind, count - len(made))
+            except Exception as error:
+                if not answers:
+                    raise
+                lost = f"another attempt failed: {described(error).rstrip('.')}."
+                answers.append(Proposed(proposals=(), notes=(lost,)))
+                break
             longest = max(longest, time.monotonic() - now)
-            answers.append(as_proposed(given, source="the proposer"))
-            for proposal in answers[-1].proposals:
-                address = Candidate.of(proposal.files, name=proposal.name).address
-                if address not in known:
-                    known.add(address)
-                    made.append(proposal)
+            answers.append(as_proposed(given))
+            new = _new(answers[-1].proposals, known)
+            made += new
+            copies = len(answers[-1].proposals) - len(new)
+            if not copies:
+                break
+            told = f"{copies} of {len(answers[-1].proposals)} were copies of earlier candidates."
+            answers.append(Proposed(proposals=(), notes=(told,)))
         said = [answer.transcript for answer in answers if answer.transcript is not None]
         return Proposed(
             proposals=tuple(made),
             usage=sum((answer.usage for answer in answers), Usage()),
             transcript="\n\n".join(said) if said else None,
-            notes=tuple(note for answer in answers for note in answer.notes),
+            notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
         )
 
     def check(self) -> None:
@@ -83,13 +94,23 @@ class RepairingBestOfN(BestOfN):
         self._repairer = inner
 
     async def repair(self, view: View, broken: Broken) -> Proposed:
-        given = await self._repairer.repair(_blind(view, 0), broken)
-        return as_proposed(given, source="the proposer")
+        return as_proposed(await self._repairer.repair(_blind(view, 0), broken))
 
 
 def best_of_n(inner: Proposer) -> BestOfN:
     """A proposer without feedback, which mends its candidates if the inner one does."""
     return RepairingBestOfN(inner) if isinstance(inner, Repairer) else BestOfN(inner)
+
+
+def _new(proposals: Sequence[Proposal], known: set[str]) -> list[Proposal]:
+    """The proposals that are no copies of what is known, which they are from then on."""
+    new = []
+    for proposal in proposals:
+        address = Candidate.of(proposal.files, name=proposal.name).address
+        if address not in known:
+            known.add(address)
+            new.append(proposal)
+    return new
 
 
 def _blind(view: View, attempt: int) -> View:

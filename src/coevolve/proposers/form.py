@@ -45,7 +45,8 @@ def read_form(data: bytes | None) -> tuple[Form, list[str]]:
     if said is None:
         return Form(given=True), notes
     for key in [key for key in said if key not in KEYS][:5]:
-        notes.append(f"{FORM} has no {plain(key, _WORDS)!r}.{nearest(plain(key, _WORDS), KEYS)}")
+        named = plain(key, _WORDS)
+        notes.append(f"the key {named!r} of {FORM} is unknown; left aside.{nearest(named, KEYS)}")
     form = Form(
         given=True,
         name=_text(said, "name", _WORDS, notes).strip(),

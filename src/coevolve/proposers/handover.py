@@ -105,6 +105,8 @@ def _written(folder: Path) -> tuple[bool, int, str]:
 def _proposal(folder: Path, view: View, notes: list[str]) -> Proposal:
     _check_folders(folder)
     files = read_folder(folder)
+    if any(path.startswith(f"{FORM}/") for path in files):
+        raise CandidateError(f"{FORM} is a folder; it must be a file.")
     form, wrong = read_form(files.pop(FORM, None))
     called = _called(folder)
     if not files:

@@ -2,7 +2,7 @@
 
 import asyncio
 import math
-from collections.abc import Iterator
+from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -10,35 +10,53 @@ from typing import Any
 
 from coevolve.benchmarks.base import services_of
 from coevolve.core.outcomes import Usage
-from coevolve.errors import ConfigError
+from coevolve.errors import CoevolveError, ConfigError
 from coevolve.executors.handle import Services
 from coevolve.executors.local import LocalExecutor
 from coevolve.proposers.base import Broken, Proposal, Proposed, Repairer, View, as_proposed
 from coevolve.runs.building import benchmark_spec, build_benchmark
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model import trial_gateway
-from coevolve.runs.proposer import build_proposer, build_rules, proposal_seconds, unrecorded
+from coevolve.runs.proposer import (
+    build_proposer,
+    build_rules,
+    check_ready,
+    proposal_seconds,
+    unrecorded,
+)
 from coevolve.runs.session import new_selector, test_pool
 from coevolve.search.accepting import accept, mended
 from coevolve.search.candidate import Candidate
 from coevolve.search.folding import fold
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.opening import open_run
+from coevolve.search.origin import described
 from coevolve.search.parts import Journal
 from coevolve.search.rules import Rules
 from coevolve.search.state import RunState
+from coevolve.search.trials import Blame, Fault
 from coevolve.search.view import view_of
 from coevolve.store import RunStore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tried:
-    """A candidate that was proposed and checked; `fault` says why it could not be evaluated."""
+    """A candidate that was proposed and checked.
+
+    Args:
+        candidate: What it is.
+        files: Its files.
+        fault: Why it could not be evaluated; empty if it could.
+        leaks: Where it speaks of tasks it may not know.
+        broken: Whether the fault is its own, and may be mended.
+        mended: Whether it was mended.
+    """
 
     candidate: Candidate
     files: dict[str, bytes]
     fault: str
     leaks: tuple[str, ...]
+    broken: bool = False
     mended: bool = False
 
     def to_json(self) -> dict[str, Any]:
@@ -106,17 +124,11 @@ class Trying:
         """
         proposer = build_proposer(unrecorded(self.config), self.base, folder=workspace)
         try:
-            seconds = proposal_seconds(self.config)
-            async with asyncio.timeout(seconds if math.isfinite(seconds) else None):
-                given = await proposer.propose(self.view, count)
-            answer = as_proposed(given, source="the proposer")
+            check_ready(proposer)
+            answer = await self._asked(proposer.propose(self.view, count))
             tried, notes = await self._checked(answer, count)
-            if isinstance(proposer, Repairer):
+            if isinstance(proposer, Repairer) and self.state.settings.repair:
                 tried, answer = await self._mended(proposer, tried, answer)
-        except TimeoutError:
-            raise ConfigError(
-                f"the proposer took longer than {proposal_seconds(self.config):,.0f} s."
-            ) from None
         finally:
             if (close := getattr(proposer, "close", None)) is not None:
                 await close()
@@ -128,6 +140,23 @@ class Trying:
             transcript=answer.transcript,
         )
 
+    async def _asked(self, answer: Awaitable[object]) -> Proposed:
+        """What a proposer answers in time."""
+        seconds = proposal_seconds(self.config)
+        limit = asyncio.timeout(seconds if math.isfinite(seconds) else None)
+        try:
+            async with limit:
+                return as_proposed(await answer, source="the proposer")
+        except TimeoutError as error:
+            if not limit.expired():
+                raise ConfigError(f"the proposer failed: {described(error)}") from error
+            raise ConfigError(f"the proposer took longer than {seconds:,.0f} s.") from None
+        except CoevolveError:
+            raise
+        except (Exception, SystemExit) as error:
+            why = described(error).rstrip(".")
+            raise ConfigError(f"the proposer failed: {why}.") from error
+
     async def _checked(self, answer: Proposed, most: int) -> tuple[list[Tried], list[str]]:
         round, given = self.view.round, answer.proposals
         rows, notes = accept(self.state, self._kept, round, given, self.rules, most)
@@ -136,10 +165,16 @@ class Trying:
     async def _check(self, data: dict[str, Any], row: dict[str, Any]) -> Tried:
         candidate = Candidate.from_json(data)
         files = {path: self._kept.get(address) for path, address in candidate.files.items()}
-        fault = row["refused"] or await self._fault(candidate)
-        return Tried(candidate=candidate, files=files, fault=fault, leaks=tuple(row["leaks"]))
+        fault = None if row["refused"] else await self._fault(candidate)
+        return Tried(
+            candidate=candidate,
+            files=files,
+            fault=row["refused"] or (f"check failed: {fault.reason}" if fault else ""),
+            leaks=tuple(row["leaks"]),
+            broken=fault is not None and fault.blame == Blame.CANDIDATE,
+        )
 
-    async def _fault(self, candidate: Candidate) -> str:
+    async def _fault(self, candidate: Candidate) -> Fault | None:
         """What the check says against a candidate; nothing if it can be evaluated."""
         # A check may want to know what the model can do; it asks nothing that costs.
         gateway = trial_gateway(self.config, self.base)
@@ -152,12 +187,11 @@ class Trying:
             services={**self._services, **(gateway.services() if gateway else {})},
         )
         try:
-            fault = (await executor.check(candidate)).fault
+            return (await executor.check(candidate)).fault
         finally:
             await executor.close()
             if gateway is not None:
                 await gateway.close()
-        return "" if fault is None else f"check failed: {fault.reason}"
 
     async def _mended(
         self, proposer: Repairer, tried: list[Tried], answer: Proposed
@@ -165,27 +199,26 @@ class Trying:
         """Give back what failed its check, once."""
         after: list[Tried] = []
         for one in tried:
-            if one.fault.startswith("check failed"):
+            if one.broken:
                 broken = Broken(
                     proposal=Proposal.of(one.candidate, self._kept.get), error=one.fault
                 )
-                given = await proposer.repair(self.view, broken)
-                back = as_proposed(given, source="the proposer")
-                one = await self._again(one, back)
+                back = await self._asked(proposer.repair(self.view, broken))
+                one, why = await self._again(one, back)
                 answer = replace(
                     answer,
                     usage=answer.usage + back.usage,
-                    notes=(*answer.notes, *back.notes),
+                    notes=(*answer.notes, *back.notes, *why),
                     transcript="\n\n".join(filter(None, [answer.transcript, back.transcript])),
                 )
             after.append(one)
         return after, answer
 
-    async def _again(self, one: Tried, back: Proposed) -> Tried:
-        row, _ = mended(self.state, self._kept, one.candidate, back, self.rules)
+    async def _again(self, one: Tried, back: Proposed) -> tuple[Tried, list[str]]:
+        row, why = mended(self.state, self._kept, one.candidate, back, self.rules)
         if row is None:
-            return one
-        return replace(await self._check(row["to"], row), mended=True)
+            return one, [f"Mending {one.candidate.name}: {why}"] if why else []
+        return replace(await self._check(row["to"], row), mended=True), []
 
 
 @contextmanager

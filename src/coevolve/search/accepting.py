@@ -2,9 +2,10 @@
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
-from coevolve.errors import CandidateError
+from coevolve.errors import CandidateError, nearest
 from coevolve.search.candidate import Candidate
 from coevolve.search.parts import Journal
 from coevolve.search.plain import plain
@@ -35,7 +36,7 @@ def accept(
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
     names = set(state.entries)
-    known = {entry.candidate.address: name for name, entry in state.entries.items()}
+    known = _known(state)
     for proposal in proposals[:most]:
         name = unique(clean(proposal.name), names)
         try:
@@ -43,6 +44,7 @@ def accept(
         except CandidateError as error:
             notes.append(str(error))
             continue
+        notes += _strangers(state, proposal, name)
         twin = known.setdefault(candidate.address, name)
         row = _row(journal, candidate, proposal, "" if twin == name else twin, rules)
         rows.append({"candidate": row.pop("to"), **row})
@@ -65,8 +67,8 @@ def mended(
         return None, str(error)
     if after.address == before.address:
         return None, "the files came back as they were."
-    known = {entry.candidate.address: name for name, entry in state.entries.items()}
-    return _row(journal, after, proposal, known.get(after.address, ""), rules), ""
+    after = replace(after, parents=tuple(p for p in after.parents if p != before.name))
+    return _row(journal, after, proposal, _known(state).get(after.address, ""), rules), ""
 
 
 def _row(
@@ -78,15 +80,6 @@ def _row(
     leaks = rules.leaks(proposal.files)
     refused = f"its files are those of {twin!r}." if twin else rules.refusal(leaks)
     return {"to": candidate.to_json(), "refused": refused, "leaks": list(leaks)}
-
-
-def as_proposed(handed: object) -> Proposed:
-    """What a proposer returned, if it is that."""
-    if isinstance(handed, Proposed):
-        return handed
-    if isinstance(handed, Sequence) and all(isinstance(p, Proposal) for p in handed):
-        return Proposed(proposals=tuple(handed))
-    raise CandidateError(f"a proposer returns Proposals, got {str(handed)[:80]!r}.")
 
 
 def clean(name: str) -> str:
@@ -110,14 +103,30 @@ def unique(name: str, taken: set[str]) -> str:
     return next(n for i in range(2, len(taken) + 3) if (n := f"{name}-{i}") not in taken)
 
 
+def _known(state: RunState) -> dict[str, str]:
+    """The first candidate of each address."""
+    known: dict[str, str] = {}
+    for name, entry in state.entries.items():
+        known.setdefault(entry.candidate.address, name)
+    return known
+
+
+def _strangers(state: RunState, proposal: Proposal, name: str) -> list[str]:
+    """A note on each parent that is no candidate; it is left out."""
+    return [
+        f"{name}: there is no parent {plain(str(parent), _LONGEST)!r}."
+        f"{nearest(str(parent), state.entries)}"
+        for parent in proposal.parents
+        if parent not in state.entries
+    ]
+
+
 def _candidate(state: RunState, proposal: Proposal, name: str, round: int) -> Candidate:
-    if unknown := [parent for parent in proposal.parents if parent not in state.entries]:
-        raise CandidateError(f"candidate {name!r} names the unknown parent {unknown[0]!r}.")
     return Candidate.of(
         proposal.files,
         name=name,
         round=round,
-        parents=tuple(proposal.parents),
+        parents=tuple(parent for parent in proposal.parents if parent in state.entries),
         hypothesis=plain(str(proposal.hypothesis), LONGEST_HYPOTHESIS),
         kind=proposal.kind if proposal.kind in KINDS else "",
         components=tuple(

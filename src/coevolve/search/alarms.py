@@ -60,9 +60,12 @@ def check_proposer(state: RunState, empty: int) -> None:
     turn = state.turns[-1]
     reasons = [turn.note, *(state.entries[name].reason for name in turn.names)]
     why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
+    left = state.settings.rounds - len(state.turns)
+    then = f"and {left} are left" if left else "all of them; begin a new run"
     raise StopRun(
-        f"{empty} rounds in a row gave no candidate that could be evaluated, the last one: {why}. "
-        "Mend the proposer, then resume the run."
+        f"{empty} rounds in a row gave no candidate that could be evaluated. Of the last one: "
+        f"{why}. Mend the proposer; these rounds are spent, {then}.",
+        resumable=left > 0,
     )
 
 

@@ -49,7 +49,9 @@ class Search:
     ) -> None:
         self._recorder = Recorder(journal, listen)
         self._executor, self._proposer = executor, proposer
-        self._proposing = Proposing(self._recorder, proposer, rules or Rules(), proposal_seconds)
+        self._proposing = Proposing(
+            self._recorder, proposer, rules or Rules(), seconds=proposal_seconds, pause=pause
+        )
         self._pause, self._order = pause, order
         self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposal: asyncio.Task[None] | None = None

@@ -5,10 +5,12 @@ import math
 from collections.abc import Awaitable, Callable
 from typing import Any
 
-from coevolve.errors import StopRun, StoreError, titled
-from coevolve.search.accepting import accept, as_proposed, mended
+from coevolve.errors import CoevolveError, StopRun, StoreError
+from coevolve.search.accepting import accept, mended
 from coevolve.search.budget import usage_row
 from coevolve.search.folding import fold
+from coevolve.search.handed import as_proposed
+from coevolve.search.origin import described
 from coevolve.search.plain import plain
 from coevolve.search.proposing import Broken, Proposal, Proposed, Proposer, Repairer, View
 from coevolve.search.recorder import Recorder
@@ -22,21 +24,29 @@ Take = Callable[[Proposed, str], dict[str, Any]]
 _SPARE = 30.0
 """Seconds at most that a proposer is told less than it has, to hand over what it has by then."""
 _LONGEST_NOTE = 10_000
+_WAIT = 15.0
+"""Seconds before a proposer that could not work is asked again; then twice as many."""
 
 
 class Proposing:
     """Has candidates proposed and mended, and records them.
 
     A proposer that takes longer than `seconds`, or than the budget has hours, costs a round. One
-    that raises, or hands over rubbish, is asked again at most twice; then the run stops, and
-    resumed it has the same round proposed.
+    that raises, or hands over rubbish, is asked again at most twice, after a pause if it could not
+    reach what it needs; then the run stops, and resumed it has the same round proposed.
     """
 
     def __init__(
-        self, recorder: Recorder, proposer: Proposer, rules: Rules, seconds: float
+        self,
+        recorder: Recorder,
+        proposer: Proposer,
+        rules: Rules,
+        *,
+        seconds: float,
+        pause: float,
     ) -> None:
         self._recorder, self._proposer = recorder, proposer
-        self._rules, self._seconds = rules, seconds
+        self._rules, self._seconds, self._pause = rules, seconds, _WAIT * pause
 
     async def propose(self, round: int) -> None:
         """Have candidates proposed for a round."""
@@ -89,6 +99,8 @@ class Proposing:
             except (Exception, SystemExit) as error:
                 if attempt == RETRIES:
                     raise StopRun(_broken(round, error)) from error
+                if isinstance(error, CoevolveError):  # a service is away; a bug stays
+                    await asyncio.sleep(self._pause * 2**attempt)
         raise AssertionError("there is a last attempt")
 
     async def _answer(self, round: int, ask: Ask) -> tuple[Proposed, str]:
@@ -131,7 +143,7 @@ _AS_IT_WAS: dict[str, Any] = {"to": None, "refused": "", "leaks": []}
 
 
 def _broken(round: int, error: BaseException) -> str:
-    why = titled(type(error).__name__, str(error)).rstrip(".")
+    why = described(error).rstrip(".")
     return (
         f"the proposer failed {RETRIES + 1} times in round {round}: {why}. Mend it; nothing is "
         "lost, and the round is proposed again."

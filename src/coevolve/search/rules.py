@@ -4,6 +4,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from coevolve.search.candidate import Files
+from coevolve.search.leaks.records import UNREAD
 
 MOST_LEAKS = 20
 
@@ -40,4 +41,6 @@ class Rules:
         """Why a candidate with these leaks is refused; nothing if it is not."""
         if not leaks or not self.refuse_leaks:
             return ""
+        if leaks[0].endswith(UNREAD):  # tasks come first: none was found where it was read
+            return f"it may speak of tasks it may not know: {leaks[0]}"
         return f"it speaks of tasks it may not know: {leaks[0]}"

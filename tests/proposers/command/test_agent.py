@@ -109,3 +109,9 @@ def test_a_model_nobody_names_is_refused() -> None:
 def test_files_of_the_home_lie_in_the_home(path: str) -> None:
     with pytest.raises(ConfigError, match="inside the home"):
         Agent(name="a", program="a", command=lambda call: Command(arguments=()), home=(path,))
+
+
+def test_a_misspelt_place_in_a_command_line_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"\{promt\}, which stands for nothing. Did you mean"):
+        custom(["my-agent", "--task", "{promt}"])
+    custom(["my-agent", "--format", "{json}"])

@@ -7,6 +7,7 @@ import secrets
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -14,6 +15,7 @@ from typing import Any
 
 import pytest
 
+from coevolve.executors.isolation.base import Launch
 from coevolve.executors.scratch import Scratch
 from coevolve.proposers.command import CommandProposer, custom
 from coevolve.search.proposing import View
@@ -151,15 +153,52 @@ def test_private_homes_are_removed(
     assert list(scratch.iterdir()) == []
 
 
-def test_an_agent_that_fills_the_disk_is_stopped_and_its_work_counts(
-    stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_a_home_that_takes_long_to_delete_keeps_nobody_waiting(
+    stand_in: StandIn,
+    view: View,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    bwrap: None,
 ) -> None:
-    def free(folder: Path) -> int:
-        return 9 if (folder / "junk").exists() else 100
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    monkeypatch.setattr("coevolve.proposers.command.running._LONGEST_REST", 1.0)
+    go, remove = threading.Event(), Launch.close
 
-    monkeypatch.setattr("coevolve.proposers.command.running.free", free)
-    program = stand_in("write('early')\noverwrite('junk')\ntime.sleep(600)")
-    made = asyncio.run(proposer(program, tmp_path / "work", "none", 60).propose(view, 1))
+    def slow(launch: Launch) -> None:
+        if launch.scratch is not None:
+            go.wait(60)
+        remove(launch)
+
+    monkeypatch.setattr(Launch, "close", slow)
+    work = proposer(stand_in("write('new')"), tmp_path / "work", "bwrap", 60)
+    made = asyncio.run(work.propose(view, 1))
+    assert [p.name for p in made.proposals] == ["new"]
+    assert list(scratch.iterdir())
+    go.set()
+    deadline = time.monotonic() + 60
+    while list(scratch.iterdir()) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert list(scratch.iterdir()) == []
+
+
+def test_an_agent_that_fills_the_disk_is_stopped_and_its_work_counts(
+    stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
+) -> None:
+    monkeypatch.setattr("coevolve.proposers.command.room.MOST_BYTES", 20_000_000)
+    program = stand_in(
+        """
+        write('early')
+        with open("junk", "wb") as file:
+            file.write(os.urandom(30_000_000))
+            file.flush()
+            os.fsync(file.fileno())
+        time.sleep(600)
+        """
+    )
+    made = asyncio.run(proposer(program, tmp_path / "work", isolation, 60).propose(view, 1))
     assert [proposal.name for proposal in made.proposals] == ["early"]
-    assert "stand-in had nearly filled the disk; its folder was removed." in made.notes
-    assert not (tmp_path / "work" / "round-002").exists()
+    assert "stand-in was stopped: it had written more than 0.02 GB." in made.notes
+    left = {path.name for path in (tmp_path / "work" / "round-002").iterdir()}
+    assert left == {"INSTRUCTIONS.md", "SUMMARY.md", "proposals"}

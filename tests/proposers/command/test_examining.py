@@ -76,3 +76,8 @@ def test_the_doctor_may_ask_beside_a_running_loop(stand_in: StandIn, bwrap: None
         return list(examine(agent))
 
     assert facts(asyncio.run(look()))["agent"][0] == "passed"
+
+
+def test_a_key_that_is_named_and_not_set_is_noted(stand_in: StandIn, bwrap: None) -> None:
+    found = facts(list(examine(custom([stand_in("")], keys=["NOT_SET"]), keys=["NOT_SET"])))
+    assert found["agent's keys"] == ("noted", "NOT_SET is named in `keys`, and not set")

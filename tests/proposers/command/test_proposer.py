@@ -1,7 +1,9 @@
 """An agent's candidates are taken over however it ends; its cost is known, or said not to be."""
 
 import asyncio
+import errno
 import json
+import threading
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -9,10 +11,13 @@ from typing import Any
 
 import pytest
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StopRun
 from coevolve.proposers.base import Broken, Proposal, Proposed, View, check_proposer
 from coevolve.proposers.command import AgentError, CommandProposer, custom, preset
+from coevolve.proposers.handover import collect
 from coevolve.proposers.view import Workspace, lay_out
+from coevolve.proposers.view.workspace import sweep
 
 from . import samples
 from .conftest import StandIn
@@ -61,7 +66,7 @@ def test_candidates_are_taken_over_with_their_story(
     assert (tmp_path / "work" / "round-002.log").read_text() == "all is written\n"
 
 
-def test_afterwards_only_what_the_run_does_not_have_is_kept(
+def test_afterwards_only_what_was_taken_over_is_kept(
     stand_in: StandIn, view: View, tmp_path: Path, isolation: str
 ) -> None:
     kept = tmp_path / "kept"
@@ -71,15 +76,67 @@ def test_afterwards_only_what_the_run_does_not_have_is_kept(
         f"""
         assert os.path.exists("candidates") and os.path.exists("history.json")
         if {isolation == "none"}:
-            os.remove("tasks.json")
-            os.symlink({str(kept)!r}, "tasks.json")
-        write("new")
+            for name in ("tasks.json", "SUMMARY.md"):
+                os.remove(name)
+                os.symlink({str(kept)!r}, name)
+        write("new", parent="start")
+        os.makedirs("proposals/linked")
+        os.symlink({str(kept)!r}, "proposals/linked/harness.py")
+        os.symlink({str(kept)!r}, "out")
+        os.makedirs("scratch/locked/deep")
+        os.makedirs("/".join(["scratch"] + ["d" * 100] * 30))
+        open("scratch/notes", "w").close()
+        for place in ("scratch/locked/deep", "scratch/locked", "proposals", "."):
+            os.chmod(place, 0o500 if place == "proposals" else 0)
         """
     )
-    ask(proposer(program, tmp_path / "work", isolation), view)
-    left = {path.name for path in (tmp_path / "work" / "round-002").iterdir()}
-    assert left == {"INSTRUCTIONS.md", "SUMMARY.md", "proposals"}
-    assert (kept / "mine").exists()
+    made = ask(proposer(program, tmp_path / "work", isolation), view)
+    assert names(made) == ["new"]
+    workspace = tmp_path / "work" / "round-002"
+    pages = {"INSTRUCTIONS.md"} if isolation == "none" else {"INSTRUCTIONS.md", "SUMMARY.md"}
+    assert {path.name for path in workspace.iterdir()} == {*pages, "proposals"}
+    assert {path.name for path in (tmp_path / "work").iterdir()} == {
+        "round-002",
+        "round-002.log",
+    }
+    assert (
+        collect(workspace / "proposals", view, count=9, source="again").proposals == made.proposals
+    )
+    assert (kept / "mine").read_text() == "mine"
+
+
+def test_what_takes_long_to_delete_keeps_nobody_waiting(
+    stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    go = threading.Event()
+
+    def slow(folder: Path) -> None:
+        go.wait(60)
+        sweep(folder)
+
+    monkeypatch.setattr("coevolve.proposers.command.proposer.sweep", slow)
+    monkeypatch.setattr("coevolve.proposers.command.proposer._LONGEST_SWEEP", 0.1)
+    work = proposer(stand_in("write('new')"), tmp_path / "work")
+    assert names(ask(work, view)) == names(ask(work, view)) == ["new"]
+    assert list((tmp_path / "work").glob(".gone-*"))
+    go.set()
+    deadline = time.monotonic() + 60
+    while list((tmp_path / "work").glob(".gone-*")) and time.monotonic() < deadline:
+        time.sleep(0.02)
+    assert not list((tmp_path / "work").glob(".gone-*"))
+    assert (tmp_path / "work" / "round-002" / "proposals" / "new" / "harness.py").exists()
+
+
+def test_a_candidate_counts_though_its_workspace_cannot_be_kept(
+    stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def full(self: Workspace, proposals: object) -> None:
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(Workspace, "put_away", full)
+    made = ask(proposer(stand_in("write('new')"), tmp_path / "work"), view)
+    assert names(made) == ["new"]
+    assert "its workspace was not kept: No space left on device." in made.notes
 
 
 @pytest.mark.parametrize(
@@ -188,7 +245,7 @@ def test_an_agent_that_fails_at_once_is_an_error_that_quotes_it(
     stand_in: StandIn, view: View, tmp_path: Path
 ) -> None:
     program = stand_in("sys.exit('unknown option --frobnicate')")
-    with pytest.raises(AgentError, match=r"unknown option --frobnicate .*round-002\.log"):
+    with pytest.raises(AgentError, match=r"unknown option --frobnicate\. .*round-002\.log"):
         ask(proposer(program, tmp_path / "work"), view)
 
 
@@ -298,7 +355,8 @@ def test_printing_a_hundred_megabytes_is_bounded(
     assert made.transcript is not None
     assert made.transcript.startswith("first\n")
     assert made.transcript.endswith("last\n")
-    assert len(made.transcript) < 3_000_000
+    assert 30_000_000 < len(made.transcript) < 34_000_000
+    assert "bytes left out" in made.transcript
     assert (tmp_path / "work" / "round-002.log").stat().st_size < 40_000_000
 
 
@@ -352,6 +410,31 @@ def test_a_report_that_leads_elsewhere_is_not_read(
     program = stand_in(f"write('new')\nos.symlink({str(tmp_path / 'usage.json')!r}, 'usage.json')")
     made = ask(proposer(program, tmp_path / "work"), view)
     assert "stand-in reported no usage." in made.notes
+
+
+@pytest.mark.parametrize(
+    "code",
+    [
+        "open('usage.json', 'w').write('[' + '{},' * 7_000_000 + '{}]')",
+        "os.mkfifo('usage.json')",
+        "os.symlink('usage.json', 'usage.json')",
+        "os.makedirs('usage.json')\nos.chmod('usage.json', 0)",
+        "open('usage.json', 'w').write('[' * 1_000_000)",
+    ],
+    ids=["huge", "pipe", "loop", "folder", "deep"],
+)
+def test_a_report_that_is_none_is_not_waited_for(
+    code: str, stand_in: StandIn, view: View, tmp_path: Path
+) -> None:
+    made = ask(proposer(stand_in(f"write('new')\n{code}"), tmp_path / "work"), view)
+    assert names(made) == ["new"]
+    assert made.notes == ("stand-in reported no usage.",)
+
+
+def test_no_usage_is_beyond_belief(stand_in: StandIn, view: View, tmp_path: Path) -> None:
+    program = stand_in("write('new')\nopen('usage.json', 'w').write('{\"tokens_in\": 1e12}')")
+    made = ask(proposer(program, tmp_path / "work"), view)
+    assert sum([made.usage] * 1000, Usage()).tokens_in > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("seconds", 0), ("isolation", "bubblewrap")])

@@ -129,26 +129,40 @@ def test_only_proposals_and_new_files_can_be_written(
             "query": "bin/coevolve",
             "system": "/usr/bin/new",
             "root": "/new",
+            "devices": "/dev/new",
             "etc": "/etc/passwd",
             "own": "notes.txt",
             "proposal": "proposals/new.txt",
             "home": os.path.expanduser("~/new"),
             "tmp": "/tmp/new",
+            "shared": "/dev/shm/new",
         }
         said = {name: tried(overwrite, path) for name, path in places.items()}
         said["rename"] = tried(os.rename, "candidates", "mine")
         said["replace"] = tried(os.rename, "proposals", "mine")
         said["remove"] = tried(os.unlink, "INSTRUCTIONS.md")
+        said["after"] = read(places["candidate"])
         write("new")
         print(json.dumps(said))
         """
     )
     made, said = told(program, view, tmp_path / "work")
+    assert said.pop("after") == "answer = 0\n"
     allowed = {name for name, what in said.items() if what == "None"}
-    assert allowed == {"own", "proposal", "home", "tmp"}
-    workspace = tmp_path / "work" / "round-002"
-    assert (workspace / "candidates/start/files/harness.py").read_text() == "answer = 0\n"
+    assert allowed == {"own", "proposal", "home", "tmp", "shared"}
     assert [p.name for p in made.proposals] == ["new"]
+
+
+def test_what_it_writes_to_memory_is_bounded(
+    stand_in: StandIn, view: View, tmp_path: Path
+) -> None:
+    program = stand_in(
+        """
+        places = ("/tmp", "/dev/shm")
+        print(json.dumps([os.statvfs(p).f_blocks * os.statvfs(p).f_frsize for p in places]))
+        """
+    )
+    assert told(program, view, tmp_path / "work")[1] == [2 << 30, 512 << 20]
 
 
 def test_it_has_copies_of_its_logins_and_nothing_else_of_the_home(

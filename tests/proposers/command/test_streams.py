@@ -102,6 +102,17 @@ def test_a_trajectory_says_what_was_used_but_a_price_of_nothing_is_none() -> Non
     assert priced.dollars == 0.25
 
 
+def test_messages_without_end_take_no_memory_without_end() -> None:
+    meter = ClaudeMeter()
+    for number in range(5_000):
+        name = f"{number}-" + "x" * 10_000
+        message = {"id": name, "usage": {"input_tokens": 2, "output_tokens": 1}}
+        for _ in range(2):
+            meter.event({"type": "assistant", "message": message})
+    assert (meter.tokens_in, meter.tokens_out) == (10_000, 5_000)
+    assert sum(map(len, meter._messages)) < 1_000_000
+
+
 JSON = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats() | st.text(max_size=5),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=5), inner),

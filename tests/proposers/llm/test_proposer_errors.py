@@ -4,8 +4,8 @@ import asyncio
 
 import pytest
 
-from coevolve.errors import ConfigError
-from coevolve.models.errors import ModelKeyError, ModelNotFound, ModelUnavailable
+from coevolve.errors import ConfigError, StopRun
+from coevolve.models.errors import ModelUnavailable
 from coevolve.models.gateway import Gateway
 from coevolve.models.request import ModelRequest
 from coevolve.proposers.base import Proposed
@@ -22,8 +22,8 @@ FILTERED = says("", finish="content_filter")
 @pytest.mark.parametrize(
     ("act", "kind"),
     [
-        (refuses(401, "Incorrect API key", code="invalid_api_key"), ModelKeyError),
-        (refuses(404, "no such model", code="model_not_found"), ModelNotFound),
+        (refuses(401, "Incorrect API key", code="invalid_api_key"), StopRun),
+        (refuses(404, "no such model", code="model_not_found"), StopRun),
         (refuses(503), ModelUnavailable),
     ],
 )

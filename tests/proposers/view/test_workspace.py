@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -14,6 +15,7 @@ from coevolve.core.outcomes import Missing
 from coevolve.errors import InputError
 from coevolve.proposers.handover import collect
 from coevolve.proposers.view import lay_out
+from coevolve.proposers.view.workspace import set_aside, sweep
 from coevolve.search.proposing import Broken, Proposal
 from tests.proposers.view.histories import history, large, small, standing
 
@@ -251,3 +253,62 @@ def test_any_id_and_any_text_can_be_laid_out(
 
 def _kept(text: str) -> str:
     return text.encode(errors="replace").decode()
+
+
+def test_what_was_taken_over_is_kept_and_the_rest_is_set_aside(tmp_path: Path) -> None:
+    workspace = lay_out(small(), tmp_path / "one", count=2)
+    (workspace.folder / "scratch").mkdir()
+    (workspace.proposals / "refused").mkdir()
+    files = {"harness.py": b"1", "lib/a.py": b"2"}
+    same = [Proposal(name="twice", files=files), Proposal(name="twice", files={"b.py": b"3"})]
+    workspace.put_away([*same, Proposal(name="../..", files=files)])
+    left = {path.name for path in workspace.folder.iterdir()}
+    assert left == {"INSTRUCTIONS.md", "SUMMARY.md", "proposals"}
+    assert (workspace.proposals / "twice/lib/a.py").read_bytes() == b"2"
+    assert (workspace.proposals / "twice-2/b.py").read_bytes() == b"3"
+    assert len(list(workspace.proposals.iterdir())) == 3
+    assert len(list(tmp_path.iterdir())) == 2
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == [workspace.folder]
+
+
+@pytest.mark.parametrize("kind", ["gone", "file", "link", "pages"])
+def test_a_workspace_that_is_no_more_is_put_away_without_harm(kind: str, tmp_path: Path) -> None:
+    mine = tmp_path / "mine"
+    mine.mkdir()
+    (mine / "INSTRUCTIONS.md").write_text("mine")
+    workspace = lay_out(small(), tmp_path / "work" / "one", count=1)
+    if kind == "pages":
+        (workspace.folder / "INSTRUCTIONS.md").unlink()
+        (workspace.folder / "INSTRUCTIONS.md").symlink_to(mine / "INSTRUCTIONS.md")
+        (workspace.folder / "SUMMARY.md").unlink()
+        (workspace.folder / "SUMMARY.md").mkdir()
+    else:
+        shutil.rmtree(workspace.folder)
+    if kind == "file":
+        workspace.folder.write_text("")
+    elif kind == "link":
+        workspace.folder.symlink_to(mine)
+    workspace.put_away([Proposal(name="new", files={"harness.py": b"1"})])
+    sweep(tmp_path / "work")
+    assert [path.name for path in workspace.folder.iterdir()] == ["proposals"]
+    assert [path.name for path in (tmp_path / "work").iterdir()] == ["one"]
+    assert (mine / "INSTRUCTIONS.md").read_text() == "mine"
+
+
+def test_any_tree_is_swept(tmp_path: Path) -> None:
+    tree = tmp_path / "one"
+    tree.mkdir()
+    for depth in range(1, 1_200):
+        (tree / "/".join(["d"] * depth)).mkdir()
+    (tree / "locked" / "inner").mkdir(parents=True)
+    (tree / "locked").chmod(0)
+    (tree / "loop").symlink_to(tree)
+    os.mkfifo(tree / "pipe")
+    for number in range(2_000):
+        (tree / str(number)).touch()
+    tree.chmod(0)
+    set_aside(tree)
+    assert not tree.exists()
+    sweep(tmp_path)
+    assert list(tmp_path.iterdir()) == []

@@ -119,6 +119,16 @@ and languages.
 _FIRST_SEALED_AMOUNT = TEST_TASKS.index("$18")
 
 
+def secrets() -> dict[str, str]:
+    """What each task asks, for candidates are scanned for what they know by heart."""
+    return {task: task for task in DURATIONS | AMOUNTS}
+
+
+def sealed_secrets() -> dict[str, str]:
+    """The same for the sealed test."""
+    return {task: task for task in SEALED}
+
+
 def evaluate(harness: Harness, task: str) -> Score:
     """One trial on a validation task."""
     kind = "duration" if task in DURATIONS else "amount"

@@ -1,10 +1,11 @@
 """What a command-line agent is to us: how to start it, what it needs, how to read it."""
 
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from coevolve.errors import ConfigError
+from coevolve.errors import ConfigError, nearest
 from coevolve.proposers.command.meters import Meter, UsageFile
 
 INSTRUCTIONS = "INSTRUCTIONS.md"
@@ -101,6 +102,9 @@ def custom(
         example = "['my-agent', '--task', '{prompt}']"
         raise ConfigError(f"command must be a list such as {example}, got {command!r}.")
     program, *arguments = command
+    for name in re.findall(r"\{(\w+)\}", " ".join(arguments)):
+        if f"{{{name}}}" not in _PLACES and (hint := nearest(name, [p[1:-1] for p in _PLACES])):
+            raise ConfigError(f"command says {{{name}}}, which stands for nothing.{hint}")
     if any("{model}" in argument for argument in arguments) != bool(model):
         raise ConfigError(
             "command and model do not fit: write {model} where the command line names it."

@@ -1,5 +1,6 @@
 """Whether an agent is ready: installed, with a key, and confined; for `coevolve doctor`."""
 
+import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
@@ -92,6 +93,8 @@ def _said(agent: Agent, setting: Setting) -> str:
             done = execute(start.launch, _LIMITS)
         except HarnessFault as fault:
             raise SandboxError(str(fault)) from fault
+        finally:
+            start.launch.close()  # also where it could not even be tried
     if done.code:
         last = done.stderr.decode("utf-8", "replace").strip() or f"code {done.code}"
         raise SandboxError(last[-500:])
@@ -111,16 +114,23 @@ def _isolation(confined: bool) -> Found:
 
 
 def _keys(agent: Agent, keys: Sequence[str]) -> Found:
+    if unset := [name for name in keys if not os.environ.get(name)]:
+        return Found(
+            kind="noted",
+            about="agent's keys",
+            detail=f"{', '.join(unset)} is named in `keys`, and not set",
+            advice="Set it, or do not name it.",
+        )
     there = set_keys(agent, keys)
     files = [name for name in agent.home if (Path.home() / name).is_file()]
     detail = ", ".join([*there, *(f"~/{name}" for name in files)])
     wanted = secret_names(agent, keys)
     if there or files or not (wanted or agent.home):
         return Found(kind="passed", about="agent's keys", detail=detail or "it needs none")
-    unset = f"none of {', '.join(wanted)} is set, and " if wanted else ""
+    none_set = f"none of {', '.join(wanted)} is set, and " if wanted else ""
     return Found(
         kind="noted",
         about="agent's keys",
-        detail=f"{unset}there is no login",
+        detail=f"{none_set}there is no login",
         advice="Set one, or log in with the agent, unless it needs none.",
     )

@@ -37,10 +37,14 @@ def find_program(agent: Agent) -> Path:
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), beside])
     found = shutil.which(os.path.expanduser(agent.program), path=places)  # noqa: PTH111
     if found is None:
-        how = f" Install it ({agent.install})" if agent.install else " Install it"
+        if agent.install:
+            how = f'Install it ({agent.install}), or say where it is: program = "/path/to/it".'
+        else:
+            how = "Install it, or give its path, which for a file beside the configuration "
+            how += f'begins with ./: command = ["./{Path(agent.program).name}", ...].'
         raise ConfigError(
             f"the agent {agent.name} is not here: there is no program {agent.program!r} on the "
-            f"PATH.{how}, or name its program."
+            f"PATH. {how}"
         )
     return Path(found).absolute()
 

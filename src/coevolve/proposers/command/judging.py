@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from coevolve.core.outcomes import Usage
+from coevolve.core.outcomes import MOST_USAGE, Usage
 from coevolve.errors import CoevolveError, StopRun
 from coevolve.executors.isolation.faults import one_line
 from coevolve.proposers.base import Proposal
@@ -15,8 +15,12 @@ from coevolve.proposers.command.meters import Meter, decoded
 from coevolve.proposers.command.recording import MEGABYTE
 from coevolve.proposers.command.running import Ended
 
-_MOST_REPORT = 64 * MEGABYTE
+_MOST_REPORT = 16 * MEGABYTE
+"""Trajectories of hundreds of steps have a few; of JSON that is made to, this takes 0.4 GB."""
+_MOST_USED = MOST_USAGE / 1000
+"""Of anything in one proposal; the sum over a run must be believable, too."""
 _LAST = 400
+_BOXES = re.compile(r"[\u2500-\u257f]+")
 _REFUSED = re.compile(
     r"api.?key|unauthori[sz]ed|authenticat|auth method|\b401\b|log ?in|logged in|credential",
     re.IGNORECASE,
@@ -30,9 +34,9 @@ class AgentError(CoevolveError):
 def usage_of(meter: Meter, seconds: float) -> Usage:
     """What is known to be used; notes say what is not."""
     return Usage(
-        tokens_in=meter.tokens_in or 0,
-        tokens_out=meter.tokens_out or 0,
-        dollars=meter.dollars or 0.0,
+        tokens_in=min(meter.tokens_in or 0, int(_MOST_USED)),
+        tokens_out=min(meter.tokens_out or 0, int(_MOST_USED)),
+        dollars=min(meter.dollars or 0.0, _MOST_USED),
         seconds=seconds,
     )
 
@@ -41,7 +45,7 @@ def notes_of(name: str, ended: Ended, meter: Meter) -> list[str]:
     """How it ended, if not well, and what is not known, since nothing is not zero."""
     notes = []
     if ended.full:
-        notes.append(f"{name} had nearly filled the disk; its folder was removed.")
+        notes.append(f"{name} was stopped: {ended.full}.")
     elif ended.late:
         notes.append(f"{name} was stopped after {ended.seconds:,.0f} s.")
     elif ended.code:
@@ -63,25 +67,26 @@ def complain(agent: Agent, ended: Ended, meter: Meter, transcript: str, log: Pat
     """
     if ended.well or ended.stopped or meter.tokens_in or meter.tokens_out:
         return
-    said = one_line(meter.error or transcript.strip()[-_LAST:] or "nothing", _LAST)
-    what = f"{agent.name} ended with code {ended.code} and wrote nothing; it said: {said}"
+    last = _BOXES.sub(" ", meter.error or transcript.strip()[-_LAST:])
+    said = one_line(last, _LAST).rstrip(".") or "nothing"
+    what = f"{agent.name} ended with code {ended.code} and wrote nothing; it said: {said}."
     if _REFUSED.search(said):
         keys = f"set one of {', '.join(agent.keys)}" if agent.keys else "name it in `keys`"
         raise StopRun(
-            f"{what} - It seems to lack a key: {keys}, or log in with the agent. All it said is "
+            f"{what} It seems to lack a key: {keys}, or log in with the agent. All it said is "
             f"in {log}."
         )
-    raise AgentError(f"{what} - All it said is in {log}.")
+    raise AgentError(f"{what} All it said is in {log}.")
 
 
 def left_report(workspace: Path, name: str) -> object:
     """The file an agent left about itself, unless it leads out of the workspace or is huge."""
     if not name:
         return None
-    file = (workspace / name).resolve()
-    if not file.is_relative_to(workspace.resolve()) or not file.is_file():
-        return None
     try:
+        file = (workspace / name).resolve()
+        if not file.is_relative_to(workspace.resolve()) or not file.is_file():
+            return None
         with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as report:
             data = report.read(_MOST_REPORT + 1)
     except OSError:

@@ -1,11 +1,12 @@
 """A proposer that has a command-line agent write candidates."""
 
+import asyncio
+import contextlib
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
 from coevolve.errors import ConfigError, StopRun
-from coevolve.executors.isolation.base import remove
 from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.command.agent import Agent
 from coevolve.proposers.command.installation import find_installation
@@ -18,14 +19,18 @@ from coevolve.proposers.command.judging import (
     without_secrets,
 )
 from coevolve.proposers.command.launching import Isolation, Setting, ready
+from coevolve.proposers.command.meters import Meter
 from coevolve.proposers.command.recording import Recording
+from coevolve.proposers.command.room import Room
 from coevolve.proposers.command.running import work
 from coevolve.proposers.command.sandbox import why_no_sandbox
 from coevolve.proposers.handover import collect
 from coevolve.proposers.threads import in_thread
-from coevolve.proposers.view import lay_out
+from coevolve.proposers.view import Workspace, lay_out
+from coevolve.proposers.view.workspace import set_aside, sweep
 
 _MARGIN = 10.0
+_LONGEST_SWEEP = 5.0
 _MOST_REPAIRS = 10_000
 
 
@@ -109,23 +114,21 @@ class CommandProposer:
         except ConfigError as error:
             raise StopRun(str(error)) from error
         folder, log = self._folder / name, self._folder / f"{name}.log"
-        await in_thread(remove, folder)  # of a proposal that was interrupted
+        set_aside(folder)  # of a proposal that was interrupted
+        await self._sweep(_LONGEST_SWEEP)
         workspace = await in_thread(lay_out, view, folder, count=count, broken=broken)
-        start, meter = ready(self._agent, self._setting, workspace), self._agent.meter()
-        with Recording(log, secrets=start.secrets, line=meter.line) as recording:
-            seconds = self._limit(view, time.monotonic() - began)
-            ended = await work(start.launch, start.stdin, recording, seconds, folder)
-        meter.report(left_report(workspace.folder, self._agent.report))
-        # A mended candidate may lie beside the broken one, which then is no candidate.
-        most = count if broken is None else count + 1
-        collected = collect(workspace.proposals, view, count=most, source=self.name)
-        if ended.full:
-            await in_thread(remove, folder)
-        else:
-            await in_thread(workspace.put_away)
-        written = tuple(p for p in collected.proposals if not _unmended(p, broken))[:count]
-        proposals, leaking = without_secrets(written, start.secrets)
-        notes = [blanked(note, start.secrets) for note in (*collected.notes, *leaking)]
+        meter = self._agent.meter()
+        # Nothing comes between the copies of its credentials and its work, which removes them.
+        with Recording(log, line=meter.line) as recording:
+            room, seconds = Room(workspace), self._limit(view, time.monotonic() - began)
+            start = ready(self._agent, self._setting, workspace)
+            recording.hide(start.secrets)
+            ended = await work(start.launch, start.stdin, recording, seconds, room)
+        proposals, notes = await in_thread(
+            self._taken, workspace, view, count, broken, meter, start.secrets
+        )
+        left = view.seconds - (time.monotonic() - began)
+        await self._sweep(min(_LONGEST_SWEEP, left / 2))
         if not proposals:
             if not notes or broken is not None:
                 complain(self._agent, ended, meter, recording.transcript, log)
@@ -136,6 +139,35 @@ class CommandProposer:
             transcript=recording.transcript,
             notes=(*notes_of(self.name, ended, meter), *notes),
         )
+
+    def _taken(
+        self,
+        workspace: Workspace,
+        view: View,
+        count: int,
+        broken: Broken | None,
+        meter: Meter,
+        secrets: Sequence[str],
+    ) -> tuple[tuple[Proposal, ...], list[str]]:
+        """What is taken over of an agent's work, with notes; the rest is put away."""
+        meter.report(left_report(workspace.folder, self._agent.report))
+        # A mended candidate may lie beside the broken one, which then is no candidate.
+        most = count if broken is None else count + 1
+        collected = collect(workspace.proposals, view, count=most, source=self.name)
+        written = tuple(p for p in collected.proposals if not _unmended(p, broken))[:count]
+        proposals, leaking = without_secrets(written, secrets)
+        notes = [blanked(note, secrets) for note in (*collected.notes, *leaking)]
+        try:
+            workspace.put_away(proposals)
+        except OSError as error:  # a full disk, say; the run keeps what was taken over
+            notes.append(f"its workspace was not kept: {error.strerror}.")
+        return proposals, notes
+
+    async def _sweep(self, seconds: float) -> None:
+        """Delete what was set aside; what takes longer than this goes on beside the search."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await in_thread(sweep, self._folder)
 
     def _limit(self, view: View, passed: float) -> float:
         """The agent's seconds, so that its candidates can be collected in time."""

@@ -7,7 +7,7 @@ from typing import Self
 
 MEGABYTE = 1 << 20
 MOST_LOG = 32 * MEGABYTE
-MOST_TRANSCRIPT = 2 * MEGABYTE
+MOST_TRANSCRIPT = MOST_LOG
 _MOST_LINE = 4 * MEGABYTE
 _HIDDEN = b"[hidden]"
 
@@ -17,19 +17,18 @@ class Recording:
 
     Args:
         log: A file to follow while the agent is at work; it ends after `MOST_LOG`.
-        secrets: Texts that are blanked out everywhere.
         line: Gets every line of standard output.
 
-    Its transcript is the beginning and the end of everything, of `MOST_TRANSCRIPT` together.
+    Its transcript is everything, or its beginning and its end, half of `MOST_TRANSCRIPT` each.
     """
 
-    def __init__(self, log: Path, *, secrets: Sequence[str], line: Callable[[str], None]) -> None:
+    def __init__(self, log: Path, *, line: Callable[[str], None]) -> None:
         self._log = log.open("wb", buffering=0)
         self._left = MOST_LOG
         self._head, self._tail, self._size = bytearray(), bytearray(), 0
         self._line = line
-        self.out = Lines(secrets, self._printed)
-        self.err = Lines(secrets, self._keep)
+        self.out = Lines(self._printed)
+        self.err = Lines(self._keep)
 
     def __enter__(self) -> Self:
         return self
@@ -43,6 +42,11 @@ class Recording:
         self.out.close()
         self.err.close()
         self._log.close()
+
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Blank these texts out everywhere, from now on."""
+        self.out.hide(secrets)
+        self.err.hide(secrets)
 
     @property
     def transcript(self) -> str:
@@ -82,16 +86,21 @@ class Recording:
 class Lines:
     r"""Whole lines of a stream, blanked of secrets; a line without end comes in pieces.
 
-    >>> lines = Lines(["sk-12345678"], print)
+    >>> lines = Lines(print)
+    >>> lines.hide(["sk-12345678"])
     >>> lines.feed(b"key sk-123")
     >>> lines.feed(b"45678 used\nnext")
     b'key [hidden] used\n'
     """
 
-    def __init__(self, secrets: Sequence[str], take: Callable[[bytes], None]) -> None:
+    def __init__(self, take: Callable[[bytes], None]) -> None:
+        self._take, self._held = take, bytearray()
+        self.hide(())
+
+    def hide(self, secrets: Sequence[str]) -> None:
+        """Blank these texts out of what is given away from now on."""
         self._secrets = sorted({s.encode() for s in secrets if s}, key=len, reverse=True)
         self._longest = max(map(len, self._secrets), default=1)
-        self._take, self._held = take, bytearray()
 
     def feed(self, data: bytes) -> None:
         """Add what was read."""

@@ -4,35 +4,39 @@ import asyncio
 import contextlib
 import os
 import select
-import shutil
 import signal
 import subprocess
 import threading
 import time
-from dataclasses import dataclass
-from pathlib import Path
+from dataclasses import dataclass, replace
 
 from coevolve.executors.isolation.base import Launch
 from coevolve.executors.isolation.processes import kill_all
 from coevolve.executors.isolation.starting import end, start
 from coevolve.proposers.command.recording import Recording
+from coevolve.proposers.command.room import Room
 from coevolve.proposers.threads import in_thread
 
 _CHUNK = 1 << 16
 _LONGEST_REST = 5.0
 _LOOK_SECONDS = 0.2
-_LEAST_FREE = 0.1
-"""Of what was free on the disk when an agent began: below this it is stopped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the work of an agent ended: its exit code, late, or with a full disk; after how long."""
+    """How the work of an agent ended, after how long.
+
+    Args:
+        code: Its exit code.
+        late: Whether its time was over.
+        seconds: How long it worked.
+        full: Why it had no more room on the disk, if it was stopped for that; see `Room`.
+    """
 
     code: int
     late: bool
     seconds: float
-    full: bool = False
+    full: str = ""
 
     @property
     def well(self) -> bool:
@@ -42,22 +46,30 @@ class Ended:
     @property
     def stopped(self) -> bool:
         """Whether it was ended before it was done."""
-        return self.late or self.full
+        return self.late or bool(self.full)
 
 
 async def work(
-    launch: Launch, stdin: str, recording: Recording, seconds: float, folder: Path
+    launch: Launch, stdin: str, recording: Recording, seconds: float, room: Room
 ) -> Ended:
-    """Run an agent to its end, the end of its time or that of the disk below a folder.
+    """Run an agent to its end, or to that of its time or of its room on the disk.
 
-    None of its processes is left.
+    None of its processes is left, nor what it was launched with, whatever fails.
 
     It is started by the thread of the event loop, since bwrap ends with the thread that
     started it.
     """
-    process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    text = stdin.encode(errors="replace")
-    running = _Running(launch, process, text, recording, seconds, folder)
+    try:
+        process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    except BaseException:
+        launch.close()  # the copies of its credentials
+        raise
+    try:
+        text = stdin.encode(errors="replace")
+        running = _Running(launch, process, text, recording, seconds, room)
+    except BaseException:
+        end(launch, process)
+        raise
     try:
         return await in_thread(running.serve)
     finally:
@@ -74,14 +86,16 @@ class _Running:
         stdin: bytes,
         recording: Recording,
         seconds: float,
-        folder: Path,
+        room: Room,
     ) -> None:
         assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self.over = threading.Event()
         self._launch, self._process, self._seconds = launch, process, seconds
-        self._folder = folder
+        self._room = room
+        if launch.scratch is not None:
+            room.add(launch.scratch)
         self._stdin, self._unsent = process.stdin, memoryview(stdin)
         self._lines = {
             process.stdout.fileno(): recording.out,
@@ -102,10 +116,18 @@ class _Running:
             self.over.set()
 
     def close(self) -> None:
-        """End all its processes, and then what they were served with."""
-        self._kill()
-        self.over.wait(3 * _LONGEST_REST)  # another thread reads the pipes until then
-        end(self._launch, self._process)
+        """End all its processes, and then what they were served with.
+
+        A home that takes long to delete is deleted beside the search, lest candidates be lost.
+        """
+        try:
+            self._kill()
+            self.over.wait(3 * _LONGEST_REST)  # another thread reads the pipes until then
+            end(replace(self._launch, scratch=None), self._process)
+        finally:
+            removing = threading.Thread(target=self._launch.close, daemon=True)
+            removing.start()
+            removing.join(_LONGEST_REST)
 
     def _kill(self) -> None:
         if self._process.poll() is None or not self._launch.namespace:
@@ -113,13 +135,11 @@ class _Running:
 
     def _serve(self) -> Ended:
         began = time.monotonic()
-        late = full = False
-        least = _LEAST_FREE * free(self._folder)
+        late, full = False, ""
         while self._process.poll() is None and not (late or full):
             left = began + self._seconds - time.monotonic()
-            late, full = left <= 0, free(self._folder) < least
+            late, full = left <= 0, self._room.exceeded()
             self._wait(max(0.0, min(left, _LOOK_SECONDS)))
-        full = free(self._folder) < least
         self._kill()  # what it left behind may hold the pipes
         rest = time.monotonic() + _LONGEST_REST
         while self._lines and time.monotonic() < rest:
@@ -156,8 +176,3 @@ class _Running:
         if not self._unsent:
             self._poll.unregister(fd)
             self._stdin.close()
-
-
-def free(folder: Path) -> int:
-    """The bytes that are free on the disk of a folder."""
-    return shutil.disk_usage(folder).free

@@ -8,7 +8,6 @@ import functools
 import os
 import secrets
 import subprocess
-import sys
 from collections.abc import Sequence
 from pathlib import Path
 
@@ -16,23 +15,27 @@ from coevolve.errors import StopRun
 from coevolve.executors.isolation.base import Launch
 from coevolve.executors.isolation.bubblewrap import found
 from coevolve.executors.isolation.faults import one_line
-from coevolve.executors.isolation.hiding import masked
 from coevolve.executors.isolation.plain import MARK
-from coevolve.executors.isolation.system import links, system_paths
 from coevolve.executors.scratch import Scratch
 from coevolve.proposers.command.agent import Agent
 from coevolve.proposers.command.installation import Installation
+from coevolve.proposers.command.mounts import (
+    EMPTY,
+    hiding_mounts,
+    in_memory,
+    mount_at,
+    shown_paths,
+    system_mounts,
+)
 from coevolve.proposers.command.surroundings import copy_home
 
 WORKSPACE = "/workspace"
 _USER = 1000
-_EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
 _NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 _OWN_USER = ("--unshare-user", "--uid", str(_USER), "--gid", str(_USER))
 _LONGEST_TRIAL = 20.0
 _TEMPORARY = 2 << 30
-_PRIVATE = tuple(map(Path, ("/etc/ssl/private", "/etc/pki/tls/private", "/etc/pki/private")))
-"""Keys of this machine, beside the certificates that an agent needs."""
+_SHARED = 512 << 20
 
 
 def inner_home() -> str:
@@ -67,27 +70,15 @@ def sandboxed(
         readable: Further files and folders that it may read.
         hidden: Folders that it must not see even where they lie among those it may read.
     """
-    shown = _shown(installation, readable)
-    hiding = _hidden(shown, hidden)
+    shown = shown_paths(installation, readable)
+    hiding = hiding_mounts(shown, hidden)
     made = Scratch.make()
-    scratch = made.folder
-    home = scratch / "home"
-    home.mkdir(mode=0o700)
-    copy_home(agent, home)
-    options = [
-        *_kernel(),
-        *("--perms", "1777", "--size", str(_TEMPORARY), "--tmpfs", "/tmp"),
-        *_at("--bind", home, Path(inner_home())),
-        *_system(shown),
-        *hiding,
-        *_names(scratch),
-        *("--dev", "/dev", "--proc", "/proc", "--perms", "1777", "--tmpfs", "/dev/shm"),
-        *_EMPTY,  # the first process is bwrap's own: it knows paths of this machine
-        *("/proc/1", "--remount-ro", "/proc/1"),
-        *_workspace(workspace, proposals),
-        *("--remount-ro", "/", "--chdir", WORKSPACE),
-    ]
-    argv = (found(), *options, "--", *installation.command, *arguments)
+    try:
+        options = _options(agent, made.folder, shown, hiding, _workspace(workspace, proposals))
+        argv = (found(), *options, "--", *installation.command, *arguments)
+    except BaseException:
+        made.remove()  # there may be credentials in it
+        raise
     # Not with --setenv: every user can read command lines. The agent holds the lock on its home,
     # so that the copies of its credentials are cleared away even after this process was killed.
     return Launch(
@@ -96,9 +87,37 @@ def sandboxed(
         cwd=Path("/"),
         fds=(made.lock,),
         owned=(made.lock,),
-        scratch=scratch,
+        scratch=made.folder,
         namespace=True,
     )
+
+
+def _options(
+    agent: Agent,
+    scratch: Path,
+    shown: Sequence[Path],
+    hiding: Sequence[str],
+    workspace: Sequence[str],
+) -> list[str]:
+    """What bwrap is told, with the private home made in a scratch folder."""
+    home = scratch / "home"
+    home.mkdir(mode=0o700)
+    copy_home(agent, home)
+    return [
+        *_kernel(),
+        *in_memory("/tmp", _TEMPORARY),
+        *mount_at("--bind", home, Path(inner_home())),
+        *system_mounts(shown),
+        *hiding,
+        *_names(scratch),
+        *("--dev", "/dev", "--proc", "/proc"),
+        *in_memory("/dev/shm", _SHARED),
+        *("--remount-ro", "/dev"),
+        *EMPTY,  # the first process is bwrap's own: it knows paths of this machine
+        *("/proc/1", "--remount-ro", "/proc/1"),
+        *workspace,
+        *("--remount-ro", "/", "--chdir", WORKSPACE),
+    ]
 
 
 def unconfined(
@@ -143,7 +162,8 @@ def _may_change_user() -> bool:
 
 def _trial(program: str, options: Sequence[str]) -> str | None:
     """Why bwrap does not start anything with these options; None if it does."""
-    argv = (program, *options, *_system(_shown(None, ())), "--proc", "/proc", "--", "/bin/true")
+    mounts = (*system_mounts(shown_paths(None, ())), "--proc", "/proc")
+    argv = (program, *options, *mounts, "--", "/bin/true")
     try:
         done = subprocess.run(
             argv, capture_output=True, env={}, timeout=_LONGEST_TRIAL, check=False
@@ -154,45 +174,6 @@ def _trial(program: str, options: Sequence[str]) -> str | None:
     return None if done.returncode == 0 else said or f"bwrap ended with {done.returncode}."
 
 
-def _shown(installation: Installation | None, readable: Sequence[Path]) -> list[Path]:
-    """Everything that is visible, outer folders first, since inner ones are put into them.
-
-    Candidates run under this Python, with its packages, and an agent may want to try them.
-    """
-    own = () if installation is None else installation.shown
-    python = (Path(sys.prefix) / "bin", Path(sys.prefix) / "pyvenv.cfg")
-    paths = {*system_paths(network=True), *own, *python, *(p.absolute() for p in readable)}
-    return sorted(path for path in paths if path.exists())
-
-
-def _system(shown: Sequence[Path]) -> list[str]:
-    options: list[str] = []
-    for target, link in links():
-        options += ["--symlink", target, link]
-    tops = {link for _, link in links()}
-    for path in shown:
-        if f"/{path.parts[1]}" not in tops:
-            options += _at("--ro-bind", path.resolve(), path)
-    return options
-
-
-def _hidden(shown: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
-    options: list[str] = []
-    for folder in masked([path.resolve() for path in shown], (*_PRIVATE, *hidden)):
-        for place in map(str, _visible(folder, shown)):
-            options += [*_EMPTY, place, "--remount-ro", place]
-    for file in (path.resolve() for path in hidden if path.is_file()):
-        for place in map(str, _visible(file, shown)):
-            options += ["--ro-bind", "/dev/null", place]
-    return options
-
-
-def _visible(path: Path, shown: Sequence[Path]) -> list[Path]:
-    """Where a file or folder of this machine can be seen inside."""
-    real = [(place, place.resolve()) for place in shown]
-    return [p / path.relative_to(source) for p, source in real if path.is_relative_to(source)]
-
-
 def _names(scratch: Path) -> list[str]:
     """A user and a group of its own names, without those of this machine."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
@@ -200,7 +181,7 @@ def _names(scratch: Path) -> list[str]:
     (scratch / "group").write_text(f"agent:x:{_USER}:\n")
     options: list[str] = []
     for name in ("passwd", "group"):
-        options += _at("--ro-bind", scratch / name, Path("/etc") / name)
+        options += mount_at("--ro-bind", scratch / name, Path("/etc") / name)
     return options
 
 
@@ -210,11 +191,3 @@ def _workspace(workspace: Path, proposals: Path) -> list[str]:
         kind = "--bind" if entry.name == proposals.name else "--ro-bind"
         options += [kind, str(entry.resolve()), f"{WORKSPACE}/{entry.name}"]
     return options
-
-
-def _at(option: str, source: Path, target: Path) -> list[str]:
-    """A mount at a path whose parents everybody may pass; bwrap alone makes them private."""
-    options: list[str] = []
-    for parent in reversed(target.parents[:-1]):
-        options += ["--perms", "0755", "--dir", str(parent)]
-    return [*options, option, str(source), str(target)]

@@ -9,6 +9,9 @@ cache count as tokens in, those of hidden reasoning as tokens out.
 
 from coevolve.proposers.command.meters import Event, Meter, at, count, number, total
 
+_MOST_MESSAGES = 1_000
+_LONGEST_ID = 200
+
 
 class ClaudeMeter(Meter):
     """Claude Code: each message says what it used, the result what all did.
@@ -31,8 +34,10 @@ class ClaudeMeter(Meter):
         usage, name = at(message, "usage"), at(message, "id")
         if not isinstance(usage, dict) or not isinstance(name, str):
             return
-        before = self._messages.get(name, (0, 0))
-        self._messages[name] = read, written = _claude_tokens(usage)
+        before = self._messages.pop(name[:_LONGEST_ID], (0, 0))
+        self._messages[name[:_LONGEST_ID]] = read, written = _claude_tokens(usage)
+        if len(self._messages) > _MOST_MESSAGES:
+            del self._messages[next(iter(self._messages))]  # the one not heard of for longest
         self.tokens_in = (self.tokens_in or 0) + read - before[0]
         self.tokens_out = (self.tokens_out or 0) + written - before[1]
 

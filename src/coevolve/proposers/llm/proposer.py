@@ -56,6 +56,7 @@ class LLMProposer:
 
         Raises:
             ConfigError: The model reads less than half of `context_tokens`.
+            StopRun: There is no such model, or its key is refused.
             ModelError: The model did not answer, and nothing was paid for yet.
         """
         writing = await self._begun(view, Sources(view=view), SECTIONS)
@@ -70,6 +71,7 @@ class LLMProposer:
 
         Raises:
             ConfigError: The model reads less than half of `context_tokens`.
+            StopRun: There is no such model, or its key is refused.
             ModelError: The model did not answer, and nothing was paid for yet.
         """
         base = Sources(view=view, base=broken.proposal.files)

@@ -4,8 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import NamedTuple
 
-from coevolve.errors import ConfigError
-from coevolve.models.errors import ContextTooLong, ModelError, RequestRefused
+from coevolve.errors import ConfigError, StopRun
+from coevolve.models.errors import (
+    ContextTooLong,
+    ModelError,
+    ModelKeyError,
+    ModelNotFound,
+    RequestRefused,
+)
 from coevolve.proposers.base import Proposal, Proposed
 from coevolve.proposers.llm.building import Builder, Fault
 from coevolve.proposers.llm.clipping import BYTES, line, tokens
@@ -53,6 +59,7 @@ class Writing:
 
         Raises:
             ConfigError: The model reads less than half of the tokens.
+            StopRun: There is no such model, or its key is refused.
             ModelError: The model did not answer, and nothing is there yet that was paid for.
         """
         try:
@@ -61,6 +68,8 @@ class Writing:
             self._note("the time for the proposal was over before the model had answered")
         except RequestRefused as error:
             self._note(f"the service would not answer: {error}")
+        except (ModelKeyError, ModelNotFound) as error:
+            raise StopRun(str(error)) from error
         except ModelError as error:
             if not self.made and not self.conversation.paid:
                 raise

@@ -74,18 +74,7 @@ def _board(rows: list[Row]) -> Iterator[str]:
         "before the candidate's round. Where intervals overlap widely, the order means little."
     )
     yield ""
-    head = (
-        "#",
-        "candidate",
-        "round",
-        "kind",
-        "estimate",
-        "interval",
-        "delta",
-        "tasks",
-        "hypothesis",
-    )
-    yield from table(head, [_cells(row) for row in ranked[:_TOP]])
+    yield from table(_HEAD, [_cells(row) for row in ranked[:_TOP]])
     if len(ranked) > _TOP:
         yield f"\n{len(ranked) - _TOP} more: `coevolve query top {min(len(ranked), 50)}`."
 

@@ -15,8 +15,9 @@ HERE = """
 | `proposals/` | **where you write** |
 
 The starting harnesses (round 0) were tried on every task, later candidates on those their round
-drew. Make a folder `scratch/` for anything else you write; it is thrown away. Changing something
-in `candidates/` changes nothing: the engine has the originals.
+drew. Make a folder `scratch/` for anything else you write; what is not in `proposals/` is thrown
+away when you are done. Changing something in `candidates/` changes nothing: the engine has the
+originals.
 """
 
 SCORING = """

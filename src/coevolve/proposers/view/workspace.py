@@ -1,7 +1,10 @@
 """Laying out the workspace in which a meta-agent writes candidates."""
 
+import itertools
 import json
-from collections.abc import Mapping
+import secrets
+import stat
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -19,6 +22,8 @@ from coevolve.proposers.view.tasks import tasks_page
 from coevolve.search.proposing import Broken, Proposal, View
 
 PROPOSAL = "proposal.json"
+_INSTRUCTIONS, _SUMMARY = "INSTRUCTIONS.md", "SUMMARY.md"
+_ASIDE = ".gone-"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,13 +40,39 @@ class Workspace:
     proposals: Path
     prompt: str
 
-    def put_away(self) -> None:
-        """Delete what the run holds anyway, so that days of rounds do not fill the disk.
+    def put_away(self, proposals: Sequence[Proposal] = ()) -> None:
+        """Keep the pages that an agent reads first and what was taken over of its work.
 
-        What was written stays, with the pages that were read first.
+        The rest is set aside, to be deleted by `sweep`: the run holds what was laid out, and the
+        agent may have written anything.
         """
-        for name in ("candidates", "bin", "tasks.json", "tasks.md", INDEX):
-            remove(self.folder / name)
+        aside = set_aside(self.folder)
+        self.folder.mkdir(parents=True)
+        for name in (_INSTRUCTIONS, _SUMMARY):
+            if aside is not None and _is_file(aside / name):
+                (aside / name).rename(self.folder / name)
+        self.proposals.mkdir()
+        for proposal in proposals:
+            _write_proposal(self.proposals, proposal)
+
+
+def set_aside(folder: Path) -> Path | None:
+    """Give a folder another name beside its own, which is free at once, however full it is."""
+    aside = folder.with_name(f"{_ASIDE}{secrets.token_hex(8)}")
+    try:
+        folder.rename(aside)
+        if aside.is_symlink() or not aside.is_dir():
+            return None
+        aside.chmod(0o700)  # somebody may have locked it
+    except FileNotFoundError:
+        return None
+    return aside
+
+
+def sweep(folder: Path) -> None:
+    """Delete what was set aside in a folder; that can take long."""
+    for aside in folder.glob(f"{_ASIDE}*"):
+        remove(aside)
 
 
 def lay_out(view: View, folder: Path, *, count: int, broken: Broken | None = None) -> Workspace:
@@ -63,7 +94,7 @@ def lay_out(view: View, folder: Path, *, count: int, broken: Broken | None = Non
     _write_json(folder / INDEX, index)
     _write_json(folder / "tasks.json", index["tasks"], indent=1)
     _write(folder / "tasks.md", tasks_page(index))
-    _write(folder / "SUMMARY.md", summary(index))
+    _write(folder / _SUMMARY, summary(index))
     (folder / "bin").mkdir()
     (folder / "bin" / "coevolve").write_bytes(program())
     (folder / "bin" / "coevolve").chmod(0o755)
@@ -73,7 +104,7 @@ def lay_out(view: View, folder: Path, *, count: int, broken: Broken | None = Non
     else:
         home = _write_proposal(folder / "proposals", broken.proposal)
         said, page = mending_prompt(view, home), mending(view, broken, home)
-    _write(folder / "INSTRUCTIONS.md", page)
+    _write(folder / _INSTRUCTIONS, page)
     return Workspace(folder=folder, proposals=folder / "proposals", prompt=said)
 
 
@@ -106,8 +137,12 @@ def _write_candidate(view: View, folder: Path, row: Row) -> None:
 
 
 def _write_proposal(proposals: Path, proposal: Proposal) -> str:
-    """A broken candidate, laid out as it was handed over; returns the name of its folder."""
-    (home,) = file_names([proposal.name]).values()
+    """A candidate, laid out as it is handed over; returns the name of its folder."""
+    (made,) = file_names([proposal.name]).values()
+    others = (f"{made}-{number}" for number in itertools.count(2))
+    home = next(
+        name for name in itertools.chain([made], others) if not (proposals / name).exists()
+    )
     _write_files(proposals / home, proposal.files)
     _write_json(
         proposals / home / PROPOSAL,
@@ -144,3 +179,8 @@ def _write_json(path: Path, value: Any, indent: int | None = None) -> None:
 
 def _write(path: Path, text: str) -> None:
     path.write_bytes(f"{text.rstrip()}\n".encode(errors="replace"))
+
+
+def _is_file(path: Path) -> bool:
+    """Whether a plain file lies there, and no link to one."""
+    return path.exists(follow_symlinks=False) and stat.S_ISREG(path.lstat().st_mode)
