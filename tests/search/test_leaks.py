@@ -8,6 +8,7 @@ import hashlib
 import io
 import json
 import lzma
+import random
 import textwrap
 import zipfile
 import zlib
@@ -16,8 +17,9 @@ from collections.abc import Callable
 import pytest
 
 from coevolve.search.leaks import Leak, LeakScan, Secret, summary
-from coevolve.search.leaks.packing import MOST_BYTES
 from coevolve.search.leaks.texts import texts_of
+from coevolve.search.leaks.work import MOST, PLAIN, Work
+from coevolve.search.rules import Rules
 
 MUSEUM = (
     "The museum's north gallery closes twenty minutes before the rest.\n"
@@ -223,7 +225,6 @@ NASTY = {
     "beyond all signs": rb'{"a": "\U99999999"}',
     "half a pair": rb'{"a": "\ud83d"}',
     "a damaged archive": b"PK\x03\x04" + bytes(100),
-    "a bomb": gzip.compress(bytes(50_000_000)),
 }
 
 
@@ -233,12 +234,158 @@ def test_nothing_a_candidate_brings_along_breaks_the_scan(name: str, path: str) 
     assert found(NASTY[name], path) == set()
 
 
+def filled(text: str, size: int = 400_000) -> str:
+    return text * (size // len(text))
+
+
+ENDLESS = {
+    "escaped quotes": filled("\\'"),
+    "escaped quotes on lines": filled("\\\"\\\n'"),
+    "an open literal": "'" + filled("\\'\\\""),
+    "open triple quotes": '"""' + filled("a'''b\"x "),
+    "quotes of both kinds": filled("'''\"\"\"'"),
+    "prefixes": filled("rb'rb'"),
+    "a name like a prefix": filled("rb"),
+    "comments": filled("#'#\""),
+    "hashes": filled("#"),
+    "nests": filled("(" * 99 + ")" * 99 + "\n"),
+    "statements": filled("a\n"),
+    "open fields": "f'" + filled("{a{b}") + "'",
+    "fields": "f'''" + filled("{'a'}") + "'''",
+    "names of signs": "'" + filled("\\N{") + "'",
+    "literals": "x = [" + filled("'ab', ") + "]",
+    "literals in rows": "x = (" + filled("'abcde'\n") + ")",
+    "commas": filled(","),
+    "lines": filled("\n"),
+    "numbers": filled("0.12345, 1, "),
+    "one line": filled("word and other things "),
+    "digests": filled("deadbeef "),
+    "a digest without end": filled("deadbeef"),
+    "marks": "a" + filled("\u0301\u0316", 100_000),
+    "phrases in a sign": filled("\ufdfa", 100_000),
+    "words in a sign": filled("\u3316", 100_000),
+    "half a question": filled("".join(FERRY.split())[:20] + "\n"),
+}
+
+
+@pytest.mark.parametrize("name", ENDLESS)
+@pytest.mark.parametrize("path", ["harness.py", "data.json"])
+def test_no_text_keeps_the_scan_from_what_is_behind_it(name: str, path: str) -> None:
+    # What takes more than time in proportion to a text would take hours here.
+    assert found(f"{ENDLESS[name]}\n{STAIRS}\n", path) == {("trip-test-004", "question")}
+
+
+def test_a_digest_that_is_repeated_is_found_once() -> None:
+    digest = hashlib.sha256(FERRY.encode()).hexdigest()
+    leaks = LeakScan(SECRETS).scan({"data.txt": f"\n\n{filled(digest[:8] + chr(10))}".encode()})
+    assert [(leak.task, leak.line) for leak in leaks] == [("trip-002", 3)]
+
+
+PACKED = base64.b64encode(zlib.compress(b"a,b;" * 5_000)).decode()
+TOO_MUCH: dict[str, Callable[[], bytes]] = {
+    "data.gz": lambda: gzip.compress(bytes(50_000_000)),
+    "data.bz2": lambda: bz2.compress(b"a" * 40_000_000 + FERRY.encode()),
+    "data.zip": lambda: zipped("ab, cd" * 5_000_000),
+    "harness.py": lambda: filled("x = 'a'\n", 4_000_000).encode(),
+    "packed.py": lambda: filled(f"x = '{PACKED}'\n", 2_000_000).encode(),
+    "data.csv": lambda: filled("abcde,", 5_000_000).encode(),
+    "data.txt": lambda: filled("经审理查明", 20_000_000 // 3).encode(),
+}
+
+
+@pytest.mark.parametrize("path", TOO_MUCH)
+def test_a_file_too_large_to_be_searched_is_no_way_around_the_scan(path: str) -> None:
+    scan = LeakScan(SECRETS)
+    files = {path: TOO_MUCH[path](), "a/b.py": f"X = {MUSEUM!r}".encode()}
+    leaks = scan.scan(files)
+    assert [(leak.path, leak.task, leak.what) for leak in leaks] == [
+        ("a/b.py", "trip-001", "question"),
+        (path, "", "unread"),
+    ]
+    assert str(leaks[1]) == f"{path}: could not be searched to its end"
+
+
+def test_a_text_is_always_read_equally_far() -> None:
+    source = filled("x = 'ab'\n").encode()
+    units = [texts_of("a.py", source, Work(left=MOST // 10)).units for _ in range(2)]
+    assert units[0] == units[1]
+    assert 1_000 < len(units[0]) < source.count(b"'ab'")
+
+
+def test_what_could_not_be_searched_is_refused_where_leaks_are() -> None:
+    unread = str(Leak(path="data.gz", line=1, task="", what="unread"))
+    leak = str(Leak(path="a.py", line=1, task="t-1", what="question"))
+    rules = Rules(refuse_leaks=True)
+    assert rules.refusal([unread]) == (
+        "it may speak of tasks it may not know: data.gz: could not be searched to its end"
+    )
+    assert rules.refusal([leak, unread]).startswith("it speaks of tasks it may not know: a.py")
+    assert Rules().refusal([unread]) == ""
+
+
+def test_an_ordinary_candidate_is_searched_to_its_end() -> None:
+    rng = random.Random(0)
+    files = {
+        "harness.py": (CLEAN * (250_000 // len(CLEAN))).encode(),
+        "weights.json": json.dumps([rng.random() for _ in range(15_000)]).encode(),
+        "table.csv": "".join(f"{n},{rng.random():.3f},blue\n" for n in range(15_000)).encode(),
+        "weights.npz": gzip.compress(rng.randbytes(300_000)),
+    }
+    assert LeakScan(SECRETS, sealed=SEALED).scan(files) == ()
+
+
+NAMES = {
+    f"data/{FERRY.rstrip('?')}.txt": ("trip-002", "question"),
+    f"data/{FERRY[:40].replace(' ', '_')}": ("trip-002", "question"),
+    f"{FERRY[:30]}/{FERRY[30:60]}.py": ("trip-002", "question"),
+    f"known/{hashlib.md5(FERRY.encode()).hexdigest()}.json": ("trip-002", "question"),
+    base64.urlsafe_b64encode(STAIRS.encode()).decode(): ("trip-test-004", "question"),
+    REACTANTS: ("uspto-003", "answer"),
+    "known/law-007.txt": ("law-007", "id"),
+    "law-007/answer.txt": ("law-007", "id"),
+}
+
+
+@pytest.mark.parametrize("path", NAMES)
+def test_a_task_is_found_in_the_name_of_a_file(path: str) -> None:
+    (leak,) = LeakScan(SECRETS, sealed=SEALED).scan({path: b""})
+    assert ((leak.task, leak.what), leak.line) == (NAMES[path], 0)
+    assert f": the name of the file has the {leak.what} of " in str(leak)
+
+
+def test_the_name_of_a_file_is_not_told_if_it_is_a_leak() -> None:
+    path = f"data/{STAIRS}.txt"
+    leaks = LeakScan(SECRETS, sealed=SEALED).scan({path: f"X = {FERRY!r}".encode()})
+    assert [str(leak) for leak in leaks] == [
+        "data/How man...: the name of the file has the question of a task of the sealed test",
+        "data/How man..., line 1: has the question of task 'trip-002'",
+    ]
+
+
+def test_names_that_may_be_quoted_are_no_leaks() -> None:
+    scan = LeakScan(SECRETS, known=[{"law-007.py": b"", f"{FERRY}.txt": b""}])
+    assert scan.scan({"lib/law-007.py": b"X = 'law-007'", f"{FERRY}.json": b""}) == ()
+
+
+def test_a_question_is_found_in_every_stream_of_an_archive() -> None:
+    streams = gzip.compress(b"first") + gzip.compress(FERRY.encode())
+    assert found(streams, "data.gz") == {("trip-002", "question")}
+    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_STORED):
+        file = io.BytesIO()
+        with zipfile.ZipFile(file, "w", method) as archive:
+            archive.writestr("first.txt", "nothing " * 1_000)
+            archive.writestr("second.txt", FERRY)
+        assert found(file.getvalue(), "data.zip") == {("trip-002", "question")}, method
+
+
 def test_what_a_small_file_unpacks_to_is_bounded() -> None:
-    bomb = base64.b64encode(bz2.compress(b"a" * MOST_BYTES)).decode()
+    bomb = base64.b64encode(bz2.compress(b"a" * 20_000_000)).decode()
     source = "".join(f"a{i} = '{bomb}'\n" for i in range(5))
     assert len(source) < 1_000
-    read = sum(len(stream.text) for stream in texts_of("harness.py", source.encode()).streams)
-    assert MOST_BYTES <= read < 2 * MOST_BYTES
+    work = Work()
+    texts = texts_of("harness.py", source.encode(), work)
+    assert sum(len(stream.text) for stream in texts.streams) < MOST // PLAIN
+    assert work.short
 
 
 def test_a_question_is_found_in_what_is_damaged_behind_it() -> None:
@@ -257,9 +404,20 @@ def test_a_long_file_is_searched_too() -> None:
     assert (leak.task, leak.what) == ("law-007", "question")
 
 
+LITERALS = r"""
+x = 'I\'m' ' here'
+# 'not this'
+y = f'a{x}b', f"{x!r:{y}}c{{d}}"
+z = rb'\d', b'\xe7\xbb\x8f', u'\N{DIGIT TWO}\x41\102\
+'
+w = 'one ' r"\two" '' f' {x["three"]}four'  # 'nor this'
+v = '''it's "so"
+and''', "it's"
+"""
+
+
 def test_literals_are_read_as_python_reads_them() -> None:
-    source = "x = 'I\\'m' ' here'\n# 'not this\ny = f'a{x}b'\nz = rb'\\d'"
-    constants = [n.value for n in ast.walk(ast.parse(source)) if isinstance(n, ast.Constant)]
-    assert {unit.text for unit in texts_of("a.py", source.encode()).units} == {
-        value.decode() if isinstance(value, bytes) else value for value in constants
-    }
+    constants = [n.value for n in ast.walk(ast.parse(LITERALS)) if isinstance(n, ast.Constant)]
+    said = {value.decode() if isinstance(value, bytes) else value for value in constants}
+    units = {unit.text for unit in texts_of("a.py", LITERALS.encode()).units}
+    assert said - {""} == units - {""}

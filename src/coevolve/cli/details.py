@@ -23,6 +23,7 @@ def candidate_json(name: str, state: RunState, store: RunStore) -> dict[str, Any
     return {
         **asdict(row),
         "children": children,
+        "given_back": state.entries[name].repaired,
         "files": files,
         "folder": str(folder) if folder.is_dir() else None,
         "transcripts": transcripts(name, state),

@@ -36,6 +36,7 @@ def _candidate(console: Console, found: dict[str, Any]) -> None:
         "kind": found["kind"],
         "components": ", ".join(found["components"]),
         "may know answers": "\n".join(found["leaks"]),
+        "given back": found["given_back"] and "once, after it had failed its check",
         "parents": ", ".join(found["parents"]),
         "children": ", ".join(found["children"]),
         "estimate": estimate and f"{score(estimate)}, {seen(estimate)} tasks, {_level(estimate)}",

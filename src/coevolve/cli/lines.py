@@ -120,7 +120,12 @@ class Narrator:
     def exhausted(self, event: Event) -> Iterator[str]:
         """A cap is reached."""
         spent = of_cap(event["cap"], event["spent"][event["cap"]])
-        yield f"budget of {event['cap']} reached: {spent} spent"
+        cap = getattr(self.state.settings.budget, event["cap"])
+        if cap is not None and event["spent"][event["cap"]] < cap:
+            most = of_cap(event["cap"], cap)
+            yield f"budget of {event['cap']}: {spent} of {most} spent; the next step may pass it"
+        else:
+            yield f"budget of {event['cap']} reached: {spent} spent"
 
     def chosen(self, event: Event) -> Iterator[str]:
         """The final choice was made."""

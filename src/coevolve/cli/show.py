@@ -93,6 +93,8 @@ def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
         raise InputError(f"nothing was said while {candidate!r} was written.")
     with RunStore.read(folder) as store:
         for address in addresses:
+            if address in (turn.repairs.get(candidate) for turn in state.turns):
+                typer.echo(f"\n===== {candidate}, mended =====\n")
             text = store.get(address).decode(errors="replace")
             typer.echo(plain(text, len(text)))  # an agent may have printed what commands terminals
 

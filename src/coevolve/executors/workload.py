@@ -139,5 +139,5 @@ class Spec:
                 raise ConfigError(f"module {name!r} has no {path!r} (from {self.factory!r}).")
             found = getattr(found, part)
         if not callable(found):
-            raise ConfigError(f"{self.factory!r} is not callable, it is {found!r}.")
+            raise ConfigError(f"{self.factory!r} is not callable: it is a {type(found).__name__}.")
         return found

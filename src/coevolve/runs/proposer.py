@@ -167,8 +167,13 @@ def _own(table: OwnProposerSettings, base: Path) -> Proposer:
     try:
         made: Any = spec.build(None)
     except (Exception, SystemExit) as error:
+        hint = (
+            " What it names is called with `arguments`, and returns the proposer; a function "
+            'propose(view, count) goes with kind = "function".'
+        )
         raise ConfigError(
             f"proposer.kind {table.kind!r} cannot be built: {named(error)}"
+            f"{hint if isinstance(error, TypeError) else ''}"
         ) from error
     if not isinstance(made, Proposer):
         raise ConfigError(

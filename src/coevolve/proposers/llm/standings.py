@@ -93,6 +93,8 @@ def _progress(view: View) -> str:
     known = [s for s in view.standings if s.candidate.name == view.parent]
     if not known:
         return f"This is round {view.round}; there are no candidates yet."
+    if known[0].estimate is None:
+        return f"This is round {view.round}; nothing has a score yet."
     born = known[0].candidate.round
     said = f"This is round {view.round}. The best so far is {view.parent}, "
     said += f"of round {born}." if born else "a starting harness."

@@ -5,11 +5,15 @@ from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Mapping
 
 from coevolve.search.leaks.shingles import ENOUGH, LONG, SHARED, Found, probes, shingles
-from coevolve.search.leaks.texts import Stream, Texts, squeezed
+from coevolve.search.leaks.streams import Stream, squeezed
+from coevolve.search.leaks.texts import Texts
+from coevolve.search.leaks.work import Work, unbounded
 
 REPEATED = 0.1
 """Share of the answers that may occur twice before they count as labels."""
 
+_LOOK = 400
+"""What it costs to compare an answer."""
 _ID = re.compile(r"(?=.*\d)(?=.*[^\W\d]).{5,}|(?=.*[-_/:.]).{12,}")
 
 
@@ -33,20 +37,26 @@ class Answers:
         """Leave out the answers that these texts have."""
         for texts in known:
             for stream in texts.streams:
-                for answer, _ in list(self._held(stream)):
+                for answer, _ in list(self._held(stream, unbounded())):
                     self._tasks.pop(answer, None)
 
-    def find(self, texts: Texts) -> Iterator[Found]:
+    def find(self, texts: Texts, work: Work) -> Iterator[Found]:
         """The tasks whose answers are in a file."""
         for stream in texts.streams:
-            for answer, position in self._held(stream):
+            for answer, position in self._held(stream, work):
                 yield self._tasks[answer], stream.line(position)
 
-    def _held(self, stream: Stream) -> Iterator[tuple[str, int]]:
+    def _held(self, stream: Stream, work: Work) -> Iterator[tuple[str, int]]:
+        """The answers in a stream, each where it is first."""
+        found: set[str] = set()
         for at, shingle in probes(stream.text, self._probes):
-            for answer, place in self._probes[shingle]:
+            possible = self._probes[shingle]
+            if work.take(len(possible), _LOOK) < len(possible):
+                return
+            for answer, place in possible:
                 whole = at >= place and stream.text.startswith(answer, at - place)
-                if whole and answer in self._tasks:
+                if whole and answer in self._tasks and answer not in found:
+                    found.add(answer)
                     yield answer, at - place
 
 
@@ -61,8 +71,8 @@ class Ids:
         for texts in known:
             self._ids -= {unit.text.strip() for unit in texts.units}
 
-    def find(self, texts: Texts) -> Iterator[Found]:
+    def find(self, texts: Texts, work: Work) -> Iterator[Found]:
         """The tasks whose ids stand in a file by themselves."""
         for unit in texts.units:
-            if unit.text.strip() in self._ids:
-                yield unit.text.strip(), unit.line
+            if (text := unit.text.strip()) in self._ids:
+                yield text, unit.line

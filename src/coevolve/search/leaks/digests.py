@@ -9,6 +9,7 @@ from functools import cached_property
 
 from coevolve.search.leaks.shingles import Found
 from coevolve.search.leaks.texts import Texts
+from coevolve.search.leaks.work import TOKEN, Work
 
 SHORTEST = 8
 """Digits of a digest that tell a question; shorter ones are there by chance."""
@@ -26,20 +27,33 @@ class Digests:
     def forget(self, known: Iterable[Texts]) -> None:
         """Nothing: what has the digest of a question is no text of its own."""
 
-    def find(self, texts: Texts) -> Iterator[Found]:
-        """The tasks whose digests, or the first eight or more digits of them, are in a file."""
+    def find(self, texts: Texts, work: Work) -> Iterator[Found]:
+        """The tasks whose digests, or the first eight or more digits of them, are in a file.
+
+        Each is found where it is first.
+        """
+        found: set[str] = set()
+        line, read = 1, 0
         for match in _TOKEN.finditer(texts.raw):
+            if not work.take(1, TOKEN):
+                return
             token = match[1].lower()
             for digest, task in self._digests.get(token[:SHORTEST], ()):
-                if digest.startswith(token):
-                    yield task, texts.raw.count("\n", 0, match.start()) + 1
+                if task not in found and digest.startswith(token):
+                    found.add(task)
+                    line += texts.raw.count("\n", read, match.start())
+                    read = match.start()
+                    yield task, line
 
     @cached_property
     def _digests(self) -> Mapping[str, list[tuple[str, str]]]:
-        """Digests with their tasks, by what they begin with; made when first asked for."""
+        """Digests with the first tasks that have them, by their beginnings; made when needed."""
         found: dict[str, list[tuple[str, str]]] = defaultdict(list)
+        asked: set[str] = set()
         for task, question in self._questions.items():
-            for digest in set(_digests(question)) if question.strip() else ():
+            known = not question.strip() or question in asked
+            asked.add(question)
+            for digest in () if known else set(_digests(question)):
                 found[digest[:SHORTEST]].append((digest, task))
         return found
 

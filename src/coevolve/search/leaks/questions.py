@@ -6,7 +6,9 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 
 from coevolve.search.leaks.shingles import ENOUGH, LENGTH, SHARED, Found, probes, shingles
-from coevolve.search.leaks.texts import Stream, Texts, squeezed, weight
+from coevolve.search.leaks.streams import Stream, squeezed, weight
+from coevolve.search.leaks.texts import Texts
+from coevolve.search.leaks.work import Work
 
 NEAR = 64
 """Letters within which the distinctive shingles of a quotation lie."""
@@ -15,6 +17,8 @@ WHOLE = 12
 BEGINNING = 24
 """Weight from which on it is recognised as the beginning of one."""
 
+_LOOK = 20_000
+"""What it costs to look around a shingle."""
 _KEY = re.compile(r"^\s*\w[\w ]{0,20}[:：]\s*")
 
 
@@ -42,20 +46,24 @@ class Questions:
                 self._known.append(unit.text)
         self._known.sort()
 
-    def find(self, texts: Texts) -> Iterator[Found]:
+    def find(self, texts: Texts, work: Work) -> Iterator[Found]:
         """The tasks whose questions are in a file."""
         for unit in texts.squeezed_units:
             task = self._wholes.get(unit.text) or self._begun(unit.text)
             if task is not None:
                 yield task, unit.line
         for stream in texts.streams:
-            yield from self._quoted(stream)
+            yield from self._quoted(stream, work)
 
-    def _quoted(self, stream: Stream) -> Iterator[Found]:
+    def _quoted(self, stream: Stream, work: Work) -> Iterator[Found]:
         found: set[str] = set()
         for position, shingle in probes(stream.text, self._shingles):
             for question in self._shingles[shingle]:
-                if question not in found and self._dense(stream.text, position, question):
+                if question in found:
+                    continue
+                if not work.take(1, _LOOK):
+                    return
+                if self._dense(stream.text, position, question):
                     found.add(question)
                     yield self._tasks[question], stream.line(position)
 
@@ -67,7 +75,7 @@ class Questions:
 
     def _begun(self, text: str) -> str | None:
         """The task whose question begins with a text, and no known text does."""
-        if not 0 < _count(self._beginnings, text) <= SHARED:
+        if 2 * len(text) < BEGINNING or not 0 < _count(self._beginnings, text) <= SHARED:
             return None
         if weight(text) < BEGINNING or _count(self._known, text):
             return None

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal
 
-What = Literal["question", "answer", "id"]
+What = Literal["question", "answer", "id", "unread"]
+
+UNREAD = "could not be searched to its end"
 
 _SHOWN = 3
 
@@ -25,20 +27,25 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leak:
-    """A task in the files of a candidate; never with the text itself.
+    """A task in the files of a candidate, never with the text itself; or a file too large to tell.
 
     In words it does not say which task of the sealed test it is, since proposers read why
     a candidate was refused.
 
     Args:
-        path: The file.
-        line: Where in it the first trace of the task was found, from 1.
-        task: The task's id.
-        what: Its "question", its "answer", or its "id" as a text of its own.
+        path: The file; only the beginning, if the task is in the name of the file.
+        line: Where in it the first trace of the task was found, from 1; 0 if it is in its name.
+        task: The task's id; "" for what was not read.
+        what: Its "question", its "answer", or its "id" as a text of its own. "unread" is a file
+            that takes too much work to search, so that it may have any task in it.
         sealed: Whether it is a task of the sealed test.
 
     >>> print(Leak(path="harness.py", line=7, task="s2d-003", what="question"))
     harness.py, line 7: has the question of task 's2d-003'
+    >>> print(Leak(path="data/Which me...", line=0, task="s2d-003", what="question"))
+    data/Which me...: the name of the file has the question of task 's2d-003'
+    >>> print(Leak(path="data.json", line=1, task="", what="unread"))
+    data.json: could not be searched to its end
     """
 
     path: str
@@ -58,8 +65,11 @@ class Leak:
         }
 
     def __str__(self) -> str:
+        if self.what == "unread":
+            return f"{self.path}: {UNREAD}"
         task = "a task of the sealed test" if self.sealed else f"task {self.task!r}"
-        return f"{self.path}, line {self.line}: has the {self.what} of {task}"
+        where = f", line {self.line}:" if self.line else ": the name of the file"
+        return f"{self.path}{where} has the {self.what} of {task}"
 
 
 def summary(leaks: Sequence[Leak]) -> str:

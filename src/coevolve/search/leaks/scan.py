@@ -5,12 +5,14 @@ from collections.abc import Iterable, Mapping
 from coevolve.search.candidate import Files
 from coevolve.search.leaks.answers import Answers, Ids
 from coevolve.search.leaks.digests import Digests
-from coevolve.search.leaks.packing import Room
 from coevolve.search.leaks.questions import Questions
 from coevolve.search.leaks.records import Leak, Secret, What
-from coevolve.search.leaks.texts import texts_of
+from coevolve.search.leaks.texts import Texts, names_of, texts_of
+from coevolve.search.leaks.work import Work, unbounded
 
 _NONE: Mapping[str, Secret] = {}
+_BEGINNING = 12
+"""Signs shown of the name of a file that is a leak; no question is told by so few."""
 
 
 class LeakScan:
@@ -20,8 +22,12 @@ class LeakScan:
     are in no more than two of them, and by common digests; in the text of a file, in its string
     literals, and in what these have encoded or packed. Case, spaces, punctuation, quotes, line
     breaks and escapes make no difference. Answers are looked for only if they are long and not
-    labels; ids only as texts of their own. Whoever takes more trouble to hide a question than
-    this, for example by taking it apart letter by letter, is not found.
+    labels; ids only as texts of their own. The names of the files are searched as well. Whoever
+    takes more trouble to hide a question than this, for example by taking it apart letter by
+    letter, is not found.
+
+    The work for one candidate is bounded, and always ends at the same place. A file of which
+    something was left out is reported as "unread".
 
     Args:
         secrets: What each task of the pool asks, and its answer, by the id of the task.
@@ -51,22 +57,47 @@ class LeakScan:
             ("answer", Answers(answers)),
             ("id", Ids(tasks)),
         )
-        quotable = [texts_of(path, data) for files in known for path, data in files.items()]
+        files = [file for given in known for file in given.items()]
+        quotable = [texts_of(path, data, unbounded()) for path, data in files]
+        quotable += [names_of(path, unbounded()) for path, _ in files]
         for _, look in self._looks:
             look.forget(quotable)
 
     def scan(self, files: Files) -> tuple[Leak, ...]:
-        """The leaks in some files, each task once for each way it leaks from a file."""
-        found: dict[tuple[str, str, What], int] = {}
-        room = Room()
-        for path in sorted(files):
-            texts = texts_of(path, files[path], room)
-            for what, look in self._looks:
-                for task, line in look.find(texts):
-                    key = (path, task, what)
-                    found[key] = min(line, found.get(key, line))
-        leaks = (
-            Leak(path=path, line=line, task=task, what=what, sealed=task in self._sealed)
-            for (path, task, what), line in found.items()
-        )
-        return tuple(sorted(leaks, key=lambda leak: (leak.path, leak.line, leak.task, leak.what)))
+        """The leaks in some files, each task once for each way it leaks from a file.
+
+        Small files are read first, so that a large one does not use up the work for them.
+        """
+        leaks: set[Leak] = set()
+        work = Work()
+        for path in sorted(files, key=lambda path: (len(files[path]), path)):
+            work.short = False
+            named = self._found(names_of(path, work), work)
+            shown = _shortened(path) if named else path
+            for task, what in named:
+                leaks.add(self._leak(shown, 0, task, what))
+            for (task, what), line in self._found(texts_of(path, files[path], work), work).items():
+                leaks.add(self._leak(shown, line, task, what))
+            if work.short:
+                leaks.add(Leak(path=shown, line=1, task="", what="unread"))
+        return tuple(sorted(leaks, key=_order))
+
+    def _found(self, texts: Texts, work: Work) -> dict[tuple[str, What], int]:
+        """What leaks from some texts, and the first lines where it does."""
+        found: dict[tuple[str, What], int] = {}
+        for what, look in self._looks:
+            for task, line in look.find(texts, work):
+                found[task, what] = min(line, found.get((task, what), line))
+        return found
+
+    def _leak(self, path: str, line: int, task: str, what: What) -> Leak:
+        return Leak(path=path, line=line, task=task, what=what, sealed=task in self._sealed)
+
+
+def _shortened(path: str) -> str:
+    return path if len(path) <= _BEGINNING else f"{path[:_BEGINNING]}..."
+
+
+def _order(leak: Leak) -> tuple[bool, str, int, str, str]:
+    """Tasks before what was not read."""
+    return leak.what == "unread", leak.path, leak.line, leak.task, leak.what
