@@ -119,10 +119,11 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
 
 def test_a_run_that_needs_help_stops_with_advice(tmp_path: Path) -> None:
     path = write_doubling(tmp_path)
+    path.write_text(path.read_text().replace("rounds = 3", "rounds = 5"))
     (tmp_path / "propose.py").write_text("def propose(view, count):\n    return []\n")
     done = coevolve("run", path)
     assert done.returncode == 2
-    assert "Mend the proposer, then resume the run." in done.stderr
+    assert "Mend the proposer; these rounds are spent, and 2 are left." in done.stderr
     assert f"coevolve resume {tmp_path / 'runs' / 'doubling'}" in done.stderr
     assert "Traceback" not in done.stderr
 
