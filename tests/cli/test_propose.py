@@ -83,3 +83,38 @@ def test_doctor_says_when_nobody_looks_for_leaks(tmp_path: Path) -> None:
     benchmark = tmp_path / "benchmark.py"
     benchmark.write_text(benchmark.read_text() + "\ndef secrets(): return {'3': 'Twice three?'}\n")
     assert "leaks" not in coevolve("doctor", file).stdout
+
+
+def test_doctor_examines_an_agent_of_one_s_own(tmp_path: Path) -> None:
+    table = '[proposer]\nkind = "command"\ncommand = ["./agent.sh"]\nkeys = ["NOT_SET"]\n'
+    file = project(tmp_path, "", table)
+    assert 'command = ["./agent.sh", ...]' in examined(file)
+    (tmp_path / "agent.sh").write_text("#!/bin/sh\n")
+    (tmp_path / "agent.sh").chmod(0o755)
+    assert "is there, and not started" in examined(file)
+    assert "NOT_SET is named in `keys`, and not set" in examined(file)
+
+
+def examined(file: Path) -> str:
+    """What the doctor says, on one line."""
+    return " ".join(coevolve("doctor", file).stdout.split())
+
+
+AGENT = """#!/bin/sh
+cat > /dev/null
+mkdir proposals/new && cd proposals/new
+echo '{"name": "new", "hypothesis": "It is new."}' > proposal.json
+echo "# $(head -c 8 /dev/urandom | od -An -tx1)" > harness.py
+echo "def double(n): return 2 * n" >> harness.py
+"""
+
+
+def test_the_control_is_a_line_of_configuration(tmp_path: Path) -> None:
+    table = '[proposer]\nkind = "command"\nisolation = "none"\ncommand = ["./agent.sh"]\n'
+    file = project(tmp_path, "", f"{table}best_of_n = true\n")
+    (tmp_path / "agent.sh").write_text(AGENT)
+    (tmp_path / "agent.sh").chmod(0o755)
+    done = coevolve("run", file)
+    assert done.returncode == 0, done.stderr
+    for number, name in enumerate(("new", "new-2", "new-3"), start=1):
+        assert f"round {number} of 3: proposed {name}" in done.stdout

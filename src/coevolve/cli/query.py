@@ -1,11 +1,16 @@
 """`coevolve query`: short answers about the history of a search."""
 
+import shutil
+import sys
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from coevolve.errors import InputError
+
+_TABLES = ("top", "failures", "task", "tasks")
+"""What is answered with rows and columns; --json has all of it."""
 
 
 def query(
@@ -42,7 +47,19 @@ def query(
         text = _of_run(run, asked) if workspace is None else answer(in_workspace(workspace), asked)
     except QueryError as error:
         raise InputError(str(error)) from error
+    if words[0] in _TABLES and sys.stdout.isatty():
+        text = _clipped(text, shutil.get_terminal_size().columns)
     typer.echo(text.encode(errors="replace").decode(), nl=False)  # a trace may hold anything
+
+
+def _clipped(text: str, width: int) -> str:
+    r"""Rows that end where the terminal does.
+
+    >>> _clipped("a long row\nshort\n", 6)
+    'a lon…\nshort\n'
+    """
+    rows = (row if len(row) <= width else f"{row[: width - 1]}…" for row in text.split("\n"))
+    return "\n".join(rows)
 
 
 def _of_run(run: Path | None, asked: list[str]) -> str:

@@ -55,7 +55,12 @@ def build_proposer(config: RunConfig, base: Path, *, folder: Path | None = None)
         ConfigError: What the configuration names cannot be loaded.
     """
     config.check_paths(base)
-    made = _build(config, base, folder)
+    try:
+        made = _build(config, base, folder)
+    except ConfigError as error:
+        if "proposer" in str(error):
+            raise
+        raise ConfigError(f"[proposer]: {error}") from error
     return best_of_n(made) if getattr(config.proposer, "best_of_n", False) else made
 
 

@@ -30,7 +30,8 @@ class ScriptedProposerSettings(Table):
         if lasts < rounds:
             raise InputError(
                 f"'proposer.folders' has {len(self.folders)} entries, which last for {lasts} "
-                f"rounds of {candidates}, but 'search.rounds' is {rounds}."
+                f"rounds of {candidates}, but 'search.rounds' is {rounds}: name more folders, or "
+                "search for fewer rounds."
             )
 
 

@@ -112,6 +112,8 @@ class Writing:
             raise
         last = self._take(again, count - len(taken.made))
         if last.faults or not last.made:
+            for fault in (fault for fault in taken.faults if fault not in last.faults):
+                self._note(f"at first, {fault}")
             self._give_up(last, again)
 
     async def _first(self, request: Request) -> tuple[list[Turn], Reply]:
