@@ -19,8 +19,8 @@ FIRST = 4
 """Seeds that are proposed before anything else."""
 PLAN = ("refine", "cross", "refine", "explore")
 """What is done in turn afterwards."""
-COST = 0.002
-"""What a prediction that takes as long as one more plain choice must gain to be worth it."""
+COST = 0.003
+"""What a prediction must gain to be worth as much reading as one more question."""
 HUNCH = 0.3
 """What a block gains that would mend all failures of a parent."""
 BESIDE = 0.01

@@ -151,15 +151,19 @@ class Recipe:
 
 
 def effort(recipe: Recipe) -> float:
-    """About how long a prediction takes, as a multiple of one that chooses without examples.
+    """About how much a model reads for a prediction, as a multiple of a question alone.
 
-    Scores take a step of the model for every label, examples have to be read, and what is asked
-    several times costs as often. What is asked while learning is spread over twenty predictions.
+    Two examples count as much as a question, and so do all the labels if they are scored. What
+    is asked several times costs as often, and what is asked while learning is spread over twenty
+    predictions.
+
+    >>> effort(Recipe(select="none")), effort(Recipe(count="8", ask="calibrated"))
+    (1.0, 12.0)
     """
-    labels = {"all": 24.0, "12": 12.0, "6": 6.0, "3": 3.0}[recipe.shortlist]
-    asked = 1 + labels / 6 if recipe.ask in SCORED else 2.0 if recipe.ask == "free" else 1.0
+    labels = {"all": 1.0, "12": 0.5, "6": 0.25, "3": 0.125}[recipe.shortlist]
+    asked = 1 + labels if recipe.ask in SCORED else 2.0 if recipe.ask == "free" else 1.0
     read = {"none": 0.0, "all": 8.0}.get(recipe.select, int(recipe.count) / 2)
-    times = 3 if recipe.repeat != "once" else 2 if recipe.ask == "calibrated" else 1
+    times = (1 if recipe.repeat == "once" else 3) * (2 if recipe.ask == "calibrated" else 1)
     predicted = times * (asked + read + (recipe.notes != "none") / 2)
-    probed = 1.2 * times * (5 + read) if recipe.ask == "standardised" else 0.0
+    probed = 1.2 * times * (2 + read) if recipe.ask == "standardised" else 0.0
     return predicted + probed + (1.5 * predicted if recipe.notes == "mistakes" else 0.0)
