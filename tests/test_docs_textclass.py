@@ -1,4 +1,4 @@
-"""The pages on text classification and models show what the benchmarks recorded."""
+"""The pages on text classification, models and searches show what the benchmarks recorded."""
 
 import json
 from pathlib import Path
@@ -14,6 +14,7 @@ TABLES = {
     ],
     "models": [("latency", "evaluations")],
     "embedded-model": [("embedded", "speed")],
+    "searches": [("search", "table")],
 }
 
 
