@@ -18,7 +18,8 @@ from coevolve.errors import InputError
 
 if TYPE_CHECKING:
     from coevolve.runs.config import RunConfig
-    from coevolve.runs.trying import OneProposal, Tried, Trying
+    from coevolve.runs.tried import OneProposal, Tried
+    from coevolve.runs.trying import Trying
 
 
 def propose(

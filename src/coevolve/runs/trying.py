@@ -4,12 +4,11 @@ import asyncio
 import math
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from coevolve.benchmarks.base import services_of
-from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, ConfigError
 from coevolve.executors.handle import Services
 from coevolve.executors.local import LocalExecutor
@@ -25,6 +24,7 @@ from coevolve.runs.proposer import (
     unrecorded,
 )
 from coevolve.runs.session import new_selector, test_pool
+from coevolve.runs.tried import OneProposal, Tried
 from coevolve.search.accepting import accept, mended
 from coevolve.search.candidate import Candidate
 from coevolve.search.folding import fold
@@ -37,58 +37,6 @@ from coevolve.search.state import RunState
 from coevolve.search.trials import Blame, Fault
 from coevolve.search.view import view_of
 from coevolve.store import RunStore
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Tried:
-    """A candidate that was proposed and checked.
-
-    Args:
-        candidate: What it is.
-        files: Its files.
-        fault: Why it could not be evaluated; empty if it could.
-        leaks: Where it speaks of tasks it may not know.
-        broken: Whether the fault is its own, and may be mended.
-        mended: Whether it was mended.
-    """
-
-    candidate: Candidate
-    files: dict[str, bytes]
-    fault: str
-    leaks: tuple[str, ...]
-    broken: bool = False
-    mended: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON, without the files."""
-        return {
-            **self.candidate.to_json(),
-            "fault": self.fault,
-            "leaks": list(self.leaks),
-            "mended": self.mended,
-        }
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class OneProposal:
-    """What a proposer would hand over now."""
-
-    round: int
-    tried: tuple[Tried, ...]
-    notes: tuple[str, ...]
-    usage: Usage
-    transcript: str | None
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "round": self.round,
-            "candidates": [one.to_json() for one in self.tried],
-            "notes": list(self.notes),
-            "tokens_in": self.usage.tokens_in,
-            "tokens_out": self.usage.tokens_out,
-            "dollars": self.usage.dollars,
-        }
 
 
 class Trying:
