@@ -9,7 +9,7 @@ from coevolve.executors.isolation import Harness
 from coevolve.search.candidate import Candidate
 from coevolve.search.opening import open_run
 from coevolve.search.parts import Journal
-from coevolve.search.proposing import Proposal, View
+from coevolve.search.proposal import Proposal, View
 from coevolve.search.settings import Settings
 from coevolve.search.trials import Prepared, Result, Trial
 

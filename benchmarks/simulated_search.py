@@ -21,7 +21,7 @@ from coevolve.search.evaluating import Order, longest_first
 from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.opening import open_run
-from coevolve.search.proposing import Proposed, View
+from coevolve.search.proposal import Proposed, View
 from coevolve.search.settings import Settings
 from coevolve.search.trials import Cell, Prepared, Result, Trial
 

@@ -25,7 +25,7 @@ BROKEN = "def halve(n): return n / {limit}"
 
 
 def propose(view, count):
-    from coevolve.search.proposing import Proposal
+    from coevolve.search.proposal import Proposal
 
     bodies = [body.format(limit=40 * view.round) for body in (BODY, BROKEN)]
     return [

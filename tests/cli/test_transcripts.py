@@ -6,7 +6,7 @@ import pytest
 from typer.testing import CliRunner
 
 from coevolve.cli.main import app
-from coevolve.search.proposing import Proposed, View
+from coevolve.search.proposal import Proposed, View
 from coevolve.store import RunStore
 from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
 

@@ -20,7 +20,7 @@ from coevolve.proposers.handover import (
     collect,
 )
 from coevolve.search.accepting import clean
-from coevolve.search.proposing import View
+from coevolve.search.proposal import View
 from tests.proposers.views import view
 
 HARNESS = "def answer(question):\n    return 42\n"

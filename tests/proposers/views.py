@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from coevolve.core.outcomes import Missing
 from coevolve.search.candidate import Candidate, Files
-from coevolve.search.proposing import Standing, View
+from coevolve.search.proposal import Standing, View
 
 
 def view(

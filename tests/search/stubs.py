@@ -14,7 +14,7 @@ from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.opening import open_run
 from coevolve.search.parts import Journal
-from coevolve.search.proposing import Proposal, View
+from coevolve.search.proposal import Proposal, View
 from coevolve.search.settings import Settings
 from coevolve.search.state import RunState
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial

@@ -8,7 +8,7 @@ import pytest
 from coevolve.errors import StoreError
 from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
-from coevolve.search.proposing import Proposal, Proposed, View
+from coevolve.search.proposal import Proposal, Proposed, View
 from coevolve.search.state import RunState
 from coevolve.search.view import view_of
 from tests.search.stubs import StubExecutor, StubProposer, go_on, opened

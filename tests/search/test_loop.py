@@ -19,7 +19,7 @@ from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.opening import open_run
-from coevolve.search.proposing import Proposal, Proposed, View
+from coevolve.search.proposal import Proposal, Proposed, View
 from coevolve.search.report import report
 from coevolve.search.settings import Settings
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial

@@ -12,7 +12,7 @@ from coevolve.search.candidate import Candidate
 from coevolve.search.entry import Status
 from coevolve.search.folding import fold
 from coevolve.search.memory import MemoryJournal
-from coevolve.search.proposing import Broken, Proposal, Proposed, View
+from coevolve.search.proposal import Broken, Proposal, Proposed, View
 from coevolve.search.state import RunState
 from coevolve.search.trials import Blame, Fault
 from tests.search.snapshots import snapshot

@@ -3,7 +3,7 @@
 from coevolve.errors import CandidateError, InputError, nearest
 from coevolve.search.candidate import check_files
 from coevolve.search.handed import as_proposal, as_proposed
-from coevolve.search.proposing import (
+from coevolve.search.proposal import (
     Broken,
     Proposal,
     Proposed,

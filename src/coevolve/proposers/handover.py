@@ -17,7 +17,7 @@ from coevolve.errors import CandidateError, nearest
 from coevolve.proposers.form import FORM, Form, read_form
 from coevolve.search.candidate import MOST_FILES, check_files, read_folder
 from coevolve.search.plain import plain
-from coevolve.search.proposing import Proposal, View
+from coevolve.search.proposal import Proposal, View
 
 MOST_NOTES = 20
 MOST_ENTRIES = 1_000

@@ -22,7 +22,7 @@ from coevolve.search.folding import fold
 from coevolve.search.loop import Search
 from coevolve.search.opening import open_run
 from coevolve.search.parts import Executor
-from coevolve.search.proposing import Repairer
+from coevolve.search.proposal import Repairer
 from coevolve.search.state import RunState
 from coevolve.store import RunStore
 

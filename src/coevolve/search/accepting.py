@@ -9,7 +9,7 @@ from coevolve.errors import CandidateError, nearest
 from coevolve.search.candidate import Candidate
 from coevolve.search.parts import Journal
 from coevolve.search.plain import plain
-from coevolve.search.proposing import KINDS, Proposal, Proposed
+from coevolve.search.proposal import KINDS, Proposal, Proposed
 from coevolve.search.rules import Rules
 from coevolve.search.state import RunState
 

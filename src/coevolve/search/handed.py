@@ -6,7 +6,7 @@ from typing import Any
 
 from coevolve.errors import InputError, nearest
 from coevolve.search.candidate import Files
-from coevolve.search.proposing import KINDS, Proposal, Proposed
+from coevolve.search.proposal import KINDS, Proposal, Proposed
 
 _KEYS = ("name", "files", "parents", "hypothesis", "kind", "components")
 

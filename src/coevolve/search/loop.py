@@ -13,8 +13,8 @@ from coevolve.search.choosing import choice_json
 from coevolve.search.evaluating import Evaluation, Order, longest_first
 from coevolve.search.parts import Executor, Journal
 from coevolve.search.preparing import Preparation
-from coevolve.search.proposal import Proposing
-from coevolve.search.proposing import Proposer
+from coevolve.search.proposal import Proposer
+from coevolve.search.proposing import Proposing
 from coevolve.search.recorder import Recorder
 from coevolve.search.rules import Rules
 from coevolve.search.state import RunState

@@ -1,160 +1,154 @@
-"""What a proposer sees and what it hands over."""
+"""Proposals and repairs: what the proposer is shown, and what is recorded of its answer."""
 
+import asyncio
 import math
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Protocol, Self, get_args, runtime_checkable
+from collections.abc import Awaitable, Callable
+from typing import Any
 
-from coevolve.core.choice import Choice
-from coevolve.core.estimate import Estimate
-from coevolve.core.outcomes import Missing, Usage
-from coevolve.search.candidate import Candidate, Files, Kind
+from coevolve.errors import CoevolveError, StopRun, StoreError
+from coevolve.search.accepting import accept, mended
+from coevolve.search.budget import usage_row
+from coevolve.search.folding import fold
+from coevolve.search.handed import as_proposed
+from coevolve.search.origin import described
+from coevolve.search.plain import plain
+from coevolve.search.proposal import Broken, Proposal, Proposed, Proposer, Repairer, View
+from coevolve.search.recorder import Recorder
+from coevolve.search.retrying import RETRIES
+from coevolve.search.rules import Rules
+from coevolve.search.view import view_of
 
-KINDS: tuple[Kind, ...] = get_args(Kind)
+Ask = Callable[[View], Awaitable[object]]
+Take = Callable[[Proposed, str], dict[str, Any]]
+
+_SPARE = 30.0
+"""Seconds at most that a proposer is told less than it has, to hand over what it has by then."""
+_LONGEST_NOTE = 10_000
+_WAIT = 15.0
+"""Seconds before a proposer that could not work is asked again; then twice as many."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposal:
-    """A new candidate as a proposer hands it over.
+class Proposing:
+    """Has candidates proposed and mended, and records them.
 
-    Args:
-        files: Contents by relative path.
-        name: What to call it; the engine makes it unique.
-        parents: Names of the candidates it was written on top of.
-        hypothesis: Why it should be better.
-        kind: "exploit" if it refines what is known to work, "explore" if it tries something
-            else; "" if its proposer does not say.
-        components: What it is made of, in a few words each.
-
-    >>> Proposal(files={"harness.py": b"..."}, name="shorter-prompt").parents
-    ()
+    A proposer that takes longer than `seconds`, or than the budget has hours, costs a round. One
+    that raises, or hands over rubbish, is asked again at most twice, after a pause if it could not
+    reach what it needs; then the run stops, and resumed it has the same round proposed.
     """
 
-    files: Files
-    name: str
-    parents: tuple[str, ...] = ()
-    hypothesis: str = ""
-    kind: Kind = ""
-    components: tuple[str, ...] = ()
+    def __init__(
+        self,
+        recorder: Recorder,
+        proposer: Proposer,
+        rules: Rules,
+        *,
+        seconds: float,
+        pause: float,
+    ) -> None:
+        self._recorder, self._proposer = recorder, proposer
+        self._rules, self._seconds, self._pause = rules, seconds, _WAIT * pause
 
-    @classmethod
-    def of(cls, candidate: Candidate, read: Callable[[str], bytes]) -> Self:
-        """The proposal a candidate was; `read` gives contents by their address."""
-        return cls(
-            files={path: read(address) for path, address in candidate.files.items()},
-            name=candidate.name,
-            parents=candidate.parents,
-            hypothesis=candidate.hypothesis,
-            kind=candidate.kind,
-            components=candidate.components,
-        )
+    async def propose(self, round: int) -> None:
+        """Have candidates proposed for a round."""
+        recorder, most = self._recorder, self._recorder.state.settings.candidates
+        if recorder.state.proposing_since is None:
+            recorder.record("proposing", {"round": round})
 
+        def ask(view: View) -> Awaitable[object]:
+            return self._proposer.propose(view, most)
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Proposed:
-    """What one proposal gave.
+        def take(proposed: Proposed, note: str) -> dict[str, Any]:
+            rows, notes = accept(
+                recorder.state, recorder.journal, round, proposed.proposals, self._rules, most
+            )
+            return {"round": round, "candidates": rows, **self._said(proposed, note, *notes)}
 
-    Args:
-        proposals: The candidates.
-        usage: What they cost to write.
-        transcript: All that was said while writing them.
-        notes: What went wrong: a folder that was no candidate, a time limit that was reached.
-    """
+        recorder.record("proposed", await self._asked(round, ask, take))
 
-    proposals: tuple[Proposal, ...]
-    usage: Usage = field(default_factory=Usage)
-    transcript: str | None = None
-    notes: tuple[str, ...] = ()
+    async def repair(self, name: str) -> None:
+        """Have a candidate mended that failed its check; without an answer it stays refused."""
+        recorder, proposer = self._recorder, self._proposer
+        if not isinstance(proposer, Repairer):
+            self.give_up(name, "")
+            return
+        entry = recorder.state.entries[name]
+        before = entry.candidate
+        broken = Broken(proposal=Proposal.of(before, recorder.journal.get), error=entry.reason)
 
+        def take(proposed: Proposed, note: str) -> dict[str, Any]:
+            row, why = mended(recorder.state, recorder.journal, before, proposed, self._rules)
+            return {"candidate": name, **(row or _AS_IT_WAS), **self._said(proposed, note, why)}
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Broken:
-    """A candidate that failed its check, with what its proposer needs to mend it."""
+        def ask(view: View) -> Awaitable[object]:
+            return proposer.repair(view, broken)
 
-    proposal: Proposal
-    error: str
+        recorder.record("repaired", await self._asked(before.round, ask, take))
 
+    def give_up(self, name: str, why: str) -> None:
+        """Record that a candidate is not mended."""
+        said = self._said(Proposed(proposals=()), why)
+        self._recorder.record("repaired", {"candidate": name, **_AS_IT_WAS, **said})
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """What is known of an earlier candidate.
+    async def _asked(self, round: int, ask: Ask, take: Take) -> dict[str, Any]:
+        """What is made of a proposer's answer."""
+        for attempt in range(RETRIES + 1):
+            try:
+                return take(*await self._answer(round, ask))
+            except (StopRun, StoreError):  # another answer would be paid for, and lost as well
+                raise
+            except (Exception, SystemExit) as error:
+                if attempt == RETRIES:
+                    raise StopRun(_broken(round, error)) from error
+                if isinstance(error, CoevolveError):  # a service is away; a bug stays
+                    await asyncio.sleep(self._pause * 2**attempt)
+        raise AssertionError("there is a last attempt")
 
-    `status` is "evaluated", "pending" or "refused"; `outcomes` holds what was told of it. `delta`
-    is its estimate less the best of those known before its round, starting harnesses included;
-    None for these, and without an estimate.
-    """
+    async def _answer(self, round: int, ask: Ask) -> tuple[Proposed, str]:
+        """What a proposer answers, and a note if it took too long."""
+        seconds = self._limit()
+        view = self._view(round, seconds - min(_SPARE, 0.1 * seconds))
+        deadline = asyncio.timeout(seconds if math.isfinite(seconds) else None)
+        try:
+            async with deadline:
+                return as_proposed(await ask(view)), ""
+        except TimeoutError:
+            if not deadline.expired():
+                raise
+            return Proposed(proposals=()), _late(seconds)
 
-    candidate: Candidate
-    status: str
-    reason: str
-    estimate: Estimate | None
-    outcomes: Mapping[str, float | Missing]
-    delta: float | None = None
+    def _view(self, round: int, seconds: float) -> View:
+        """What is known when a proposal begins, the same after an interruption."""
+        journal, since = self._recorder.journal, self._recorder.state.proposing_since
+        state = self._recorder.state if since is None else fold(journal.skim(since + 1))
+        return view_of(state, journal, round, briefing=self._rules.briefing, seconds=seconds)
 
+    def _said(self, proposed: Proposed, *notes: str) -> dict[str, Any]:
+        """What an answer cost and said; its transcript is kept."""
+        text = proposed.transcript
+        kept = None if text is None else self._recorder.journal.put(text.encode(errors="replace"))
+        return {
+            "usage": usage_row(proposed.usage),
+            "transcript": kept,
+            "note": plain(" ".join(filter(None, [*proposed.notes, *notes])), _LONGEST_NOTE),
+        }
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Solvability:
-    """How often a task was solved: the mean over the candidates that were tried on it."""
-
-    mean: float
-    candidates: int
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class View:
-    """All a proposer may know before a round; nothing of the sealed test.
-
-    Args:
-        round: The round to propose for, from 1.
-        seed: Seed for the proposer's own draws in this round.
-        tasks: The tasks of the pool.
-        standings: Every earlier candidate, starting harnesses first, in the order of proposal.
-        best: The choice as of now; None while only starting harnesses are known.
-        parent: The candidate with the best score so far, starting harnesses included.
-        read: Reads a file's content by its address.
-        trace: The trace of a candidate's last trial of a task, as JSON text, if there is one.
-        briefing: What a harness is here, its interface and its rules, in Markdown.
-        pools: The pool of each task, where there are several.
-        solvability: What earlier candidates made of each task that was tried.
-        seconds: How long the proposal may take.
-    """
-
-    round: int
-    seed: int
-    tasks: tuple[str, ...]
-    standings: tuple[Standing, ...]
-    best: Choice | None
-    parent: str
-    read: Callable[[str], bytes]
-    trace: Callable[[str, str], str | None]
-    briefing: str = ""
-    pools: Mapping[str, str] = field(default_factory=dict)
-    solvability: Mapping[str, Solvability] = field(default_factory=dict)
-    seconds: float = math.inf
-
-    def standing(self, name: str) -> Standing:
-        """What is known of one candidate."""
-        return next(s for s in self.standings if s.candidate.name == name)
-
-    def files(self, name: str) -> dict[str, bytes]:
-        """The files of one candidate."""
-        files = self.standing(name).candidate.files
-        return {path: self.read(address) for path, address in files.items()}
+    def _limit(self) -> float:
+        """The seconds a proposal may take."""
+        hours = self._recorder.state.settings.budget.hours
+        left = math.inf if hours is None else 3600 * hours - self._recorder.journal.clock()
+        return max(0.0, min(self._seconds, left))
 
 
-@runtime_checkable
-class Proposer(Protocol):
-    """Who writes candidates."""
-
-    async def propose(self, view: View, count: int) -> Proposed | Sequence[Proposal]:
-        """Up to `count` new candidates for the round of the view."""
-        ...
+_AS_IT_WAS: dict[str, Any] = {"to": None, "refused": "", "leaks": []}
 
 
-@runtime_checkable
-class Repairer(Proposer, Protocol):
-    """A proposer that gets a candidate back, once, if it fails its check."""
+def _broken(round: int, error: BaseException) -> str:
+    why = described(error).rstrip(".")
+    return (
+        f"the proposer failed {RETRIES + 1} times in round {round}: {why}. Mend it; nothing is "
+        "lost, and the round is proposed again."
+    )
 
-    async def repair(self, view: View, broken: Broken) -> Proposed | Sequence[Proposal]:
-        """The candidate mended, or nothing."""
-        ...
+
+def _late(seconds: float) -> str:
+    return f"the proposer took longer than {seconds:,.0f} s."

@@ -12,7 +12,7 @@ from coevolve.core.pool import Pool
 from coevolve.errors import NoOutcomeError
 from coevolve.search.entry import Entry, Status
 from coevolve.search.parts import Journal
-from coevolve.search.proposing import Solvability, Standing, View
+from coevolve.search.proposal import Solvability, Standing, View
 from coevolve.search.state import RunState
 
 

@@ -10,7 +10,7 @@ import pytest
 from coevolve.executors.isolation.system import interpreter
 from coevolve.proposers.command.presets import SERVICES
 from coevolve.proposers.command.sandbox import why_no_sandbox
-from coevolve.search.proposing import View
+from coevolve.search.proposal import View
 
 from ..views import view as make_view
 

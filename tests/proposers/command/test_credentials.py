@@ -10,7 +10,7 @@ import pytest
 from coevolve.executors.isolation.faults import SandboxError
 from coevolve.proposers.command import CommandProposer, custom, examine, preset
 from coevolve.proposers.command.agent import Agent
-from coevolve.search.proposing import View
+from coevolve.search.proposal import View
 
 from .conftest import StandIn
 

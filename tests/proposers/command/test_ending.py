@@ -18,7 +18,7 @@ import pytest
 from coevolve.executors.isolation.base import Launch
 from coevolve.executors.scratch import Scratch
 from coevolve.proposers.command import CommandProposer, custom
-from coevolve.search.proposing import View
+from coevolve.search.proposal import View
 
 from .conftest import StandIn
 
@@ -107,7 +107,7 @@ RUN = """
 import asyncio, sys
 from pathlib import Path
 from coevolve.proposers.command import CommandProposer, custom
-from coevolve.search.proposing import View
+from coevolve.search.proposal import View
 view = View(round=2, seed=0, tasks=(), standings=(), best=None, parent="", read=bytes,
     trace=lambda candidate, task: None)
 program, folder = sys.argv[1:]

@@ -8,7 +8,7 @@ from coevolve.core.choice import Choice
 from coevolve.core.estimate import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.search.candidate import Candidate, address_of
-from coevolve.search.proposing import Solvability, Standing, View
+from coevolve.search.proposal import Solvability, Standing, View
 
 Outcomes = Mapping[str, float | Missing]
 

@@ -22,7 +22,7 @@ from coevolve.proposers.view.index import source_of
 from coevolve.proposers.view.program import program
 from coevolve.proposers.view.query.questions import QUERIES, answer
 from coevolve.proposers.view.query.source import QueryError, in_workspace
-from coevolve.search.proposing import View
+from coevolve.search.proposal import View
 from tests.proposers.view.histories import history, small, standing
 
 SYSTEM = shutil.which("python3", path="/usr/bin:/bin") or sys.executable

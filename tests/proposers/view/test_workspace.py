@@ -16,7 +16,7 @@ from coevolve.errors import InputError
 from coevolve.proposers.handover import collect
 from coevolve.proposers.view import lay_out
 from coevolve.proposers.view.workspace import set_aside, sweep
-from coevolve.search.proposing import Broken, Proposal
+from coevolve.search.proposal import Broken, Proposal
 from tests.proposers.view.histories import history, large, small, standing
 
 

@@ -3,7 +3,7 @@
 from coevolve.benchmarks.synthetic.benchmark import FILE, harness_files, read_harness
 from coevolve.benchmarks.synthetic.world import SyntheticWorld
 from coevolve.core.outcomes import Missing
-from coevolve.search.proposing import Proposal, Proposed, View
+from coevolve.search.proposal import Proposal, Proposed, View
 
 
 class SyntheticProposer:

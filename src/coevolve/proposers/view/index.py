@@ -6,7 +6,7 @@ from coevolve.core.choice import Choice
 from coevolve.core.estimate import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.view.query.source import FORMAT, Row, Source
-from coevolve.search.proposing import Standing, View
+from coevolve.search.proposal import Standing, View
 
 
 def index_of(view: View) -> Row:

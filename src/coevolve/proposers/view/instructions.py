@@ -9,7 +9,7 @@ from coevolve.proposers.view.query.questions import usage
 from coevolve.proposers.view.query.source import Row
 from coevolve.proposers.view.wording import HAND_OVER, HERE, METHOD, RULES, SCORING, WORTH
 from coevolve.search.candidate import MOST_BYTES, MOST_FILES
-from coevolve.search.proposing import View
+from coevolve.search.proposal import View
 
 
 def prompt(view: View, count: int) -> str:

@@ -2,7 +2,7 @@
 
 from coevolve.proposers.view.instructions import asking, harness, limit
 from coevolve.proposers.view.wording import HERE, RULES
-from coevolve.search.proposing import Broken, View
+from coevolve.search.proposal import Broken, View
 
 _MOST = 8_000
 

@@ -19,7 +19,7 @@ from coevolve.proposers.view.program import program
 from coevolve.proposers.view.query.source import INDEX, Row
 from coevolve.proposers.view.summary import summary
 from coevolve.proposers.view.tasks import tasks_page
-from coevolve.search.proposing import Broken, Proposal, View
+from coevolve.search.proposal import Broken, Proposal, View
 
 PROPOSAL = "proposal.json"
 _INSTRUCTIONS, _SUMMARY = "INSTRUCTIONS.md", "SUMMARY.md"
