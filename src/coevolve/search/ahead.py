@@ -19,8 +19,8 @@ def cap_ahead(
     """The cap that one more trial, or one more proposal, might pass, if any.
 
     What is spent counts, with what was `used` and is not recorded yet; one more trial and those
-    under way at the price of the dearest so far, a proposal likewise; and, once Phase 0 has shown
-    what trials cost, what comes after the choice at the average price.
+    under way at the price of the dearest so far, a `proposal`, to be made or under way, likewise;
+    and, once Phase 0 has shown what trials cost, what comes after the choice at the average price.
     """
     state = recorder.state
     spent = state.spending(recorder.journal.clock())

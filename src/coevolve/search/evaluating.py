@@ -41,9 +41,10 @@ class Evaluation:
         rng: np.random.Generator,
         pause: float,
         order: Order,
+        proposing: Callable[[], bool],
     ) -> None:
         self._recorder, self._wave, self._executor = recorder, wave, executor
-        self._rng, self._pause = rng, pause
+        self._rng, self._pause, self._proposing = rng, pause, proposing
         self._queue = [(order(recorder.state, cell), n, cell) for n, cell in enumerate(wave.open)]
         heapq.heapify(self._queue)
         self._later: list[tuple[float, int, Cell]] = []
@@ -70,7 +71,11 @@ class Evaluation:
         self._put_back()
         while self._queue and len(self._running) < self._places() and not self._spent:
             self._spent = cap_ahead(
-                self._recorder, self._executor.capacity, self.under_way, self._wave
+                self._recorder,
+                self._executor.capacity,
+                self.under_way,
+                self._wave,
+                proposal=self._proposing(),
             )
             if self._spent is None:
                 trial = self._trial(heapq.heappop(self._queue)[-1])

@@ -19,6 +19,7 @@ from coevolve.search.recorder import Recorder
 from coevolve.search.rules import Rules
 from coevolve.search.state import RunState
 from coevolve.search.steps import Step, accepted, broken, next_step, unready
+from coevolve.search.wave import Wave
 
 
 class Search:
@@ -128,16 +129,24 @@ class Search:
         wave = self.state.wave
         if wave is None:
             raise StopRun("there is nothing to evaluate.")
-        if self._may_overlap():
+        if self._may_overlap(wave):
             self._proposal = asyncio.create_task(self._propose_now(len(self.state.turns) + 1))
         self._evaluation = Evaluation(
-            self._recorder, wave, self._executor, self._rng, self._pause, self._order
+            self._recorder,
+            wave,
+            self._executor,
+            self._rng,
+            self._pause,
+            self._order,
+            proposing=lambda: self._proposal is not None and not self._proposal.done(),
         )
         try:
             await self._evaluation.run()
         finally:
             self._evaluation = None
         self._evaluated = True
+        if self.state.exhausted is not None:
+            await self._drop_proposal()
 
     async def _tell(self) -> None:
         wave = self.state.wave
@@ -148,7 +157,7 @@ class Search:
         else:
             self._recorder.told()
 
-    def _may_overlap(self) -> bool:
+    def _may_overlap(self, wave: Wave) -> bool:
         """Whether the next round is to be proposed while this one is evaluated."""
         state = self.state
         if self._proposal is not None and self._proposal.done():
@@ -157,11 +166,11 @@ class Search:
         under_way = state.turn is not None and state.turn is state.turns[-1]
         more = len(state.turns) < state.settings.rounds and state.chosen is None
         wanted = state.settings.overlap and self._proposal is None and under_way and more
-        return wanted and not self._too_dear()
+        return wanted and not self._too_dear(len(wave.open))
 
-    def _too_dear(self) -> str | None:
-        """The cap that one more proposal might pass, if any."""
-        return cap_ahead(self._recorder, self._executor.capacity, proposal=True)
+    def _too_dear(self, trials: int = 0) -> str | None:
+        """The cap that one more proposal might pass, if any, after so many trials."""
+        return cap_ahead(self._recorder, self._executor.capacity, trials, proposal=True)
 
     async def _propose(self) -> None:
         if self._proposal is None and (spent := self._too_dear()):
