@@ -10,6 +10,7 @@ from coevolve.search.loop import Search
 from coevolve.search.memory import MemoryJournal
 from coevolve.search.proposal import Proposal, Proposed, View
 from coevolve.search.state import RunState
+from coevolve.search.trials import Result, Trial
 from coevolve.search.view import view_of
 from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
 
@@ -89,3 +90,15 @@ def test_no_view_has_traces_of_the_sealed_test() -> None:
     assert view.trace("plain", view.tasks[0]) is not None
     assert state.test is not None
     assert all(view.trace("plain", task) is None for task in state.test.pool.tasks)
+
+
+def test_of_several_trials_the_last_is_shown_whatever_ended_first() -> None:
+    journal = MemoryJournal()
+    opened(journal, rounds=1, trials=2)
+    state = go_on(journal, StubExecutor(act=in_order))
+    view = view_of(state, journal, 2)
+    assert {view.trace("plain", task) for task in view.tasks} == {"1"}
+
+
+def in_order(trial: Trial) -> Result:
+    return Result(score=1.0, trace=str(trial.trial))

@@ -3,6 +3,7 @@
 import math
 from collections.abc import Callable
 from functools import cache
+from operator import itemgetter
 
 import numpy as np
 
@@ -125,11 +126,12 @@ def _trace(journal: Journal, until: int) -> Callable[[str, str], str | None]:
 
     @cache
     def addresses() -> dict[tuple[str, str], str]:
-        return {
-            (event["candidate"], event["task"]): event["trace"]
+        rows = [
+            (event["trial"], (event["candidate"], event["task"]), event["trace"])
             for event in journal.events(until=until)
             if event["type"] == "outcome" and "trace" in event and "split" not in event
-        }
+        ]  # whatever the order in which trials ended
+        return {cell: address for _, cell, address in sorted(rows, key=itemgetter(0))}
 
     def trace(candidate: str, task: str) -> str | None:
         found = addresses().get((candidate, task))
