@@ -77,6 +77,51 @@ def test_what_a_proposer_needs_is_checked_before_it_is_asked(tmp_path: Path) -> 
     assert "mend  proposer: the muse is away." in coevolve("doctor", file).stdout
 
 
+MENDING = """
+from coevolve.search.proposal import Proposal, Proposed
+
+def proposal(name, source):
+    return Proposal(name=name, files={"harness.py": source.encode()})
+
+class Mine:
+    async def propose(self, view, count):
+        wrong = [proposal("wrong", "1 / 0"), proposal("worse", "2 / 0")]
+        right = proposal("right", "def double(n): return n + n")
+        return Proposed(proposals=(*wrong, right), transcript="so I wrote")
+
+    async def repair(self, view, broken):
+        if broken.proposal.name == "worse":
+            raise ConnectionError("the muse is away")
+        return [proposal("wrong", "def double(n): return 2 * n")]
+"""
+
+
+def test_what_fails_its_check_is_given_back_once(tmp_path: Path) -> None:
+    file = project(tmp_path, MENDING, OWN)
+    made = coevolve("propose", file, "--count", "3", "--json", cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    said = json.loads(made.stdout)
+    found = {one["name"]: (one["mended"], bool(one["fault"])) for one in said["candidates"]}
+    assert found == {"wrong": (True, False), "worse": (False, True), "right": (False, False)}
+    assert "Mending worse: the proposer failed: " in said["notes"][0]
+    assert "the muse is away" in said["notes"][0]
+    assert (tmp_path / "proposal/candidates/right/harness.py").exists()
+
+
+def test_a_proposal_without_a_candidate_leaves_what_was_said(tmp_path: Path) -> None:
+    source = (
+        "from coevolve.search.proposal import Proposed\n"
+        "class Mine:\n"
+        "    async def propose(self, view, count):\n"
+        "        return Proposed(proposals=(), transcript='no idea', notes=('It declined.',))\n"
+    )
+    made = coevolve("propose", project(tmp_path, source, OWN), cwd=tmp_path)
+    assert made.returncode == 0, made.stderr
+    assert "Nothing was proposed." in made.stdout
+    assert "It declined." in made.stdout
+    assert (tmp_path / "proposal" / "transcript.txt").read_text() == "no idea"
+
+
 def test_doctor_says_when_nobody_looks_for_leaks(tmp_path: Path) -> None:
     file = project(tmp_path, "def propose(view, count): return []\n")
     assert "note  leaks: candidates are not searched" in coevolve("doctor", file).stdout

@@ -86,12 +86,13 @@ def _empty(to: Path | None) -> Path:
 
 def _ask(attempt: "Trying", count: int, to: Path) -> "OneProposal":
     """Have candidates proposed, and say whom is waited for where that may take long."""
+    from coevolve.runs.proposer import WORKSPACES
     from coevolve.runs.proposer_settings import CommandProposerSettings, LLMProposerSettings
 
     table = attempt.config.proposer
     if isinstance(table, CommandProposerSettings):
-        minutes = f"{table.seconds / 60:.0f} minutes"
-        typer.echo(f"The agent has up to {minutes}; what it prints is in {to}/*.log.", err=True)
+        minutes, logs = f"{table.seconds / 60:.0f} minutes", f"{to}/{WORKSPACES}/*.log"
+        typer.echo(f"The agent has up to {minutes}; what it prints is in {logs}.", err=True)
     elif isinstance(table, LLMProposerSettings):
         typer.echo(f"{table.model.name} is asked.", err=True)
     return asyncio.run(attempt.propose(count, workspace=to))
@@ -118,6 +119,7 @@ def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
 
 def _write(proposal: "OneProposal", folder: Path) -> None:
     """Write candidates into a folder each, as an agent hands them over."""
+    folder.mkdir(parents=True, exist_ok=True)
     for one in proposal.tried:
         place = _place(folder, one)
         for path, content in one.files.items():

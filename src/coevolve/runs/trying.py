@@ -32,6 +32,7 @@ from coevolve.search.memory import MemoryJournal
 from coevolve.search.opening import open_run
 from coevolve.search.origin import described
 from coevolve.search.parts import Journal
+from coevolve.search.proposing import told
 from coevolve.search.rules import Rules
 from coevolve.search.state import RunState
 from coevolve.search.trials import Blame, Fault
@@ -75,7 +76,7 @@ class Trying:
             check_ready(proposer)
             answer = await self._asked(proposer.propose(self.view, count))
             tried, notes = await self._checked(answer, count)
-            if isinstance(proposer, Repairer) and self.state.settings.repair:
+            if isinstance(proposer, Repairer):
                 tried, answer = await self._mended(proposer, tried, answer)
         finally:
             if (close := getattr(proposer, "close", None)) is not None:
@@ -148,10 +149,7 @@ class Trying:
         after: list[Tried] = []
         for one in tried:
             if one.broken:
-                broken = Broken(
-                    proposal=Proposal.of(one.candidate, self._kept.get), error=one.fault
-                )
-                back = await self._asked(proposer.repair(self.view, broken))
+                back = await self._given_back(proposer, one)
                 one, why = await self._again(one, back)
                 answer = replace(
                     answer,
@@ -161,6 +159,15 @@ class Trying:
                 )
             after.append(one)
         return after, answer
+
+    async def _given_back(self, proposer: Repairer, one: Tried) -> Proposed:
+        """What a proposer makes of a candidate that failed its check; nothing if it cannot."""
+        proposal = Proposal.of(one.candidate, self._kept.get)
+        try:
+            broken = Broken(proposal=proposal, error=one.fault)
+            return await self._asked(proposer.repair(self.view, broken))
+        except CoevolveError as error:  # the other candidates are paid for
+            return Proposed(proposals=(), notes=(f"Mending {proposal.name}: {error}",))
 
     async def _again(self, one: Tried, back: Proposed) -> tuple[Tried, list[str]]:
         row, why = mended(self.state, self._kept, one.candidate, back, self.rules)
@@ -196,5 +203,5 @@ def trying(config: RunConfig, base: Path, run: Path | None) -> Iterator[Trying]:
 
 def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
     round = len(state.turns) + 1
-    seconds = float(getattr(config.proposer, "seconds", math.inf))
+    seconds = told(proposal_seconds(config))
     return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)

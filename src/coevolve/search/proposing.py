@@ -22,7 +22,7 @@ Ask = Callable[[View], Awaitable[object]]
 Take = Callable[[Proposed, str], dict[str, Any]]
 
 _SPARE = 30.0
-"""Seconds at most that a proposer is told less than it has, to hand over what it has by then."""
+"""Seconds at most that a proposer is told less than it has."""
 _LONGEST_NOTE = 10_000
 _WAIT = 15.0
 """Seconds before a proposer that could not work is asked again; then twice as many."""
@@ -106,7 +106,7 @@ class Proposing:
     async def _answer(self, round: int, ask: Ask) -> tuple[Proposed, str]:
         """What a proposer answers, and a note if it took too long."""
         seconds = self._limit()
-        view = self._view(round, seconds - min(_SPARE, 0.1 * seconds))
+        view = self._view(round, told(seconds))
         deadline = asyncio.timeout(seconds if math.isfinite(seconds) else None)
         try:
             async with deadline:
@@ -137,6 +137,11 @@ class Proposing:
         hours = self._recorder.state.settings.budget.hours
         left = math.inf if hours is None else 3600 * hours - self._recorder.journal.clock()
         return max(0.0, min(self._seconds, left))
+
+
+def told(seconds: float) -> float:
+    """The seconds a proposer is told that it has, so that it hands over what it has in time."""
+    return seconds - min(_SPARE, 0.1 * seconds)
 
 
 _AS_IT_WAS: dict[str, Any] = {"to": None, "refused": "", "leaks": []}
