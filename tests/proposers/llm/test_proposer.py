@@ -156,6 +156,7 @@ def test_duplicate_is_sent_back_and_then_left_out() -> None:
         ("I'm sorry, but I can't help with that. Bye.", 1, "declined: I'm sorry, but I can't"),
         ("The best one is fine. Keep it.", 2, "wrote no candidate but 'The best one is fine.'"),
         ("\u0000 }{ ``` %%% ```", 2, "wrote no candidate but"),
+        ("[" * 3000 + "]" * 3000, 2, "wrote no candidate but"),
         ("", 2, "wrote nothing"),
         (whole(path="../escape.py"), 2, "path '../escape.py'"),
     ],
@@ -225,6 +226,21 @@ def test_every_round_asks_for_a_sample_of_its_own() -> None:
         proposed(run(seed=seed), [says(whole())])[1].seen[0].body.get("seed") for seed in (1, 1, 2)
     ]
     assert seeds[0] == seeds[1] != seeds[2]
+
+
+def test_every_call_of_a_round_asks_for_a_sample_of_its_own() -> None:
+    refusal = says("I'm sorry, but I can't help with that.")
+    made, endpoint = proposed(run(), [refusal, says(whole())], count=2, calls="each")
+    assert len(made.proposals) == 1  # the same question, and not the same answer from a cache
+    assert len({request.body["seed"] for request in endpoint.seen}) == 2
+
+
+def test_what_was_written_too_much_may_be_written_again() -> None:
+    both = whole(name="a") + whole("x = 2\n", name="b")
+    again = says(whole("x = 2\n", name="b"))
+    made, endpoint = proposed(run(), [says(both), again], count=2, calls="each")
+    assert [new.name for new in made.proposals] == ["a", "b"]
+    assert len(endpoint.seen) == 2
 
 
 def test_cached_calls_cost_nothing(tmp_path: Path) -> None:

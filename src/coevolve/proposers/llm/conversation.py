@@ -27,8 +27,8 @@ class Reply(NamedTuple):
 class Conversation:
     """Asks for one proposal; what it cost and all that was said stays with it.
 
-    Every round asks for another sample, so that rounds which see the same get answers of their
-    own, and a round that is proposed again gets the same ones.
+    Every round asks for another sample, and every prompt of a round, so that those which see the
+    same get answers of their own, and a round that is proposed again gets the same ones.
 
     Args:
         gateway: Who is asked.
@@ -38,7 +38,7 @@ class Conversation:
     def __init__(self, gateway: Gateway, view: View) -> None:
         self.usage = Usage()
         self._gateway = gateway
-        self._sample = view.seed % MOST_SAMPLES
+        self._sample = view.seed
         self._seconds = view.seconds
         self._began = asyncio.get_running_loop().time()
         self._said: list[str] = []
@@ -68,7 +68,8 @@ class Conversation:
         limit = asyncio.timeout(left if math.isfinite(left) else None)
         try:
             async with limit:
-                answer = await self._gateway.ask(messages=turns, sample=self._sample)
+                sample = (self._sample + self._written - 1) % MOST_SAMPLES
+                answer = await self._gateway.ask(messages=turns, sample=sample)
         except TimeoutError:
             if not limit.expired():
                 raise

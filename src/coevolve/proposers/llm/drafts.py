@@ -104,17 +104,19 @@ class Draft:
         self.edits[key] = self.edits.get(key, ()) + edits
 
 
-def from_json(value: object) -> Iterator[Draft]:
+def from_json(value: object, depth: int = 10) -> Iterator[Draft]:
     """Drafts from JSON that holds the files too, whatever it is wrapped in."""
+    if depth == 0:
+        return
     if isinstance(value, list):
         for one in value[:100]:
-            yield from from_json(one)
+            yield from from_json(one, depth - 1)
     elif isinstance(value, Mapping):
         if files := _files(value.get("files")):
             yield Draft(said={str(k): v for k, v in value.items()}, files=files)
             return
         for key in ("candidates", "proposals", "candidate", "proposal"):
-            yield from from_json(value.get(key))
+            yield from from_json(value.get(key), depth - 1)
 
 
 def _files(given: object) -> dict[str, str]:

@@ -152,6 +152,8 @@ class Writing:
         made: list[Proposal] = []
         faults: list[str] = []
         for number, draft in enumerate(reading.drafts, len(self.made) + 1):
+            if len(made) == count:
+                break  # what is not taken may be written again
             try:
                 made.append(self.builder.build(draft, number))
             except Fault as fault:
@@ -159,8 +161,8 @@ class Writing:
         if len(reading.drafts) > count:
             self._note(f"{len(reading.drafts)} candidates were written, {count} were asked for")
         self.notes += reading.notes
-        self.made += made[:count]
-        return _Taken(made[:count], faults[: max(0, count - len(made))], reading)
+        self.made += made
+        return _Taken(made, faults[: count - len(made)], reading)
 
     def _give_up(self, taken: _Taken, reply: Reply) -> None:
         """Note what a reply lacks that is not sent back any more."""
