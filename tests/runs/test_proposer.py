@@ -50,6 +50,13 @@ class TestBuilding:
         assert isinstance(made, CommandProposer)
         assert made.name == "codex"
 
+    def test_a_model_that_no_service_has_is_refused_before_there_is_a_run(
+        self, tmp_path: Path
+    ) -> None:
+        llm = config({"kind": "llm", "model": {"name": "gtp-5"}})
+        with pytest.raises(ConfigError, match="LiteLLM knows no service for 'gtp-5'"):
+            build_proposer(llm, tmp_path)
+
     def test_any_of_them_can_be_the_control(self, tmp_path: Path) -> None:
         control = config({"kind": "offline", "best_of_n": True}, **TEXTCLASS)
         assert isinstance(build_proposer(control, tmp_path), BestOfN)

@@ -14,6 +14,7 @@ from coevolve.errors import ConfigError
 from coevolve.executors.failures import named
 from coevolve.executors.workload import Spec
 from coevolve.models.gateway import Gateway
+from coevolve.models.hosted_library import check_service
 from coevolve.models.settings import Caps
 from coevolve.models.spent import need_prices
 from coevolve.proposers import FunctionProposer, Proposer, Scripted
@@ -121,6 +122,8 @@ def _llm(
             spent=Ledger(),
             seed=config.run.seed,
         )
+        if folder is None and settings.hosted and settings.replay is None:
+            check_service(settings.name, own=settings.base_url is not None)
     except ConfigError as error:
         said = str(error).replace("'model.", "'proposer.model.")
         raise ConfigError(said.replace("[model]", "[proposer.model]")) from error
