@@ -1,6 +1,6 @@
 """The agents we know: their command lines, keys and files.
 
-Each was tried with its real program against a server on this machine that plays its model:
+Each was tried with its real program against a server on the same machine that played its model:
 claude 2.1.325, codex-cli 0.166.0, gemini 0.61.0, opencode 1.18.33, mini-swe-agent 2.4.6. Behind
 our sandbox an agent is told not to ask for leave. Without it, it is told to keep to edits of its
 folder, where it knows how to.

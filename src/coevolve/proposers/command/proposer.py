@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import time
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from coevolve.errors import ConfigError, StopRun
@@ -31,7 +32,6 @@ from coevolve.proposers.view.workspace import set_aside, sweep
 
 _MARGIN = 10.0
 _LONGEST_SWEEP = 5.0
-_MOST_REPAIRS = 10_000
 
 
 class CommandProposer:
@@ -101,9 +101,8 @@ class CommandProposer:
         return await self._ask(view, f"round-{view.round:03d}", count)
 
     async def repair(self, view: View, broken: Broken) -> Proposed:
-        names = (f"round-{view.round:03d}-repair-{n}" for n in range(1, _MOST_REPAIRS))
-        unused = next(name for name in names if not (self._folder / name).exists())
-        return await self._ask(view, unused, 1, broken)
+        name = f"round-{view.round:03d}-repair-{broken.proposal.name}"
+        return await self._ask(view, name, 1, broken)
 
     async def _ask(
         self, view: View, name: str, count: int, broken: Broken | None = None
@@ -116,7 +115,8 @@ class CommandProposer:
         folder, log = self._folder / name, self._folder / f"{name}.log"
         set_aside(folder)  # of a proposal that was interrupted
         await self._sweep(_LONGEST_SWEEP)
-        workspace = await in_thread(lay_out, view, folder, count=count, broken=broken)
+        shown = replace(view, seconds=min(view.seconds, self._seconds))
+        workspace = await in_thread(lay_out, shown, folder, count=count, broken=broken)
         meter = self._agent.meter()
         # Nothing comes between the copies of its credentials and its work, which removes them.
         with Recording(log, line=meter.line) as recording:
