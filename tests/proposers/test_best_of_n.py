@@ -137,3 +137,17 @@ def test_fewer_than_asked_for_is_an_answer() -> None:
     start = make_view(candidates={"plain": {"harness.py": b"0"}}, parent="plain")
     assert len(asyncio.run(best_of_n(spy).propose(start, 2)).proposals) == 1
     assert len(spy.seen) == 1
+
+
+def test_a_candidate_that_is_none_is_left_to_the_engine() -> None:
+    class Odd(Spy):
+        async def propose(self, view: View, count: int) -> Proposed:
+            made = await super().propose(view, count)
+            odd = Proposal(files={"../x": b"1"}, name="odd")
+            return replace(made, proposals=(odd, *made.proposals))
+
+    journal = MemoryJournal()
+    opened(journal, rounds=1)
+    state = go_on(journal, StubExecutor(), best_of_n(Odd()))  # type: ignore[arg-type]
+    assert "'../x'" in state.turns[0].note
+    assert len(state.turns[0].names) == 1

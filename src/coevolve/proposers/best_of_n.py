@@ -7,6 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from coevolve.core.outcomes import Usage
+from coevolve.errors import CandidateError
 from coevolve.proposers.base import (
     Broken,
     Proposal,
@@ -106,7 +107,11 @@ def _new(proposals: Sequence[Proposal], known: set[str]) -> list[Proposal]:
     """The proposals that are no copies of what is known, which they are from then on."""
     new = []
     for proposal in proposals:
-        address = Candidate.of(proposal.files, name=proposal.name).address
+        try:
+            address = Candidate.of(proposal.files, name=proposal.name).address
+        except CandidateError:  # the engine says what is wrong with it, and takes the others
+            new.append(proposal)
+            continue
         if address not in known:
             known.add(address)
             new.append(proposal)
