@@ -45,8 +45,9 @@ def test_the_worlds_repeats_itself() -> None:
 
 
 def test_protocols_are_listed() -> None:
+    listed = run("protocols").stdout
     for name in ("full", "naive", "random-resample", "random-estimate", "task-coevolve"):
-        assert name in run("protocols").stdout
+        assert name in listed
     rows = json.loads(run("protocols", "--json").stdout)
     (paper,) = (row for row in rows if row["name"] == "task-coevolve")
     assert paper["weighting"]["floor"] == 0.125

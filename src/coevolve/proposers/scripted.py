@@ -57,8 +57,8 @@ class FunctionProposer:
 
     Args:
         function: Called with the view and how many candidates are wanted; returns proposals, or
-            mappings with the keys name, files (text or bytes), parents and hypothesis. A plain
-            function runs in a thread of its own; an `async` one is awaited.
+            mappings with the keys name, files (text or bytes), parents, hypothesis, kind and
+            components. A plain function runs in a thread of its own; an `async` one is awaited.
         name: What errors call it; its own name when left out.
 
     >>> import asyncio
