@@ -206,3 +206,31 @@ def _named(line: str) -> list[str]:
     """The files and folders that a line of the tree names."""
     names = re.split(r"\s{2,}", line.strip())[0]
     return [name.strip().rstrip("/") for name in names.split(",") if name.strip() != "..."]
+
+
+def test_the_agent_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
+    (agent,) = [b for b in blocks("proposers", "sh") if b.startswith("#!/bin/sh")]
+    (table,) = [b for b in blocks("proposers", "toml") if "bin/my-agent" in b]
+    (shown,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve propose")]
+    (said,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve show")]
+    folder = tmp_path / "readings"
+    subprocess.run([COMMAND, "init", folder], capture_output=True, check=True)
+    (folder / "my-agent").write_text(agent)
+    (folder / "my-agent").chmod(0o755)
+    table = table.replace("/home/me/bin/my-agent", "./my-agent") + 'isolation = "none"\n'
+    file = folder / "coevolve.toml"
+    text = re.sub(r"rounds = 8", "rounds = 1", file.read_text())
+    text = re.sub(r"candidates = 2", "candidates = 1", text)
+    file.write_text(re.sub(r"\[proposer\]\n.*?\n\n", f"{table}\n", text, flags=re.S))
+
+    def ran(*words: str) -> str:
+        done = subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, text=True)
+        assert done.returncode == 0, done.stderr
+        return done.stdout
+
+    made = [line.rstrip() for line in ran("propose", "coevolve.toml").splitlines()]
+    assert made == shown.splitlines()[1:]
+    ran("run", "coevolve.toml", "--quiet")
+    transcript = ran("show", "reads-fortnights", "--transcript").splitlines()
+    assert transcript[0].startswith("at work in ")  # the workspace, which is elsewhere unconfined
+    assert transcript[1:3] == said.splitlines()[2:4]
