@@ -21,6 +21,7 @@ from typing import Any
 
 import record
 
+from coevolve.benchmarks.textclass.data import load_set
 from coevolve.core.events import Event
 from coevolve.runs.session import create_run, run_folder, session
 from coevolve.search.folding import fold
@@ -241,6 +242,8 @@ def main() -> None:
     parser.add_argument("--work", type=Path, default=WORK, help="where the runs are kept")
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
+    for name in options.sets:  # rather than after hours
+        load_set(name, options.data)
     options.rounds = 2 if options.quick else 20
     work = options.work / ("quick" if options.quick else "whole")
     work.mkdir(parents=True, exist_ok=True)
