@@ -18,8 +18,7 @@ import record
 from coevolve import SearchProtocol, protocol
 from coevolve.analysis import Replay, replay, synthetic_matrix
 from coevolve.benchmarks.synthetic import SyntheticWorld, search
-from coevolve.core.adaptive import AdaptiveShare
-from coevolve.core.allocation import CostShare
+from coevolve.core.allocation import AdaptiveShare, CostShare
 from coevolve.core.weights import VarianceWeights
 
 WORLDS = 12

@@ -11,9 +11,9 @@ from typing import Any
 
 import record
 
-from coevolve.benchmarks.textclass.data import load_set
+from coevolve.benchmarks.textclass.data_sets import load_set
 from coevolve.models.embedded import EmbeddedProvider
-from coevolve.models.request import ModelRequest
+from coevolve.models.provider import ModelRequest
 
 TIMES = 3
 WRITTEN = 48

@@ -25,13 +25,12 @@ import record
 from noop_benchmark import Copier, InstantExecutor, Work, opened
 
 from coevolve.core.events import Event
-from coevolve.executors.isolation.finding import why_not_bubblewrap
+from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
-from coevolve.search.folding import fold
+from coevolve.search.effects import fold
+from coevolve.search.journal import Executor, Journal, MemoryJournal
 from coevolve.search.loop import Search
-from coevolve.search.memory import MemoryJournal
-from coevolve.search.parts import Executor, Journal
 from coevolve.store import RunStore
 
 HERE = Path(__file__).parent

@@ -18,10 +18,10 @@ from textclass import SLOTS, Bench
 
 from coevolve.analysis import Matrix, replay
 from coevolve.benchmarks.textclass import TextClassification
-from coevolve.models.cache import ResponseCache
 from coevolve.models.embedded import EmbeddedProvider
 from coevolve.models.gateway import Gateway
-from coevolve.models.pace import Pace
+from coevolve.models.rate_limits import Pace
+from coevolve.models.response_cache import ResponseCache
 from coevolve.runs.config import read_config
 from coevolve.store import RunStore
 

@@ -22,16 +22,19 @@ import virtual_time
 
 from coevolve import Pool, Selector
 from coevolve.benchmarks.synthetic import SyntheticWorld
-from coevolve.benchmarks.synthetic.benchmark import FILE, SyntheticBenchmark, read_harness
-from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
+from coevolve.benchmarks.synthetic.synthetic_benchmark import (
+    FILE,
+    SyntheticBenchmark,
+    SyntheticProposer,
+    read_harness,
+)
 from coevolve.executors.faulty import FaultyExecutor
 from coevolve.executors.inline import InlineExecutor
-from coevolve.search.loop import Search
-from coevolve.search.memory import MemoryJournal
-from coevolve.search.opening import open_run
-from coevolve.search.retrying import RETRIES
-from coevolve.search.settings import Settings
-from coevolve.search.state import RunState
+from coevolve.search.budget import Settings
+from coevolve.search.evaluation import RETRIES
+from coevolve.search.journal import MemoryJournal
+from coevolve.search.loop import Search, open_run
+from coevolve.search.run_state import RunState
 
 TASKS, ROUNDS, CANDIDATES, FRACTION = 89, 4, 3, 0.2
 OUTCOMES = {"noisy": 0.7, "sharp": 3.0}

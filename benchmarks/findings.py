@@ -17,8 +17,7 @@ from searches import ROWS, SWAPPED, TERMINAL, TEXT, VARIANTS, Regime, Results, r
 
 from coevolve.benchmarks.synthetic import SyntheticWorld
 from coevolve.core.arrays import Floats
-from coevolve.core.estimators import Hajek
-from coevolve.core.rule import PhaseZeroRule
+from coevolve.core.estimators import Hajek, PhaseZeroRule
 
 
 def column(results: Results, *key: Any, name: str = "score") -> Floats:

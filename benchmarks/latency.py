@@ -21,10 +21,10 @@ import record
 
 from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
-from coevolve.models.cache import ResponseCache
 from coevolve.models.gateway import Gateway
-from coevolve.models.pace import Pace
-from coevolve.models.request import JSON, ModelReply, ModelRequest
+from coevolve.models.provider import JSON, ModelReply, ModelRequest
+from coevolve.models.rate_limits import Pace
+from coevolve.models.response_cache import ResponseCache
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Trial
 from coevolve.store import RunStore
@@ -87,7 +87,7 @@ class Bench:
             (folder / name / "harness.py").write_text(HARNESS.replace("{NAME}", name))
             starts.append(str(folder / name))
         self._spec = Spec(
-            factory="coevolve.benchmarks.textclass.benchmark:TextClassification",
+            factory="coevolve.benchmarks.textclass.text_classification:TextClassification",
             arguments={"sets": [str(folder)], "starts": starts},
         )
         self.gateway = Gateway(

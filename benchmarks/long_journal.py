@@ -14,12 +14,10 @@ import numpy as np
 from coevolve import Pool, Selector
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
+from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate
-from coevolve.search.memory import MemoryJournal
-from coevolve.search.opening import open_run
-from coevolve.search.recorder import Recorder
-from coevolve.search.settings import Settings
-from coevolve.search.steps import accepted
+from coevolve.search.journal import MemoryJournal, Recorder
+from coevolve.search.loop import accepted, open_run
 from coevolve.search.trials import Blame, Fault, Result, Trial
 from coevolve.store import RunStore
 

@@ -6,11 +6,11 @@ from zlib import crc32
 
 from coevolve import Pool, Selector
 from coevolve.executors.isolation import Harness
+from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate
-from coevolve.search.opening import open_run
-from coevolve.search.parts import Journal
+from coevolve.search.journal import Journal
+from coevolve.search.loop import open_run
 from coevolve.search.proposal import Proposal, View
-from coevolve.search.settings import Settings
 from coevolve.search.trials import Prepared, Result, Trial
 
 CODE = "def answer(task):\n    return 1.0\n"

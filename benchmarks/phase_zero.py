@@ -12,11 +12,11 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from coevolve.core.arrays import Floats
+from coevolve.core.assignment import Sample
 from coevolve.core.designs import DesignMethod, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, RawMean
-from coevolve.core.history import History
-from coevolve.core.sample import Sample
-from coevolve.core.view import TaskView
+from coevolve.core.outcome_table import History
+from coevolve.core.search_view import TaskView
 from coevolve.core.weights import VarianceWeights
 
 PAIRS, DRAWS = 30, 30

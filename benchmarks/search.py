@@ -21,10 +21,10 @@ from typing import Any
 
 import record
 
-from coevolve.benchmarks.textclass.data import load_set
+from coevolve.benchmarks.textclass.data_sets import load_set
 from coevolve.core.events import Event
 from coevolve.runs.session import create_run, run_folder, session
-from coevolve.search.folding import fold
+from coevolve.search.effects import fold
 from coevolve.search.report import Report, report
 from coevolve.store import RunStore
 

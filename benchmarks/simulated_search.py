@@ -11,18 +11,21 @@ from trial_times import LIMIT, TASKS, Luck, Times, least
 
 from coevolve import Pool, Selector
 from coevolve.benchmarks.synthetic import Harness, SyntheticWorld
-from coevolve.benchmarks.synthetic.benchmark import FILE, harness_files, read_harness
-from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
+from coevolve.benchmarks.synthetic.synthetic_benchmark import (
+    FILE,
+    SyntheticProposer,
+    harness_files,
+    read_harness,
+)
 from coevolve.core.arrays import Floats
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
+from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate
-from coevolve.search.evaluating import Order, longest_first
-from coevolve.search.loop import Search
-from coevolve.search.memory import MemoryJournal
-from coevolve.search.opening import open_run
+from coevolve.search.evaluation import Order, longest_first
+from coevolve.search.journal import MemoryJournal
+from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposed, View
-from coevolve.search.settings import Settings
 from coevolve.search.trials import Cell, Prepared, Result, Trial
 
 PLACES = 10

@@ -26,8 +26,8 @@ from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
 from coevolve.models.embedded import EmbeddedProvider
 from coevolve.models.gateway import Gateway
-from coevolve.models.pace import Pace
-from coevolve.models.settings import Sampling
+from coevolve.models.provider import Sampling
+from coevolve.models.rate_limits import Pace
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Result, Split, Trial
 from coevolve.store import RunStore

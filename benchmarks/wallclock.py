@@ -25,7 +25,7 @@ from fitting_times import FIFTH, FULL, PAPER, drawn, fitted
 from simulated_search import PLACES, Place, Setting, Simulated, simulate
 from trial_times import LIMIT, NOISE, PROPOSAL, Times
 
-from coevolve.search.evaluating import Order, longest_first
+from coevolve.search.evaluation import Order, longest_first
 
 BUDGETS = {"full": FULL, "20%": FIFTH}
 

@@ -17,11 +17,11 @@ from matplotlib.figure import Figure
 
 from coevolve import Design, History, Pool
 from coevolve.core.arrays import Floats
+from coevolve.core.assignment import drawn_samples
 from coevolve.core.designs import DesignMethod, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, RawMean
-from coevolve.core.sample import drawn_samples
+from coevolve.core.search_view import TaskView
 from coevolve.core.variance import Past
-from coevolve.core.view import TaskView
 from coevolve.core.weights import VarianceWeights
 
 GROUPS = {"never solved": 32, "mixed": 23, "always solved": 34}

@@ -21,7 +21,7 @@ from matplotlib.figure import Figure
 
 from coevolve import protocol
 from coevolve.analysis import synthetic_matrix
-from coevolve.analysis.play import Played, Stage, play
+from coevolve.analysis.replay_search import Played, Stage, play
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results" / "choosing.json"

@@ -15,19 +15,21 @@ import pytest
 
 from coevolve.proposers.base import Broken, Proposal, Proposed, Standing, View
 from coevolve.proposers.best_of_n import ATTEMPTS
-from coevolve.proposers.command import PRESETS, preset, presets
-from coevolve.proposers.command.presets import SERVICES
+from coevolve.proposers.command import PRESETS, preset
+from coevolve.proposers.command import agents as presets
+from coevolve.proposers.command.agents import SERVICES
 from coevolve.proposers.handover import collect
-from coevolve.proposers.view import lay_out, summary, tasks
-from coevolve.proposers.view.query import printing
+from coevolve.proposers.workspace import lay_out, summary
+from coevolve.proposers.workspace import summary as tasks
+from coevolve.proposers.workspace.query import printing
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.proposer import agent_of
 from coevolve.runs.proposer_settings import PROPOSERS, CommandProposerSettings
 from coevolve.runs.trying import trying
-from coevolve.search.alarms import EMPTY_ROUNDS
+from coevolve.search.acceptance import MOST_LEAKS
 from coevolve.search.candidate import MOST_BYTES, MOST_FILES
-from coevolve.search.leaks.shingles import LONG
-from coevolve.search.rules import MOST_LEAKS
+from coevolve.search.evaluation import EMPTY_ROUNDS
+from coevolve.search.leaks.leak_scan import LONG
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("proposers", "write-a-proposer", "meta-agent")

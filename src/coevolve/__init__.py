@@ -2,13 +2,12 @@
 
 from coevolve.core.assignment import Assignment, Design
 from coevolve.core.choice import Choice
-from coevolve.core.estimate import Estimate
-from coevolve.core.history import History
+from coevolve.core.estimators import Estimate
+from coevolve.core.outcome_table import History, OutcomeTable
 from coevolve.core.outcomes import Missing, Outcome, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol, protocol, protocols, register
 from coevolve.core.selector import Selector
-from coevolve.core.table import OutcomeTable
 from coevolve.errors import CoevolveError
 
 __all__ = [

@@ -5,8 +5,8 @@ import pytest
 
 from coevolve import Choice, Estimate, Selector
 from coevolve.analysis import Matrix, check_alike, synthetic_matrix
-from coevolve.analysis.aa import alarms, alike
-from coevolve.analysis.play import Played, Stage
+from coevolve.analysis.alike import alarms, alike
+from coevolve.analysis.replay_search import Played, Stage
 
 MATRIX = synthetic_matrix(tasks=60, candidates=10, worlds=2)
 

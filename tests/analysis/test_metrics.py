@@ -7,8 +7,7 @@ import pytest
 
 from coevolve import Choice, Estimate, Selector, protocol
 from coevolve.analysis import Matrix
-from coevolve.analysis.metrics import measured
-from coevolve.analysis.play import Played, Stage, play
+from coevolve.analysis.replay_search import Played, Stage, measured, play
 from coevolve.core.choice import HighestEstimate
 
 CELLS = np.tri(6, 10, k=3)

@@ -10,9 +10,9 @@ import pytest
 
 from coevolve import protocol
 from coevolve.analysis import Matrix, Replay, read_matrix, replay, synthetic_matrix
-from coevolve.analysis.play import Stage, play
-from coevolve.core.built_in import BUILT_IN
+from coevolve.analysis.replay_search import Stage, play
 from coevolve.core.estimators import Difference
+from coevolve.core.protocols import BUILT_IN
 from coevolve.errors import InputError, ReplayError, UnknownProtocolError
 
 MATRIX = synthetic_matrix(tasks=30, candidates=9, worlds=2)

@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 from coevolve.analysis import Entry, Mean, Row
-from coevolve.analysis.means import Comparison
-from coevolve.analysis.summary import summarised
+from coevolve.analysis.replay import Comparison, summarised
 
 
 def row(matrix: str, series: str, protocol: str, seed: int, regret: float | None) -> Row:

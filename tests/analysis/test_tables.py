@@ -9,7 +9,7 @@ import pytest
 
 from coevolve import Pool
 from coevolve.analysis import Matrix, replay, synthetic_matrix
-from coevolve.analysis.play import Stage
+from coevolve.analysis.replay_search import Stage
 from coevolve.analysis.tables import ANALYSES, Search, Settings, Source, Table, analyse
 from coevolve.analysis.tables.table import Column, mean_and_sd
 from coevolve.core.estimators import Difference, Hajek, RawMean

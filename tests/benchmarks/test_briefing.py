@@ -8,7 +8,11 @@ import pytest
 from coevolve.benchmarks import CommandBenchmark, FunctionBenchmark, check_benchmark, load_file
 from coevolve.benchmarks.base import briefing_of
 from coevolve.benchmarks.synthetic import SyntheticWorld
-from coevolve.benchmarks.synthetic.benchmark import FILE, SyntheticBenchmark, read_harness
+from coevolve.benchmarks.synthetic.synthetic_benchmark import (
+    FILE,
+    SyntheticBenchmark,
+    read_harness,
+)
 from coevolve.errors import ConfigError
 from tests.benchmarks.harnesses import LIMITS
 

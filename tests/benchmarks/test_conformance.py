@@ -13,7 +13,7 @@ from coevolve.benchmarks import (
     check_benchmark,
 )
 from coevolve.benchmarks.synthetic import SyntheticWorld
-from coevolve.benchmarks.synthetic.benchmark import SyntheticBenchmark
+from coevolve.benchmarks.synthetic.synthetic_benchmark import SyntheticBenchmark
 from coevolve.core.outcomes import Missing
 from coevolve.executors.failures import CandidateFault
 from tests.benchmarks.harnesses import LIMITS

@@ -11,7 +11,7 @@ from coevolve.core.outcomes import Missing
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.isolation import HarnessFault
 from coevolve.executors.workload import Score
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
 from tests.benchmarks.harnesses import at_work
 
 SAME = {"harness.py": "def double(n): return n"}

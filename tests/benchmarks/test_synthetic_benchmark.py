@@ -7,12 +7,12 @@ from typing import Any
 import pytest
 
 from coevolve.benchmarks.synthetic import SyntheticWorld, search
-from coevolve.benchmarks.synthetic.benchmark import (
+from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     SyntheticBenchmark,
+    SyntheticProposer,
     harness_files,
     read_harness,
 )
-from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError
 from coevolve.executors.failures import CandidateFault

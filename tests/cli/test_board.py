@@ -9,8 +9,8 @@ from rich.console import Console
 
 from coevolve.cli.board import board, chosen_rows
 from coevolve.cli.live import LiveView, PlainView, QuietView, make_view
+from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search
-from coevolve.search.memory import MemoryJournal
 from coevolve.search.report import Report, report
 from tests.search.stubs import StubExecutor, StubProposer, opened, whole_run
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.benchmarks.textclass.sets import KNOWN
+from coevolve.benchmarks.textclass.published_sets import KNOWN
 from tests.benchmarks.textclass.files import PUBLISHED, needs_published
 from tests.cli.projects import coevolve
 

@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.benchmarks.textclass.built_in import BUILT_IN, built_in
+from coevolve.benchmarks.textclass.harness_files import BUILT_IN, built_in
 from coevolve.cli.demo import FILE
 from coevolve.errors import ConfigError
-from coevolve.models.embedded.weights import find_weights
+from coevolve.models.embedded.model_weights import find_weights
 from coevolve.runs.config import read_config
 from coevolve.runs.proposer_settings import ScriptedProposerSettings
 from coevolve.runs.session import read_state

@@ -9,7 +9,7 @@ import pytest
 from coevolve.cli.forecast import search_trials
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
-from coevolve.search.settings import Settings
+from coevolve.search.budget import Settings
 from tests.cli.projects import coevolve, write_doubling
 
 

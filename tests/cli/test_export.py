@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coevolve.analysis import read_matrix
-from coevolve.analysis.run import read_events
+from coevolve.analysis.matrix_files import read_events
 from coevolve.core.selector import Selector
 from coevolve.runs.session import read_state
 from tests.cli.projects import coevolve

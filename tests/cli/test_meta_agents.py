@@ -12,7 +12,7 @@ import pytest
 from coevolve.errors import CoevolveError
 from coevolve.executors.isolation import find_isolation
 from coevolve.runs.session import read_state
-from coevolve.search.entry import Status
+from coevolve.search.run_state import Status
 from tests.cli.projects import coevolve, write_doubling
 from tests.models.endpoint import Act, Endpoint, says
 

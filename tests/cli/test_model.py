@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import ConfigError
-from coevolve.models.embedded.weights import MADE, PUBLISHED, find_weights
+from coevolve.models.embedded.model_weights import MADE, PUBLISHED, find_weights
 from tests.cli.projects import COMMAND
 
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.proposers.view import lay_out
+from coevolve.proposers.workspace import lay_out
 from tests.cli.projects import coevolve, write_synthetic
 from tests.proposers.view.histories import small
 

@@ -11,7 +11,7 @@ import pytest
 
 from coevolve.errors import StateError
 from coevolve.executors.inline import InlineExecutor
-from coevolve.search.parts import Executor
+from coevolve.search.journal import Executor
 from coevolve.search.trials import Blame, Result
 from tests.executors.projects import Project, needs_bwrap, trial, with_executor
 

@@ -12,12 +12,12 @@ import pytest
 from coevolve import Assignment, Missing, Pool, SearchProtocol, Selector, protocol, protocols
 from coevolve.core.allocation import Adaptive, Request, Share, share
 from coevolve.core.arrays import Floats
+from coevolve.core.assignment import drawn_samples
 from coevolve.core.designs import PivotalDesign, UniformDesign
 from coevolve.core.estimators import Difference, HorvitzThompson
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import Cells, Posterior
-from coevolve.core.sample import drawn_samples
-from coevolve.core.view import SearchView, TaskView
+from coevolve.core.search_view import SearchView, TaskView
 from coevolve.errors import InputError, NotAskedError
 
 TASKS = tuple(f"t{i}" for i in range(40))

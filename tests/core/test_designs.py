@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from coevolve.core.arrays import Floats
+from coevolve.core.assignment import Sample
 from coevolve.core.designs import (
     DesignMethod,
     PivotalDesign,
@@ -11,8 +12,7 @@ from coevolve.core.designs import (
     UniformDesign,
     proportional,
 )
-from coevolve.core.formulas import difference, horvitz_thompson
-from coevolve.core.sample import Sample
+from coevolve.core.estimators import difference, horvitz_thompson
 from coevolve.errors import InputError
 
 from .draws import every_draw

@@ -7,10 +7,17 @@ import numpy as np
 import pytest
 
 from coevolve import History
+from coevolve.core.assignment import Sample
 from coevolve.core.designs import SuccessiveDesign
-from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
-from coevolve.core.formulas import hajek, horvitz_thompson
-from coevolve.core.sample import Sample
+from coevolve.core.estimators import (
+    Difference,
+    Estimator,
+    Hajek,
+    HorvitzThompson,
+    RawMean,
+    hajek,
+    horvitz_thompson,
+)
 from coevolve.core.variance import Anticipation, Past, expected_squares, sample_variance
 
 from .draws import successive_draws

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 from coevolve import Missing, Pool, SearchProtocol, Selector
 from coevolve.core.arrays import Floats
 from coevolve.core.events import sealed
-from coevolve.core.view import TaskView
+from coevolve.core.search_view import TaskView
 from coevolve.errors import EventError
 
 from .strategies import TASKS, answer, scores, started

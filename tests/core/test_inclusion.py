@@ -5,8 +5,12 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from coevolve.core.inclusion import monte_carlo_inclusion, successive_inclusion
-from coevolve.core.race import Classes, race_inclusion
+from coevolve.core.inclusion import (
+    Classes,
+    monte_carlo_inclusion,
+    race_inclusion,
+    successive_inclusion,
+)
 from coevolve.errors import InputError
 
 from .draws import successive_draws

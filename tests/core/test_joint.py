@@ -11,9 +11,7 @@ from hypothesis import strategies as st
 from coevolve import Missing, Pool, Selector
 from coevolve.core.arrays import Bools, Floats
 from coevolve.core.estimators import modelled
-from coevolve.core.joint import Joint
-from coevolve.core.joint.effects import NODES, Effects, drift
-from coevolve.core.joint.step import Seen, newton
+from coevolve.core.joint import NODES, Effects, Joint, Seen, drift, newton
 from coevolve.core.posterior import Cells, Posterior
 from coevolve.errors import InputError
 

@@ -11,10 +11,9 @@ from coevolve.core import protocols as module
 from coevolve.core.allocation import Share, WholePool
 from coevolve.core.arrays import Floats
 from coevolve.core.designs import SuccessiveDesign, UniformDesign
-from coevolve.core.estimators import Hajek, RawMean
+from coevolve.core.estimators import Hajek, PhaseZeroRule, RawMean
 from coevolve.core.protocols import protocol_from_json
-from coevolve.core.rule import PhaseZeroRule
-from coevolve.core.view import TaskView
+from coevolve.core.search_view import TaskView
 from coevolve.core.weights import UniformWeights, VarianceWeights
 from coevolve.errors import EventError, InputError, UnknownProtocolError
 

@@ -8,7 +8,7 @@ import scipy.stats
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevolve.core.ranks import kendall, ranks, spearman
+from coevolve.core.arrays import kendall, ranks, spearman
 
 SMALL = st.integers(0, 6).map(lambda n: n / 7)
 PAIRS = st.lists(st.tuples(SMALL, SMALL), min_size=2, max_size=12)

@@ -8,7 +8,7 @@ import pytest
 from coevolve import History, Pool
 from coevolve.core.allocation import CostShare, Request, share, split
 from coevolve.core.choice import MostEvaluated, Standing
-from coevolve.core.estimate import Estimate
+from coevolve.core.estimators import Estimate
 from coevolve.core.inclusion import successive_inclusion
 from coevolve.core.rivals import (
     ExpectedScoreWeights,
@@ -18,7 +18,7 @@ from coevolve.core.rivals import (
     Stepwise,
     Thompson,
 )
-from coevolve.core.view import SearchView, TaskView
+from coevolve.core.search_view import SearchView, TaskView
 from coevolve.core.weights import InformationWeights, VarianceWeights
 from coevolve.errors import InputError
 

@@ -2,8 +2,7 @@
 
 import pytest
 
-from coevolve.core.estimators import Difference, Hajek
-from coevolve.core.rule import PhaseZeroRule
+from coevolve.core.estimators import Difference, Hajek, PhaseZeroRule
 from coevolve.errors import InputError
 
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from coevolve.core.arrays import Floats
-from coevolve.core.sample import sequential_probabilities
+from coevolve.core.assignment import sequential_probabilities
 
 OUTCOMES = np.array([1.0, 0.0, 1.0, 0.0, 0.5])
 TASKS = len(OUTCOMES)

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coevolve import History
-from coevolve.core.view import TaskView
+from coevolve.core.search_view import TaskView
 from coevolve.core.weights import UniformWeights, VarianceWeights
 from coevolve.errors import InputError
 

@@ -7,9 +7,9 @@ from typing import Any
 import pytest
 
 from coevolve.core.outcomes import Usage
-from coevolve.executors.asked import stated_usage
 from coevolve.executors.local import LocalExecutor
-from coevolve.models.errors import NoChoice
+from coevolve.executors.worker_process import stated_usage
+from coevolve.models.model_errors import NoChoice
 from coevolve.search.trials import Blame, Prepared, Result
 from tests.executors.projects import Project, trial, with_executor
 

@@ -9,9 +9,8 @@ import numpy as np
 import pytest
 
 from coevolve.core.outcomes import Usage
-from coevolve.executors.attempts import MOST_TRACE, trace_text
 from coevolve.executors.inline import InlineExecutor
-from coevolve.executors.workload import Score
+from coevolve.executors.workload import MOST_TRACE, Score, trace_text
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Blame, Result, Split
 from tests.executors.projects import trial

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from coevolve.errors import StopRun, StoreError
-from coevolve.executors.blames import CLASSES, SYSTEM
+from coevolve.executors.failure_table import AWS, CLASSES, HTTP, SAID, SYSTEM
 from coevolve.executors.failures import (
     CandidateFault,
     DoubtfulError,
@@ -22,7 +22,6 @@ from coevolve.executors.failures import (
     classify,
 )
 from coevolve.executors.isolation import HarnessFault, SandboxError
-from coevolve.executors.refusals import AWS, HTTP, SAID
 from coevolve.search.trials import Blame, Fault
 
 

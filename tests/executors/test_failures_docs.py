@@ -4,9 +4,8 @@ import errno
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevolve.executors.blames import CLASSES, SYSTEM, THREADS, Codes, Row
-from coevolve.executors.refusals import AWS, HTTP, SAID
-from coevolve.search.retrying import RETRIES
+from coevolve.executors.failure_table import AWS, CLASSES, HTTP, SAID, SYSTEM, THREADS, Codes, Row
+from coevolve.search.evaluation import RETRIES
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "failures.md").read_text()
 

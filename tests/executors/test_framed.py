@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks.tryout import Bench
+from coevolve.benchmarks.conformance import Bench
 from coevolve.executors.inline import InlineExecutor
 from coevolve.executors.isolation import Limits, find_isolation
 from coevolve.executors.local import LocalExecutor

@@ -11,7 +11,7 @@ import pytest
 
 from coevolve.errors import ConfigError, InputError, StateError
 from coevolve.executors.isolation import Limits
-from coevolve.executors.isolation.processes import descendants
+from coevolve.executors.isolation.process_table import descendants
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.trials import Blame, Fault, Prepared, Result
 from tests.executors.projects import Project, needs_bwrap, runs, trial, until, with_executor

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.executors.isolation.processes import children
+from coevolve.executors.isolation.process_table import children
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.trials import Blame, Result
 from tests.executors.projects import Project, runs, trial, until, with_executor

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevolve.executors.pipes import MOST_BYTES, AsyncPipe, Inbox, Pipe, PipeError, pack
+from coevolve.executors.channel import MOST_BYTES, AsyncPipe, Inbox, Pipe, PipeError, pack
 
 
 @given(

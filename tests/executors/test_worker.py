@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.executors.isolation.processes import descendants
+from coevolve.executors.isolation.process_table import descendants
 from tests.executors.projects import Project, needs_bwrap, runs, until
 
 ENGINE = """

@@ -5,8 +5,7 @@ from collections.abc import Callable, Coroutine, Mapping, Sequence
 from typing import Any
 
 from coevolve.models.gateway import Gateway
-from coevolve.models.provider import Provider
-from coevolve.models.request import JSON, ModelReply, ModelRequest
+from coevolve.models.provider import JSON, ModelReply, ModelRequest, Provider
 
 Answer = str | Exception | ModelReply
 

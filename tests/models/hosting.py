@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coevolve.models.hosted import HostedProvider
-from coevolve.models.request import ModelReply, ModelRequest
+from coevolve.models.provider import ModelReply, ModelRequest
 from tests.models.endpoint import Act, Endpoint
 
 KEY = "sk-topsecret-0123456789"

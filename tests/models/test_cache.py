@@ -12,8 +12,8 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from coevolve.models.cache import CacheError, ResponseCache
-from coevolve.models.request import ModelReply
+from coevolve.models.provider import ModelReply
+from coevolve.models.response_cache import CacheError, ResponseCache
 from tests.models.fakes import reply
 
 
@@ -56,8 +56,8 @@ FILL = """
 import sys
 from pathlib import Path
 
-from coevolve.models.cache import ResponseCache
-from coevolve.models.request import ModelReply
+from coevolve.models.response_cache import ResponseCache
+from coevolve.models.provider import ModelReply
 
 start = int(sys.argv[2])
 with ResponseCache(Path(sys.argv[1])) as cache:

@@ -8,11 +8,10 @@ import pytest
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import InputError
-from coevolve.models.client import MOST_CALLS, MOST_CHARACTERS, ModelClient
-from coevolve.models.errors import RequestRefused, TrialCapError
 from coevolve.models.gateway import Gateway
-from coevolve.models.settings import Caps
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import MOST_CALLS, MOST_CHARACTERS, ModelClient, StubModel
+from coevolve.models.model_errors import RequestRefused, TrialCapError
+from coevolve.models.provider import Caps
 from tests.models.fakes import FakeProvider
 
 

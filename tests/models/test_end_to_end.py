@@ -7,19 +7,19 @@ from typing import Any
 
 import pytest
 
-from coevolve.models.cache import ResponseCache
-from coevolve.models.errors import ContextTooLong, ModelKeyError, ModelUnavailable
 from coevolve.models.gateway import Gateway
-from coevolve.models.prices import Prices
-from coevolve.models.retrying import Retrying
-from coevolve.models.settings import Caps
+from coevolve.models.model_errors import ContextTooLong, ModelKeyError, ModelUnavailable
+from coevolve.models.model_spend import Prices
+from coevolve.models.provider import Caps
+from coevolve.models.rate_limits import Retrying
+from coevolve.models.response_cache import ResponseCache
 from coevolve.search.trials import Blame, Fault, Result
 from tests.executors.projects import Project, trial
 from tests.models.fakes import FakeProvider
 
 BENCHMARK = """
 from coevolve.executors.workload import Score
-from coevolve.models.client import ModelClient
+from coevolve.models.model_client import ModelClient
 
 
 class Benchmark:

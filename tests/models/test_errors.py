@@ -3,9 +3,9 @@
 import pytest
 
 from coevolve.executors.failures import classify
-from coevolve.models import errors
-from coevolve.models.cache import CacheError
-from coevolve.models.recording import RecordError
+from coevolve.models import model_errors as errors
+from coevolve.models.call_recording import RecordError
+from coevolve.models.response_cache import CacheError
 from coevolve.search.trials import Blame
 
 BLAMES = {

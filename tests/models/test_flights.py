@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from coevolve.models.errors import ModelUnavailable
-from coevolve.models.flights import Flights
+from coevolve.models.gateway import Flights
+from coevolve.models.model_errors import ModelUnavailable
 
 
 class Calls:

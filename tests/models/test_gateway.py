@@ -6,21 +6,18 @@ from typing import Any
 
 import pytest
 
-from coevolve.models.cache import ResponseCache
-from coevolve.models.errors import (
+from coevolve.models.gateway import Gateway
+from coevolve.models.model_errors import (
     ModelKeyError,
     ModelReplyError,
     ModelUnavailable,
     NoChoice,
     RequestRefused,
 )
-from coevolve.models.gateway import Gateway
-from coevolve.models.pace import Pace
-from coevolve.models.prices import Prices
-from coevolve.models.request import ModelRequest
-from coevolve.models.retrying import Retrying
-from coevolve.models.settings import Caps, Sampling
-from coevolve.models.spent import Spent
+from coevolve.models.model_spend import Prices, Spent
+from coevolve.models.provider import Caps, ModelRequest, Sampling
+from coevolve.models.rate_limits import Pace, Retrying
+from coevolve.models.response_cache import ResponseCache
 from tests.models.fakes import FakeProvider, FakeTime, asked, reply, served
 
 CHOICE = {"prompt": "Wet?", "choices": ["yes", "no"]}

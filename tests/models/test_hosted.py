@@ -6,9 +6,9 @@ import time
 import pytest
 
 from coevolve.errors import ConfigError
-from coevolve.models.errors import ModelNotFound, RequestRefused
 from coevolve.models.hosted import HostedProvider
-from coevolve.models.request import Message, ModelReply
+from coevolve.models.model_errors import ModelNotFound, RequestRefused
+from coevolve.models.provider import Message, ModelReply
 from tests.models.endpoint import Act, Endpoint, completion, refuses, says
 from tests.models.hosting import KEY, asked, provider, reply_to, request
 

@@ -7,7 +7,8 @@ from email.utils import format_datetime
 
 import pytest
 
-from coevolve.models.errors import (
+from coevolve.models.hosted import HostedProvider
+from coevolve.models.model_errors import (
     ContextTooLong,
     ModelError,
     ModelKeyError,
@@ -16,8 +17,7 @@ from coevolve.models.errors import (
     ModelUnavailable,
     RequestRefused,
 )
-from coevolve.models.hosted import HostedProvider
-from coevolve.models.request import Message
+from coevolve.models.provider import Message
 from tests.models.endpoint import Act, Endpoint, completion, cuts, drops, hangs, raw, refuses, says
 from tests.models.hosting import KEY, VARIABLE, asked, failed, provider, request
 

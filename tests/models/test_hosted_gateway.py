@@ -6,12 +6,11 @@ from typing import Any
 
 import pytest
 
-from coevolve.models.cache import ResponseCache
-from coevolve.models.errors import ContextTooLong, ModelKeyError, ModelUnavailable, NoChoice
 from coevolve.models.gateway import Gateway
-from coevolve.models.pace import Pace
-from coevolve.models.retrying import Retrying
-from coevolve.models.spent import Spent
+from coevolve.models.model_errors import ContextTooLong, ModelKeyError, ModelUnavailable, NoChoice
+from coevolve.models.model_spend import Spent
+from coevolve.models.rate_limits import Pace, Retrying
+from coevolve.models.response_cache import ResponseCache
 from tests.models.endpoint import Act, Endpoint, cuts, drops, hangs, raw, refuses, says
 from tests.models.fakes import FakeTime, asked
 from tests.models.hosting import KEY, provider

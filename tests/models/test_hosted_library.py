@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import ConfigError
-from coevolve.models.errors import ModelKeyError, ModelUnavailable
 from coevolve.models.hosted import HostedProvider
-from coevolve.models.hosted_library import load
+from coevolve.models.hosted_service import load
+from coevolve.models.model_errors import ModelKeyError, ModelUnavailable
 from tests.models.endpoint import Act, Endpoint, refuses, says
 from tests.models.hosting import KEY, asked, provider, request
 
@@ -69,9 +69,9 @@ def test_nothing_is_printed_read_or_left_open(tmp_path: Path) -> None:
     (tmp_path / ".env").write_text("FROM_A_FILE=1\n")
     code = """
     import asyncio, gc, os, sys
-    from coevolve.models.errors import ModelError
+    from coevolve.models.model_errors import ModelError
     from coevolve.models.hosted import HostedProvider
-    from coevolve.models.request import ModelRequest
+    from coevolve.models.provider import ModelRequest
 
     async def ask(host):
         for _ in range(4):

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coevolve.errors import ConfigError
-from coevolve.models.pace import Pace
+from coevolve.models.rate_limits import Pace
 from tests.models.fakes import FakeTime
 
 

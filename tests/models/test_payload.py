@@ -8,10 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coevolve.errors import ConfigError
-from coevolve.models.errors import RequestRefused
-from coevolve.models.payload import read_request, read_texts
-from coevolve.models.request import Message, ModelRequest
-from coevolve.models.settings import Caps, Sampling
+from coevolve.models.model_errors import RequestRefused
+from coevolve.models.provider import Caps, Message, ModelRequest, Sampling
+from coevolve.models.request_payload import read_request, read_texts
 
 SAMPLING = Sampling(temperature=0.3, max_tokens=50, system="Be brief.", reasoning_effort="low")
 json_values = st.recursive(

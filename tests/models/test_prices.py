@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from coevolve.errors import ConfigError
-from coevolve.models.prices import Prices, price_of
+from coevolve.models.model_spend import Prices, price_of
 from tests.models.fakes import reply
 
 
@@ -36,7 +36,7 @@ def test_the_library_s_own_table_is_asked() -> None:
 def test_without_the_library_the_extra_is_named() -> None:
     code = (
         "import sys; sys.modules['litellm'] = None\n"
-        "from coevolve.models.prices import price_of\n"
+        "from coevolve.models.model_spend import price_of\n"
         "try: price_of('gpt-4o-mini')\n"
         "except Exception as error: print(type(error).__name__, error)"
     )
@@ -47,8 +47,8 @@ def test_without_the_library_the_extra_is_named() -> None:
 
 def test_the_gateway_needs_no_library() -> None:
     code = (
-        "import sys, coevolve.models.gateway, coevolve.models.client, coevolve.models.stub\n"
-        "import coevolve.models.replay\n"
+        "import sys, coevolve.models.gateway, coevolve.models.model_client\n"
+        "import coevolve.models.call_recording\n"
         "print({'litellm', 'xllamacpp', 'sklearn', 'httpx'} & set(sys.modules))"
     )
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

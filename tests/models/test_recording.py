@@ -8,15 +8,13 @@ from typing import Any
 
 import pytest
 
-from coevolve.models.cache import ResponseCache
-from coevolve.models.errors import ModelUnavailable, NotRecorded
+from coevolve.models.call_recording import Recorder, RecordError, ReplayProvider
 from coevolve.models.gateway import Gateway
-from coevolve.models.prices import Prices
-from coevolve.models.recording import Recorder, RecordError
-from coevolve.models.replay import ReplayProvider
-from coevolve.models.request import ModelRequest
-from coevolve.models.retrying import Retrying
-from coevolve.models.settings import Sampling
+from coevolve.models.model_errors import ModelUnavailable, NotRecorded
+from coevolve.models.model_spend import Prices
+from coevolve.models.provider import ModelRequest, Sampling
+from coevolve.models.rate_limits import Retrying
+from coevolve.models.response_cache import ResponseCache
 from tests.models.fakes import FakeProvider, asked, reply, served
 
 PAYLOADS: list[dict[str, Any]] = [

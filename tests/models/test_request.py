@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevolve.models.request import Message, ModelReply, ModelRequest, Role
+from coevolve.models.provider import Message, ModelReply, ModelRequest, Role
 
 texts = st.text(max_size=8)
 some = st.lists(texts, max_size=3).map(tuple)

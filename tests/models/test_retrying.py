@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from coevolve.errors import ConfigError
-from coevolve.models.errors import (
+from coevolve.models.model_errors import (
     ContextTooLong,
     ModelCapError,
     ModelError,
@@ -18,7 +18,7 @@ from coevolve.models.errors import (
     NotRecorded,
     RequestRefused,
 )
-from coevolve.models.retrying import Retrying
+from coevolve.models.rate_limits import Retrying
 from tests.models.fakes import FakeTime
 
 KEY = "0123456789abcdef" * 4

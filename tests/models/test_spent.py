@@ -6,15 +6,13 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import ConfigError
-from coevolve.models.cache import ResponseCache
-from coevolve.models.errors import ModelCapError
+from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.gateway import Gateway
-from coevolve.models.pace import Pace
-from coevolve.models.prices import Prices
-from coevolve.models.recording import Recorder
-from coevolve.models.replay import ReplayProvider
-from coevolve.models.settings import Caps
-from coevolve.models.spent import Spent
+from coevolve.models.model_errors import ModelCapError
+from coevolve.models.model_spend import Prices, Spent
+from coevolve.models.provider import Caps
+from coevolve.models.rate_limits import Pace
+from coevolve.models.response_cache import ResponseCache
 from tests.models.fakes import FakeProvider, served
 
 DOLLAR_A_CALL = Prices(tokens_in=10_000, tokens_out=0)

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from coevolve.core.outcomes import Usage
 from coevolve.proposers.best_of_n import best_of_n
 from coevolve.proposers.offline import OfflineProposer
-from coevolve.search.memory import MemoryJournal
+from coevolve.search.journal import MemoryJournal
 from coevolve.search.proposal import Broken, Proposal, Proposed, Repairer, View
 from tests.proposers.views import view as make_view
 from tests.search.stubs import StubExecutor, go_on, opened

@@ -11,15 +11,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coevolve.proposers.base import as_proposal
-from coevolve.proposers.form import read_form
 from coevolve.proposers.handover import (
     MOST_ENTRIES,
     MOST_NOTES,
     MOST_REFUSED,
     Collected,
     collect,
+    read_form,
 )
-from coevolve.search.accepting import clean
+from coevolve.search.acceptance import clean
 from coevolve.search.proposal import View
 from tests.proposers.views import view
 

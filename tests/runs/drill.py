@@ -16,7 +16,7 @@ from coevolve.executors.local import LocalExecutor
 from coevolve.runs.session import session
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Result, Trial
-from coevolve.store.journal import EventFile
+from coevolve.store.event_file import EventFile
 
 CONFIG = """
 [run]

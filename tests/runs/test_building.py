@@ -11,8 +11,7 @@ import pytest
 
 from coevolve.benchmarks.base import Benchmark
 from coevolve.benchmarks.synthetic import SyntheticWorld
-from coevolve.benchmarks.synthetic.benchmark import SyntheticBenchmark
-from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
+from coevolve.benchmarks.synthetic.synthetic_benchmark import SyntheticBenchmark, SyntheticProposer
 from coevolve.errors import ConfigError
 from coevolve.executors.workload import Spec
 from coevolve.proposers import FunctionProposer, Scripted

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from coevolve.runs.session import read_state
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 from tests.cli.projects import COMMAND
 from tests.models.endpoint import Act, Endpoint, cuts, drops, hangs, raw, refuses, says
 

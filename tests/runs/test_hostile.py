@@ -8,7 +8,7 @@ import pytest
 
 from coevolve.executors.isolation import Bubblewrap, find_isolation
 from coevolve.runs.session import create_run, read_state, session
-from coevolve.search.entry import Status
+from coevolve.search.run_state import Status
 from coevolve.store import RunStore
 
 CONFIG = """

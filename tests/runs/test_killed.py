@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from coevolve.runs.session import create_run, read_state
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
 from tests.runs.drill import make_project
 from tests.search.snapshots import snapshot

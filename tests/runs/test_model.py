@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.models.cache import ResponseCache
+from coevolve.models.response_cache import ResponseCache
 from coevolve.runs import RunConfig
 from coevolve.runs.model import build_gateway, workers
 from coevolve.runs.settings import BudgetSettings

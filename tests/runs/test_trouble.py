@@ -11,7 +11,7 @@ import pytest
 
 from coevolve.errors import DamageError, StoreError
 from coevolve.runs.session import read_state
-from coevolve.search.folding import fold
+from coevolve.search.effects import fold
 from coevolve.search.trials import Blame, Fault, Result, Trial
 from coevolve.store import RunStore, repair, verify
 from tests.search.snapshots import snapshot

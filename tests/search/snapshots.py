@@ -4,7 +4,7 @@ from dataclasses import asdict
 from typing import Any
 
 from coevolve.search.budget import Ledger
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 
 
 def snapshot(state: RunState) -> dict[str, Any]:

@@ -8,15 +8,12 @@ from hashlib import blake2b
 from coevolve.core.outcomes import Usage
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
-from coevolve.search.budget import Budget
+from coevolve.search.budget import Budget, Settings
 from coevolve.search.candidate import Candidate
-from coevolve.search.loop import Search
-from coevolve.search.memory import MemoryJournal
-from coevolve.search.opening import open_run
-from coevolve.search.parts import Journal
+from coevolve.search.journal import Journal, MemoryJournal
+from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, View
-from coevolve.search.settings import Settings
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
 
 POOL = Pool.grouped(

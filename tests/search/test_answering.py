@@ -6,12 +6,12 @@ from dataclasses import replace
 import pytest
 
 from coevolve.errors import StoreError
+from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search
-from coevolve.search.memory import MemoryJournal
 from coevolve.search.proposal import Proposal, Proposed, View
-from coevolve.search.state import RunState
+from coevolve.search.proposing import view_of
+from coevolve.search.run_state import RunState
 from coevolve.search.trials import Result, Trial
-from coevolve.search.view import view_of
 from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
 
 TALK = "\x1b[2J\x9b31mred\u202e\ud800"

@@ -4,7 +4,7 @@ import re
 from pathlib import Path
 
 from coevolve.search.effects import _HANDLERS
-from coevolve.search.memory import MemoryJournal
+from coevolve.search.journal import MemoryJournal
 from tests.search.stubs import StubExecutor, go_on, opened
 
 PAGE = (Path(__file__).parents[2] / "docs/journal.md").read_text().split("\n## Events\n")[1]

@@ -16,10 +16,9 @@ from collections.abc import Callable
 
 import pytest
 
+from coevolve.search.acceptance import Rules
 from coevolve.search.leaks import Leak, LeakScan, Secret, summary
-from coevolve.search.leaks.texts import texts_of
-from coevolve.search.leaks.work import MOST, PLAIN, Work
-from coevolve.search.rules import Rules
+from coevolve.search.leaks.file_texts import MOST, PLAIN, Work, texts_of
 
 MUSEUM = (
     "The museum's north gallery closes twenty minutes before the rest.\n"

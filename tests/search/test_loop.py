@@ -12,16 +12,14 @@ from coevolve.core.events import Event
 from coevolve.core.outcomes import Missing, Usage
 from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError, EventError, StopRun
-from coevolve.search.budget import Budget
+from coevolve.search.budget import Budget, Settings
 from coevolve.search.candidate import Candidate
-from coevolve.search.entry import Status
-from coevolve.search.folding import fold
-from coevolve.search.loop import Search
-from coevolve.search.memory import MemoryJournal
-from coevolve.search.opening import open_run
+from coevolve.search.effects import fold
+from coevolve.search.journal import MemoryJournal
+from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, Proposed, View
 from coevolve.search.report import report
-from coevolve.search.settings import Settings
+from coevolve.search.run_state import Status
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
 from tests.search.snapshots import snapshot
 from tests.search.stubs import (

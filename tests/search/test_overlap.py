@@ -7,7 +7,7 @@ import pytest
 
 from coevolve.core.outcomes import Usage
 from coevolve.search.budget import Budget
-from coevolve.search.memory import MemoryJournal
+from coevolve.search.journal import MemoryJournal
 from coevolve.search.proposal import Proposed, View
 from coevolve.search.trials import Result, Trial
 from tests.search.stubs import STARTS, TEST, StubExecutor, StubProposer, go_on, opened

@@ -9,11 +9,10 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import StopRun
 from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
-from coevolve.search.entry import Status
-from coevolve.search.folding import fold
-from coevolve.search.memory import MemoryJournal
+from coevolve.search.effects import fold
+from coevolve.search.journal import MemoryJournal
 from coevolve.search.proposal import Broken, Proposal, Proposed, View
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState, Status
 from coevolve.search.trials import Blame, Fault
 from tests.search.snapshots import snapshot
 from tests.search.stubs import StubExecutor, StubProposer, go_on, opened

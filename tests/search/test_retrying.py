@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from coevolve.search.retrying import backoff
+from coevolve.search.evaluation import backoff
 
 
 def test_waiting_grows_with_attempts_and_ends_at_a_minute() -> None:

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coevolve.core.events import verified
 from coevolve.errors import EventError, OwnedError, StoreError
-from coevolve.search.parts import Journal
+from coevolve.search.journal import Journal
 from coevolve.store import RunStore
 from tests.store.helpers import crashed, kept, noted, texts
 

@@ -8,7 +8,7 @@ from hypothesis import strategies as st
 
 from coevolve.core.events import Event, sealed
 from coevolve.store import RunStore
-from coevolve.store.lines import Skimmer, has_type, parsed
+from coevolve.store.event_file import Skimmer, has_type, parsed
 
 TYPES = st.sampled_from(["outcome", "failed", "told", "noted"])
 TEXTS = st.text('",:{}[]\\aé\ud800', max_size=6) | st.sampled_from(

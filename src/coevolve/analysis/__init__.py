@@ -1,16 +1,10 @@
 """Replay of protocols on outcome matrices, and what comes out of it."""
 
-from coevolve.analysis.aa import check_alike
-from coevolve.analysis.jobs import Row
-from coevolve.analysis.matrix import Matrix
-from coevolve.analysis.means import Comparison, Mean
-from coevolve.analysis.plan import Plan
-from coevolve.analysis.reading import read_matrices, read_matrix
-from coevolve.analysis.replay import Replay, replay
-from coevolve.analysis.run import matrix_of_run
-from coevolve.analysis.series import Series
-from coevolve.analysis.summary import Entry
-from coevolve.analysis.synthetic import synthetic_matrix
+from coevolve.analysis.alike import check_alike
+from coevolve.analysis.matrix import Matrix, Series, synthetic_matrix
+from coevolve.analysis.matrix_files import matrix_of_run, read_matrices, read_matrix
+from coevolve.analysis.replay import Comparison, Entry, Mean, Replay, Row, replay
+from coevolve.analysis.replay_search import Plan
 
 __all__ = [
     "Comparison",

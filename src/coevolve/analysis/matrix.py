@@ -1,22 +1,221 @@
-"""Outcome matrices: the outcomes of known candidates on known tasks, to replay searches on."""
+"""Outcome matrices and their series: known outcomes of candidates on tasks, to replay."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from hashlib import blake2b
 from typing import Any, Self
 
 import numpy as np
 
-from coevolve.analysis.arrays import (
-    checked_costs,
-    checked_names,
-    checked_outcomes,
-    checked_runs,
-    checked_trials,
-)
-from coevolve.analysis.series import STARTS, Series
-from coevolve.core.arrays import Bools, Floats
+from coevolve.benchmarks.synthetic import SyntheticWorld
+from coevolve.core.arrays import Bools, Floats, Indices
+from coevolve.core.assignment import whole_samples
+from coevolve.core.estimators import Hajek
 from coevolve.core.pool import Pool
-from coevolve.errors import MatrixError, PoolError
+from coevolve.errors import InputError, MatrixError, PoolError
+
+
+def checked_outcomes(given: Any) -> Floats:
+    """Candidates × tasks in [0, 1], or NaN."""
+    values = _numbers("outcomes", given)
+    if values.ndim != 2 or not values.size:
+        raise MatrixError(
+            f"array 'outcomes' must be candidates × tasks, got shape {values.shape}."
+        )
+    _refuse("outcomes", values, ~(np.isnan(values) | ((values >= 0) & (values <= 1))), "in [0, 1]")
+    return values
+
+
+def checked_trials(given: Any, outcomes: Floats) -> Indices | None:
+    """Number of trials of each cell; a cell with an outcome has at least one."""
+    if given is None:
+        return None
+    values = _numbers("trials", given)
+    if values.shape == (1,):
+        values = values[0]
+    cells = _cells("trials", values, outcomes.shape, "one number, ")
+    _refuse("trials", cells, ~((cells >= 0) & (cells == np.floor(cells))), "0, 1, 2, ...")
+    _refuse("trials", cells, (cells == 0) & ~np.isnan(outcomes), "at least 1 for an outcome")
+    return cells.astype(np.int64)
+
+
+def checked_costs(given: Any, shape: tuple[int, ...]) -> Floats | None:
+    """Cost of each cell, NaN where unknown; None if it is unknown for all."""
+    if given is None:
+        return None
+    values = _numbers("cost", given)
+    if not values.ndim:
+        raise MatrixError("array 'cost' must be per task or per cell, got one number.")
+    cells = _cells("cost", values, shape, "")
+    _refuse("cost", cells, ~(np.isnan(cells) | ((cells >= 0) & (cells < np.inf))), "at least 0")
+    return None if np.isnan(cells).all() else cells
+
+
+def checked_names(array: str, given: Any, number: int, kind: str) -> tuple[str, ...]:
+    """One name per row or column; numbered ones when left out."""
+    if given is None:
+        return tuple(f"{kind}-{i}" for i in range(number))
+    values = _labels(array, given, number)
+    return tuple(str(value) for value in values.tolist())
+
+
+def checked_runs(given: Any, number: int) -> Iterator[tuple[str, Bools]]:
+    """The name of each series, and which rows belong to it."""
+    if given is None:
+        yield "all", np.ones(number, dtype=np.bool_)
+        return
+    values = _labels("run", given, number)
+    for value in np.unique(values):
+        yield str(value), np.asarray(values == value)
+
+
+def _labels(array: str, given: Any, number: int) -> Any:
+    values = np.asarray(given)
+    if values.shape != (number,):
+        raise MatrixError(
+            f"array {array!r} has shape {values.shape}, but there are {number} of them in "
+            "'outcomes'."
+        )
+    if values.dtype.kind not in "USiub":
+        raise MatrixError(f"array {array!r} must hold text or whole numbers, got {values.dtype}.")
+    return np.char.decode(values) if values.dtype.kind == "S" else values
+
+
+def _numbers(array: str, given: Any) -> Floats:
+    values = np.asarray(given)
+    if values.dtype.kind not in "fiub":
+        raise MatrixError(f"array {array!r} must hold numbers, got {values.dtype}.")
+    return values.astype(np.float64)
+
+
+def _cells(array: str, values: Floats, shape: tuple[int, ...], also: str) -> Floats:
+    """Values spread over all cells."""
+    if values.shape not in ((), shape[1:], shape):
+        raise MatrixError(
+            f"array {array!r} must be {also}per task {shape[1:]} or per cell {shape}, got shape "
+            f"{values.shape}."
+        )
+    return np.broadcast_to(values, shape).copy()
+
+
+def _refuse(array: str, values: Floats, wrong: Bools, wanted: str) -> None:
+    if wrong.any():
+        row, column = np.unravel_index(int(np.argmax(wrong)), values.shape)
+        raise MatrixError(
+            f"array {array!r} must be {wanted}, got {values[row, column]:g} in row {row}, column "
+            f"{column}."
+        )
+
+
+STARTS = 2
+"""The first candidates of a series are the starting harnesses."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Series:
+    """One search to replay: its first two candidates are the starting harnesses.
+
+    `outcomes` are candidates × tasks in [0, 1], NaN where there is none; `trials` says how many
+    trials each is the mean of and `costs` what each cost (NaN where that is unknown), if known.
+
+    >>> from coevolve.analysis import Matrix
+    >>> (series,) = Matrix.from_arrays("tiny", np.array([[0, 1], [1, 0], [1, 1.0]])).series
+    >>> series.generated, series.true_scores().tolist()
+    (('candidate-2',), [0.5, 0.5, 1.0])
+    """
+
+    matrix: str
+    name: str
+    pool: Pool
+    candidates: tuple[str, ...]
+    outcomes: Floats
+    trials: Indices | None = None
+    costs: Floats | None = None
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The starting harnesses."""
+        return self.candidates[:STARTS]
+
+    @property
+    def generated(self) -> tuple[str, ...]:
+        """The candidates a search comes up with, in the order of proposal."""
+        return self.candidates[STARTS:]
+
+    def rows(self, chosen: Sequence[int] | Indices, names: Sequence[str] | None = None) -> Self:
+        """The series of some of the candidates, perhaps under other names."""
+        at = np.asarray(chosen, dtype=np.int64)
+        return replace(
+            self,
+            candidates=tuple(names or (self.candidates[i] for i in at.tolist())),
+            outcomes=self.outcomes[at],
+            trials=None if self.trials is None else self.trials[at],
+            costs=None if self.costs is None else self.costs[at],
+        )
+
+    def true_scores(self) -> Floats:
+        """S(h) of every candidate: the mean over all tasks, pools weighted as the pool says."""
+        return np.array([full_score(self.pool, row) for row in self.outcomes])
+
+    def stream(self, seed: int) -> int:
+        """The seed of a replay's draws; those of different series have nothing in common."""
+        text = f"{self.matrix}\0{self.name}\0{seed}"
+        return int.from_bytes(blake2b(text.encode(), digest_size=6).digest())
+
+    def trial(self, seed: int) -> Floats:
+        """Outcomes of one trial of every task: where a mean of trials is known, a draw from it.
+
+        A cell is a mean of trials unless `trials` says that it is a single one. The draw depends
+        on the series, the seed, the candidate and the task, and on nothing else.
+        """
+        luck = np.random.default_rng(self.stream(seed)).random(self.outcomes.shape)
+        drawn = np.where(np.isnan(self.outcomes), np.nan, luck < self.outcomes)
+        return drawn if self.trials is None else np.where(self.trials > 1, drawn, self.outcomes)
+
+    def priced_pool(self) -> Pool:
+        """The pool with the costs a user would expect: the mean of the starting harnesses.
+
+        Where that is unknown or zero, the mean of the other tasks stands in.
+        """
+        if self.costs is None:
+            return self.pool
+        mean = _mean(self.costs[:STARTS])
+        known = mean > 0
+        if not known.any():
+            return self.pool
+        costs = np.where(known, mean, mean[known].mean())
+        return Pool.from_json(self.pool.to_json() | {"costs": costs.tolist()})
+
+    def spent(self) -> Floats | None:
+        """What each cell costs to evaluate, if anything is known about costs.
+
+        A cell of unknown cost counts with the mean of its task, or of all cells.
+        """
+        if self.costs is None:
+            return None
+        by_task = _mean(self.costs)
+        by_task = np.where(np.isnan(by_task), np.nanmean(self.costs), by_task)
+        return np.where(np.isnan(self.costs), by_task, self.costs)
+
+
+def full_score(pool: Pool, scores: Floats) -> float:
+    """The score of a candidate from its outcomes on every task; NaN is missing.
+
+    >>> full_score(Pool(["a", "b", "c"], pools=["x", "x", "y"]), np.array([1.0, 0.0, 1.0]))
+    0.75
+    """
+    seen: Bools = ~np.isnan(scores)
+    samples = whole_samples(pool, np.flatnonzero(seen), scores[seen])
+    return Hajek().estimate(samples, pool.weights, 0.95).value
+
+
+def _mean(costs: Floats) -> Floats:
+    """Mean cost of each task over the candidates it is known for; NaN where it is for none."""
+    known = ~np.isnan(costs)
+    mean = np.full(costs.shape[1], np.nan)
+    np.divide(np.nansum(costs, axis=0), known.sum(axis=0), out=mean, where=known.any(axis=0))
+    return mean
+
 
 LEAST = STARTS + 1
 """A series needs the starting harnesses and one candidate more."""
@@ -144,3 +343,37 @@ def _scorable(pool: Pool, outcomes: Floats) -> Bools:
     """Whether a candidate has an outcome in every pool, so that it has a true score."""
     seen = ~np.isnan(outcomes)
     return np.all([seen[:, pool.members(name)].any(axis=1) for name in pool.names], axis=0)
+
+
+def synthetic_matrix(
+    *, tasks: int = 89, candidates: int = 30, worlds: int = 4, seed: int = 0
+) -> Matrix:
+    """A series per synthetic world, each candidate written on top of the best before it.
+
+    >>> matrix = synthetic_matrix(tasks=50, candidates=10, worlds=1)
+    >>> matrix.series[0].true_scores().round(2).tolist()[:4]
+    [0.6, 0.54, 0.56, 0.6]
+    """
+    if candidates <= STARTS:
+        raise InputError(f"candidates must be at least {STARTS + 1}, got {candidates}.")
+    found = [
+        _series(SyntheticWorld(pools={"all": tasks}, seed=seed + number), candidates)
+        for number in range(worlds)
+    ]
+    return Matrix.from_series("synthetic", found)
+
+
+def _series(world: SyntheticWorld, candidates: int) -> Series:
+    harnesses = world.start(STARTS)
+    for round in range(1, candidates - STARTS + 1):
+        parent = max(harnesses, key=world.score)
+        failed = world.failures(parent, world.pool.tasks)
+        harnesses.append(world.child(parent, failed, round=round, index=0))
+    return Series(
+        matrix="synthetic",
+        name=str(world.seed),
+        pool=Pool(world.pool.tasks),
+        candidates=tuple(harness.name for harness in harnesses),
+        outcomes=np.array([world.outcomes(harness) for harness in harnesses]),
+        costs=np.tile(np.asarray(world.pool.costs), (candidates, 1)),
+    )

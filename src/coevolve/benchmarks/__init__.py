@@ -3,8 +3,7 @@
 from coevolve.benchmarks.base import Benchmark, SealedBenchmark
 from coevolve.benchmarks.command import CommandBenchmark
 from coevolve.benchmarks.conformance import Finding, assert_benchmark, check_benchmark
-from coevolve.benchmarks.file import load_file
-from coevolve.benchmarks.function import FunctionBenchmark
+from coevolve.benchmarks.function import FunctionBenchmark, load_file
 
 __all__ = [
     "Benchmark",

@@ -6,13 +6,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from coevolve.benchmarks.base import Start, Tasks, check_sealed, make_pool, read_starts
-from coevolve.benchmarks.briefing import command_briefing
+from coevolve.benchmarks.base import (
+    Start,
+    Tasks,
+    check_sealed,
+    command_briefing,
+    make_pool,
+    read_starts,
+)
 from coevolve.core.outcomes import Usage, checked_score
 from coevolve.errors import ConfigError, ScoreError
 from coevolve.executors.failures import CandidateFault, InfrastructureError, TrialError
 from coevolve.executors.isolation import Executed, Harness
-from coevolve.executors.isolation.faults import one_line
+from coevolve.executors.isolation.launch import one_line
 from coevolve.executors.workload import Score
 
 NO_PROGRAM = (126, 127)

@@ -2,19 +2,156 @@
 
 import json
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any, Literal
 
 from coevolve.benchmarks.base import Benchmark, briefing_of, leak_scan_of, sealed_tasks
-from coevolve.benchmarks.findings import Finding, Kind, failed, noted, passed
-from coevolve.benchmarks.tryout import Bench, Tried, texts
-from coevolve.core.outcomes import Missing
+from coevolve.core.outcomes import Missing, checked_score
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError
-from coevolve.executors.isolation import Isolation, Limits, find_isolation
+from coevolve.executors.failures import classify
+from coevolve.executors.isolation import Executed, Harness, Isolation, Limits, find_isolation
+from coevolve.executors.workload import Score, frame_of
 from coevolve.search.candidate import Files, check_files
-from coevolve.search.trials import Blame
+from coevolve.search.trials import Blame, Fault
 
 __all__ = ["Finding", "Kind", "assert_benchmark", "check_benchmark"]
+
+Kind = Literal["passed", "noted", "failed"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing a benchmark was checked for: passed, failed, or worth knowing.
+
+    >>> print(Finding(kind="noted", about="test", detail="no sealed test", advice=""))
+    noted: test: no sealed test
+    """
+
+    kind: Kind
+    about: str
+    detail: str
+    advice: str = ""
+
+    def __str__(self) -> str:
+        return f"{self.kind}: {self.about}: {self.detail}" + (
+            f" {self.advice}" if self.advice else ""
+        )
+
+
+def passed(about: str, detail: str) -> Finding:
+    """Something that is as it should be."""
+    return Finding(kind="passed", about=about, detail=detail)
+
+
+def noted(about: str, detail: str, advice: str = "") -> Finding:
+    """Something that is allowed and worth knowing."""
+    return Finding(kind="noted", about=about, detail=detail, advice=advice)
+
+
+def failed(about: str, detail: str, advice: str = "") -> Finding:
+    """Something that must be put right."""
+    return Finding(kind="failed", about=about, detail=detail, advice=advice)
+
+
+class RecordingHarness(Harness):
+    """A harness that keeps every text passed to the candidate, in `seen`."""
+
+    def __init__(self, *arguments: Any, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self.seen: set[str] = set()
+
+    def call(self, function: str, /, *arguments: Any, **named: Any) -> Any:
+        """What a function of the candidate answers."""
+        self.seen |= texts([arguments, named])
+        return super().call(function, *arguments, **named)
+
+    def execute(self, argv: Any, **named: Any) -> Executed:
+        """What an executable gave in the candidate's isolation."""
+        self.seen |= texts(argv)
+        return super().execute(argv, **named)
+
+
+class Tried:
+    """How far a candidate came, and what it saw."""
+
+    def __init__(self) -> None:
+        self.step = ""
+        self.state: object = None
+        self.scores: list[float | Missing] = []
+        self.fault: Fault | None = None
+        self.seen: set[str] = set()
+
+
+class Bench:
+    """Candidates put on trial one after another."""
+
+    def __init__(self, benchmark: Benchmark, isolation: Isolation, limits: Limits) -> None:
+        self._benchmark = benchmark
+        self._isolation = isolation
+        self._limits = limits
+        self.task = benchmark.pool.tasks[0]
+
+    def try_out(self, name: str, files: Files, trials: int) -> Tried:
+        """Check, prepare and run a candidate as a worker would."""
+        with TemporaryDirectory(prefix="coevolve-conformance-") as folder:
+            for path, data in files.items():
+                target = Path(folder) / path
+                target.parent.mkdir(parents=True, exist_ok=True)
+                target.write_bytes(data)
+            Path(folder).chmod(0o755)
+            with RecordingHarness(
+                Path(folder),
+                isolation=self._isolation,
+                limits=self._limits,
+                name=name,
+                frame=frame_of(self._benchmark),
+            ) as harness:
+                return self._run(harness, trials)
+
+    def _run(self, harness: RecordingHarness, trials: int) -> Tried:
+        tried = Tried()
+        try:
+            tried.step = "check"
+            self._benchmark.check(harness)
+            tried.step = "prepare"
+            tried.state = harness.state = self._benchmark.prepare(harness)
+            tried.step = "run"
+            for _ in range(trials):
+                tried.scores.append(_value(self._benchmark.run(harness, self.task, 0), self.task))
+        except Exception as error:
+            tried.fault = classify(error)
+        tried.seen = harness.seen
+        return tried
+
+
+def texts(value: object) -> set[str]:
+    """Every text within some JSON.
+
+    >>> sorted(texts({"a": ["b", {"c": 1}]}))
+    ['a', 'b', 'c']
+    """
+    found: set[str] = set()
+    left = [value]
+    while left:
+        part = left.pop()
+        if isinstance(part, str):
+            found.add(part)
+        elif isinstance(part, Mapping):
+            left += [*part.keys(), *part.values()]
+        elif isinstance(part, list | tuple | set | frozenset):
+            left += list(part)
+    return found
+
+
+def _value(given: object, task: str) -> float | Missing:
+    if isinstance(given, Missing):
+        return given
+    return checked_score(given.value if isinstance(given, Score) else given, task)
+
 
 _LONG_ENOUGH = 6
 """Shorter ids turn up in a file by chance."""

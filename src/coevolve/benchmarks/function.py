@@ -1,17 +1,27 @@
-"""A Python function as a benchmark: the shortest way to optimise anything."""
+"""A Python function, or a file with one, as a benchmark."""
 
 import inspect
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from difflib import get_close_matches
 from pathlib import Path
+from types import ModuleType
+from typing import Any
 
-from coevolve.benchmarks.base import Start, Tasks, check_sealed, make_pool, read_starts
-from coevolve.benchmarks.briefing import function_briefing
-from coevolve.benchmarks.secrets import Secrets
+from coevolve.benchmarks.base import (
+    Secrets,
+    Start,
+    Tasks,
+    check_sealed,
+    function_briefing,
+    make_pool,
+    read_starts,
+)
 from coevolve.core.outcomes import Missing
-from coevolve.errors import ConfigError
+from coevolve.errors import ConfigError, InputError, nearest
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.executors.workload import Host, Score
-from coevolve.models.client import ModelClient
+from coevolve.models.model_client import ModelClient
+from coevolve.search.loading import load_module
 
 Evaluate = Callable[..., float | Score | Missing]
 
@@ -148,3 +158,88 @@ def _with_trial(function: Evaluate, name: str) -> Evaluate:
             continue
         return function if count == 3 else lambda harness, task, trial: function(harness, task)
     raise ConfigError(f"{wrong}, but takes {signature}.")
+
+
+NAMES = {
+    "evaluate": "evaluate",
+    "TASKS": "tasks",
+    "prepare": "prepare",
+    "check": "check",
+    "FUNCTIONS": "functions",
+    "TEST_TASKS": "test_tasks",
+    "evaluate_test": "evaluate_test",
+    "WEIGHTS": "weights",
+    "COSTS": "costs",
+    "BRIEFING": "briefing",
+    "secrets": "secrets",
+    "sealed_secrets": "sealed_secrets",
+}
+"""The names a file may define, and the arguments of `FunctionBenchmark` they become."""
+REQUIRED = ("evaluate", "TASKS")
+
+
+def load_file(
+    path: Path | str,
+    starts: Mapping[str, Start] | Iterable[Path | str],
+    *,
+    model: bool = False,
+    host: Host | None = None,
+) -> FunctionBenchmark:
+    """The benchmark a Python file defines.
+
+    The file defines `evaluate(harness, task)` and `TASKS`, a list of ids or a mapping from pool
+    to list; it may define `prepare`, `check`, `FUNCTIONS`, `TEST_TASKS`, `evaluate_test`,
+    `WEIGHTS`, `COSTS`, `BRIEFING`, `secrets` and `sealed_secrets`, which are the arguments of
+    `FunctionBenchmark`. Without `BRIEFING`, proposers are told what the file's docstring says.
+    With `model`, candidates reach the model of the host.
+
+    Raises:
+        ConfigError: The file cannot be loaded, or lacks a name, or one has a wrong value.
+    """
+    path = Path(path)
+    module = load_module(path)
+    for name in REQUIRED:
+        if not hasattr(module, name):
+            close = nearest(name, vars(module))
+            raise ConfigError(f"{path} defines no {name}; a benchmark needs it.{close}")
+    _check_capitals(module, path)
+    given = {
+        argument: getattr(module, name)
+        for name, argument in NAMES.items()
+        # Python has a module `secrets`, which the file may import.
+        if hasattr(module, name) and not isinstance(getattr(module, name), ModuleType)
+    }
+    given.setdefault("briefing", module.__doc__ or "")
+    _check_types(given, path)
+    try:
+        return FunctionBenchmark(**given, starts=starts, host=host if model else None)
+    except InputError as error:
+        raise ConfigError(f"{path}: {error}") from error
+
+
+def _check_capitals(module: ModuleType, path: Path) -> None:
+    """A name in capitals that is nearly one of ours is a slip that would pass unseen."""
+    known = [name for name in NAMES if name.isupper()]
+    for name in vars(module):
+        close = get_close_matches(name, known, n=1, cutoff=0.85) if name.isupper() else []
+        if close and name not in known:
+            raise ConfigError(
+                f"{path} defines {name}, which nothing reads. Did you mean {close[0]!r}?"
+            )
+
+
+def _check_types(given: Mapping[str, Any], path: Path) -> None:
+    for argument, name in ((argument, name) for name, argument in NAMES.items()):
+        if argument not in given:
+            continue
+        value = given[argument]
+        lists = argument in ("functions", "test_tasks")
+        tables = argument in ("weights", "costs")
+        if argument == "briefing" and not isinstance(value, str):
+            raise ConfigError(f"{path}: {name} must be a text, got {value!r:.80}.")
+        if not name.isupper() and not callable(value):
+            raise ConfigError(f"{path}: {name} must be a function, got {value!r}.")
+        if lists and (isinstance(value, str) or not isinstance(value, list | tuple)):
+            raise ConfigError(f"{path}: {name} must be a list of names, got {value!r}.")
+        if tables and not isinstance(value, Mapping):
+            raise ConfigError(f"{path}: {name} must map names to numbers, got {value!r}.")

@@ -12,8 +12,8 @@ from rich.markup import escape
 from rich.table import Table as Grid
 
 from coevolve.analysis.tables import ANALYSES, Settings, Table, analyse, read_source
-from coevolve.analysis.tables.figure import checked_suffix, save_figure
-from coevolve.analysis.tables.source import EVENTS, Source
+from coevolve.analysis.tables.analysis_source import EVENTS, Source
+from coevolve.analysis.tables.table import checked_suffix, save_figure
 from coevolve.cli.lists import names, numbers, whole_numbers
 from coevolve.cli.progress import with_bar
 from coevolve.errors import InputError, StateError

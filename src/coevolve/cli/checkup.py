@@ -6,15 +6,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coevolve.benchmarks.base import leak_scan_of
-from coevolve.benchmarks.conformance import check_benchmark
-from coevolve.benchmarks.findings import Finding, failed, noted, passed
+from coevolve.benchmarks.conformance import Finding, check_benchmark, failed, noted, passed
 from coevolve.cli.machine import unset_key
 from coevolve.cli.words import plural
 from coevolve.errors import CoevolveError, ConfigError, StopRun
 from coevolve.models.embedded import embedded_line
-from coevolve.models.errors import NotRecorded
-from coevolve.models.request import ModelRequest
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
+from coevolve.models.model_errors import NotRecorded
+from coevolve.models.provider import ModelRequest
 from coevolve.proposers.command import examine
 from coevolve.runs.building import build_benchmark
 from coevolve.runs.config import RunConfig
@@ -29,7 +28,7 @@ from coevolve.runs.proposer_settings import (
     OwnProposerSettings,
 )
 from coevolve.runs.session import recorded_config
-from coevolve.search.folding import fold
+from coevolve.search.effects import fold
 from coevolve.store import RunStore, owner, verify
 
 _READERS = (

@@ -11,7 +11,7 @@ from rich.table import Table
 
 from coevolve.cli.words import count, dollars, duration, plural, score, seen
 from coevolve.search.report import CandidateRow, Report
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 
 
 def closing_json(report: Report, folder: Path, state: RunState) -> dict[str, Any]:

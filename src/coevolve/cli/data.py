@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 if TYPE_CHECKING:
-    from coevolve.benchmarks.textclass.sets import KnownSet
+    from coevolve.benchmarks.textclass.published_sets import KnownSet
 
 data = typer.Typer(
     name="data", no_args_is_help=True, help="Get the published data sets, or list them."
@@ -33,7 +33,7 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Get sets, verify their checksums, and keep them where benchmarks look for them."""
-    from coevolve.benchmarks.textclass.fetch import get_set
+    from coevolve.benchmarks.textclass.set_download import get_set
 
     rows: list[dict[str, Any]] = []
     for known in _known(sets):
@@ -76,7 +76,7 @@ def list_sets(
 
 
 def _known(names: list[str]) -> "list[KnownSet]":
-    from coevolve.benchmarks.textclass.sets import KNOWN, SHIPPED
+    from coevolve.benchmarks.textclass.published_sets import KNOWN, SHIPPED
     from coevolve.errors import InputError, nearest
 
     for name in names:
@@ -91,9 +91,9 @@ def _known(names: list[str]) -> "list[KnownSet]":
 
 
 def _listed(folder: Path | None) -> list[dict[str, Any]]:
-    from coevolve.benchmarks.textclass.data import data_folder, load_set
-    from coevolve.benchmarks.textclass.fetch import is_complete
-    from coevolve.benchmarks.textclass.sets import KNOWN, SHIPPED
+    from coevolve.benchmarks.textclass.data_sets import data_folder, load_set
+    from coevolve.benchmarks.textclass.published_sets import KNOWN, SHIPPED
+    from coevolve.benchmarks.textclass.set_download import is_complete
 
     base = data_folder() if folder is None else folder
     rows: list[dict[str, Any]] = [

@@ -46,8 +46,7 @@ def _project(folder: Path) -> Path:
 def _get_model(console: Console) -> None:
     """Fetch the embedded model if it is not there yet."""
     from coevolve.errors import ConfigError
-    from coevolve.models.embedded.fetch import fetch
-    from coevolve.models.embedded.weights import find_weights
+    from coevolve.models.embedded.model_weights import fetch, find_weights
 
     try:
         find_weights()

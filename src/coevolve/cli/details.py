@@ -5,7 +5,7 @@ from typing import Any
 
 from coevolve.cli.outcomes import OutcomeRow, outcome_rows
 from coevolve.search.report import report
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
 
 _SHOWN = ("candidate", "task", "round", "trial", "split", "score", "fault", "reason")

@@ -104,7 +104,7 @@ def shared_tasks(first: dict[str, float], second: dict[str, float]) -> Shared:
 
 
 def _scores(state: Any, name: str) -> dict[str, float]:
-    from coevolve.search.entry import Status
+    from coevolve.search.run_state import Status
 
     if state.entries[name].status != Status.EVALUATED:
         return {}

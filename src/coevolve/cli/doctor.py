@@ -16,7 +16,7 @@ from coevolve.cli.places import JOURNAL, find_run
 from coevolve.errors import CoevolveError
 
 if TYPE_CHECKING:
-    from coevolve.benchmarks.findings import Finding
+    from coevolve.benchmarks.conformance import Finding
 
 MARKS = {"passed": ("ok", "green"), "noted": ("note", "yellow"), "failed": ("mend", "bold red")}
 
@@ -57,7 +57,7 @@ def doctor(
 
 
 def _findings(target: Path | None) -> "Iterator[Finding]":
-    from coevolve.benchmarks.findings import failed, passed
+    from coevolve.benchmarks.conformance import failed, passed
     from coevolve.cli.checkup import (
         check_embedded,
         check_model,

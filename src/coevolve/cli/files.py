@@ -16,7 +16,7 @@ from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError
 from coevolve.search.budget import USAGE
 from coevolve.search.effects import apply
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
 
 COLUMNS = tuple(field.name for field in fields(OutcomeRow))

@@ -8,7 +8,7 @@ import numpy as np
 
 from coevolve.core.allocation import Adaptive
 from coevolve.core.selector import Selector
-from coevolve.search.settings import Settings
+from coevolve.search.budget import Settings
 
 MEASURES = ("tokens", "dollars", "seconds")
 PLAYED = 2

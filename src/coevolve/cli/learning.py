@@ -15,7 +15,7 @@ from coevolve.runs.building import benchmark_spec
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model import ModelledExecutor, trial_gateway
 from coevolve.search.candidate import Candidate
-from coevolve.search.memory import MemoryJournal
+from coevolve.search.journal import MemoryJournal
 from coevolve.search.trials import Trial
 from coevolve.store import RunStore
 

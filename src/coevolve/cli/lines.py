@@ -5,11 +5,10 @@ from dataclasses import dataclass
 
 from coevolve.cli.words import duration, of_cap, plural, score
 from coevolve.core.events import Event
-from coevolve.search.choosing import estimate_json
-from coevolve.search.entry import Status
+from coevolve.search.loop import estimate_json
+from coevolve.search.proposing import best_start, estimate_of
 from coevolve.search.report import rescored, tested
-from coevolve.search.state import RunState
-from coevolve.search.view import best_start, estimate_of
+from coevolve.search.run_state import RunState, Status
 
 QUIET = 60.0
 """Seconds of trials after which a line says how far they are."""

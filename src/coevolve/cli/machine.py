@@ -6,9 +6,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevolve.benchmarks.findings import Finding, failed, noted, passed
+from coevolve.benchmarks.conformance import Finding, failed, noted, passed
 from coevolve.executors.isolation import PlainProcess, find_isolation
-from coevolve.executors.isolation.finding import why_not_bubblewrap
+from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model import workers as planned_workers
 from coevolve.runs.model_settings import ModelSettings

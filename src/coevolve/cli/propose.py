@@ -48,7 +48,7 @@ def propose(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Have the next candidates proposed and checked; nothing is evaluated or recorded."""
-    from coevolve.proposers.view import lay_out
+    from coevolve.proposers.workspace import lay_out
     from coevolve.runs.trying import trying
 
     config, base, run = _project(target)

@@ -34,8 +34,8 @@ def query(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON.")] = False,
 ) -> None:
     """Ask about candidates, tasks and traces, as proposers do in their workspace."""
-    from coevolve.proposers.view.query.questions import answer, usage
-    from coevolve.proposers.view.query.source import QueryError, find, in_workspace
+    from coevolve.proposers.workspace.query.questions import answer, usage
+    from coevolve.proposers.workspace.query.source import QueryError, find, in_workspace
 
     given = {"--never": never, "--mixed": mixed, "--json": as_json}
     asked = [*(words or []), *(flag for flag, wanted in given.items() if wanted)]
@@ -64,10 +64,10 @@ def _clipped(text: str, width: int) -> str:
 
 def _of_run(run: Path | None, asked: list[str]) -> str:
     from coevolve.cli.places import find_run
-    from coevolve.proposers.view.index import source_of
-    from coevolve.proposers.view.query.questions import answer
+    from coevolve.proposers.workspace.index import source_of
+    from coevolve.proposers.workspace.query.questions import answer
     from coevolve.runs.session import read_state
-    from coevolve.search.view import estimate_of, view_of
+    from coevolve.search.proposing import estimate_of, view_of
     from coevolve.store import RunStore
 
     folder = find_run(run)

@@ -10,7 +10,7 @@ from rich.console import Console
 
 from coevolve.analysis import Matrix, check_alike, read_matrices, synthetic_matrix
 from coevolve.analysis import replay as replayed
-from coevolve.analysis.plan import PROTOCOLS, Plan
+from coevolve.analysis.replay_search import PROTOCOLS, Plan
 from coevolve.cli.lists import names, numbers
 from coevolve.cli.progress import with_bar
 from coevolve.cli.replay_tables import alarm_tables, headline, replay_tables

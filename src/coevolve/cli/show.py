@@ -12,7 +12,7 @@ from coevolve.cli.places import take_run
 from coevolve.errors import InputError, nearest
 
 if TYPE_CHECKING:
-    from coevolve.search.state import RunState
+    from coevolve.search.run_state import RunState
 
 USAGE = "coevolve show [RUN] CANDIDATE|TASK|ROUND"
 
@@ -85,7 +85,7 @@ def show(
 
 def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
     from coevolve.cli.details import transcripts
-    from coevolve.search.plain import plain
+    from coevolve.search.candidate import plain
     from coevolve.store import RunStore
 
     addresses = transcripts(candidate, state)

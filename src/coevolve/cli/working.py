@@ -17,7 +17,7 @@ from coevolve.errors import StopRun
 from coevolve.runs.session import read_state, session
 from coevolve.search.loop import Search
 from coevolve.search.report import report
-from coevolve.search.state import RunState
+from coevolve.search.run_state import RunState
 
 SIGNALS = (signal.SIGINT, signal.SIGTERM)
 INTERRUPTED = 128

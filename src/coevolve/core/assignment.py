@@ -1,7 +1,7 @@
-"""What a draw was, and what it asks of a candidate."""
+"""What a draw was, what it asks of a candidate, and the sample its outcomes make."""
 
-from collections.abc import Mapping
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -158,3 +158,149 @@ class Assignment:
 
     def __len__(self) -> int:
         return len(self.tasks) * len(self.trials)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Sample:
+    """The scores of one candidate on the tasks drawn from one pool.
+
+    `scores`, `probabilities`, `anchors` (p̄_t) and `expected` (u_t) belong to the tasks that
+    answered; `drawn` counts the tasks asked for, `anchor_mean` is the mean anchor of the whole
+    pool and `anticipation` what its history says about variances, if there is any.
+    """
+
+    pool: str
+    pool_size: int
+    drawn: int
+    scores: Floats
+    probabilities: Floats
+    anchors: Floats
+    expected: Floats
+    anchor_mean: float
+    anticipation: Anticipation | None
+
+    @classmethod
+    def without_history(
+        cls, scores: Floats, probabilities: Floats, *, pool_size: int, pool: str = "all"
+    ) -> Self:
+        """Sample of tasks that all answered and of whose past nothing is known."""
+        size = len(scores)
+        return cls(
+            pool=pool,
+            pool_size=pool_size,
+            drawn=size,
+            scores=scores,
+            probabilities=probabilities,
+            anchors=np.full(size, 0.5),
+            expected=np.full(size, 0.25),
+            anchor_mean=0.5,
+            anticipation=None,
+        )
+
+    @property
+    def share(self) -> float:
+        """Share of the drawn tasks that answered."""
+        return len(self.scores) / self.drawn
+
+    @property
+    def answering(self) -> Floats:
+        """Probability of each task to be drawn and to answer."""
+        return self.probabilities * self.share
+
+
+def drawn_samples(
+    batches: Sequence[Sequence[Design]], tasks: Indices, means: Floats
+) -> list[Sample]:
+    """One sample per pool: the drawn tasks that have a score.
+
+    Args:
+        batches: The designs of each of a candidate's assignments, in their order; the first has
+            one for every pool, later ones draw from what is left.
+        tasks: Positions of the tasks the candidate has a score on, ascending.
+        means: Its mean score over trials on each of them.
+    """
+    if len(batches) == 1:
+        return [_sample(design, tasks, means) for design in batches[0]]
+    drawn = [[d for batch in batches for d in batch if d.pool == f.pool] for f in batches[0]]
+    return [_joined([_sample(design, tasks, means) for design in designs]) for designs in drawn]
+
+
+def sequential_probabilities(
+    probabilities: Sequence[Floats], sizes: Sequence[int], pool_size: int
+) -> list[Floats]:
+    """What stands for π_t when tasks were drawn batch by batch, each looking at those before.
+
+    Given all before, batch k with conditional probabilities π_t^(k) makes an unbiased estimate of
+    the total: what was seen, plus Σ x_t/π_t^(k). Averaged with weights c_k, a task of batch j gets
+    the weight 1/π_t = c_j/π_t^(j) + Σ_{k>j} c_k. Weights c_k ∝ 1/(N-n_k) - 1/(N-n_{k-1}), with n_k
+    tasks drawn in k batches, are LURE's [Farquhar2021] where every batch is one task; they are
+    the best ones for uniform draws. How many batches there are may depend on what was seen, which
+    leaves a bias of second order.
+
+    >>> halves = sequential_probabilities([np.full(2, 0.25), np.full(2, 1 / 3)], [2, 2], 8)
+    >>> [half.round(3).tolist() for half in halves]  # as drawn at once: 4 of 8
+    [[0.5, 0.5], [0.5, 0.5]]
+    """
+    left = pool_size - np.cumsum(sizes)
+    if left[-1] == 0:
+        return [np.ones(len(pi)) for pi in probabilities]
+    share = 1 / left - 1 / (left + np.asarray(sizes))
+    share /= share.sum()
+    later = share[::-1].cumsum()[::-1] - share
+    return [1 / (c / pi + rest) for c, pi, rest in zip(share, probabilities, later, strict=True)]
+
+
+def _joined(samples: list[Sample]) -> Sample:
+    """One sample of several batches from the same pool.
+
+    A batch counts with the tasks that answered, as a random part of those drawn.
+    """
+    heard = [sample for sample in samples if len(sample.scores)]
+    drawn = sum(sample.drawn for sample in samples)
+    if len(samples) == 1 or not heard:
+        return replace(samples[0], drawn=drawn)
+    scores = np.concatenate([sample.scores for sample in heard])
+    sizes = [len(sample.scores) for sample in heard]
+    probabilities = np.concatenate(
+        sequential_probabilities([s.answering for s in heard], sizes, samples[0].pool_size)
+    )
+    return replace(
+        samples[0],
+        drawn=drawn,
+        scores=scores,
+        # Estimators multiply by the share of all tasks that answered, which is in there already.
+        probabilities=probabilities * (drawn / len(scores)),
+        anchors=np.concatenate([sample.anchors for sample in heard]),
+        expected=np.concatenate([sample.expected for sample in heard]),
+        anticipation=None,
+    )
+
+
+def whole_samples(pool: Pool, tasks: Indices, means: Floats) -> list[Sample]:
+    """One sample per pool of a candidate that was asked about every task."""
+    samples = []
+    for name in pool.names:
+        members = pool.members(name)
+        scores = means[np.isin(tasks, members, assume_unique=True)]
+        sample = Sample.without_history(
+            scores, np.ones(len(scores)), pool_size=len(members), pool=name
+        )
+        samples.append(replace(sample, drawn=len(members)))
+    return samples
+
+
+def _sample(design: Design, tasks: Indices, means: Floats) -> Sample:
+    at = np.searchsorted(tasks, design.positions)
+    at = np.minimum(at, max(len(tasks) - 1, 0))
+    answered = tasks[at] == design.positions if len(tasks) else np.zeros(len(at), dtype=np.bool_)
+    return Sample(
+        pool=design.pool,
+        pool_size=design.pool_size,
+        drawn=len(design.positions),
+        scores=means[at[answered]],
+        probabilities=design.probabilities[answered],
+        anchors=design.anchors[answered],
+        expected=design.expected[answered],
+        anchor_mean=design.anchor_mean,
+        anticipation=design.anticipation,
+    )

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Literal, NamedTuple, Protocol, runtime_checkable
 
-from coevolve.core.estimate import Estimate
+from coevolve.core.estimators import Estimate
 from coevolve.core.posterior import Confidence
 from coevolve.errors import InputError, NoOutcomeError
 

@@ -1,21 +1,146 @@
 """Full-set scores from the sampled tasks, each with a standard error and an interval.
 
-Scores are computed here and in `coevolve.core.formulas`, which holds those for one pool, and
+Every estimator is a constant plus (1/N) Σ_{t∈S} e_t / π_t, and they differ in the e_t they weight;
+`coevolve.core.variance` says where the variances come from.
+
+A missing outcome leaves the sample. What is left counts as a random part of what was drawn: π_t
+is multiplied by the share of the drawn tasks that answered.
+
+Scores are computed here and in `coevolve.core.estimators`, which holds those for one pool, and
 nowhere else.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
 from coevolve.core.arrays import Floats
-from coevolve.core.estimate import Estimate
-from coevolve.core.formulas import Part, difference, hajek, horvitz_thompson, sampled
-from coevolve.core.sample import Sample
-from coevolve.errors import NoOutcomeError
+from coevolve.core.assignment import Sample
+from coevolve.core.variance import sample_variance
+from coevolve.errors import InputError, NoOutcomeError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Estimate:
+    """A full-set score Ŝ estimated from some of the tasks.
+
+    `value` may leave [0, 1] (the difference estimator does at times): it ranks candidates as it
+    is, and only its printed form is clipped. `se`, `low` and `high` are None where the sample
+    cannot tell, and `note` says why. `tasks` counts the tasks with a score, `drawn` those asked
+    for, `pool_size` all of them. `check` is the design-based estimate beside that of a model.
+
+    >>> print(Estimate(value=1.02, se=0.04, low=0.94, high=1.1, tasks=18, drawn=18,
+    ...     pool_size=89, method="difference"))
+    1.000 ± 0.040 (clipped from 1.020; 18 of 89 tasks, difference)
+    """
+
+    value: float
+    se: float | None
+    low: float | None
+    high: float | None
+    tasks: int
+    drawn: int
+    pool_size: int
+    method: str
+    note: str = ""
+    check: "Estimate | None" = None
+
+    @property
+    def coverage(self) -> float:
+        """Share of the tasks asked for that have a score."""
+        return self.tasks / self.drawn
+
+    @property
+    def exact(self) -> bool:
+        """Whether every trial of every task has a score, so that nothing is estimated."""
+        return self.tasks == self.pool_size and not self.note
+
+    def __str__(self) -> str:
+        shown = min(max(self.value, 0.0), 1.0)
+        spread = "" if self.exact else " ± ?" if self.se is None else f" ± {self.se:.3f}"
+        off = abs(shown - self.value) >= 5e-4
+        clipped = f"clipped from {self.value:.3f}; " if off else ""
+        tasks = f"{self.tasks} of {self.pool_size} tasks"
+        if self.tasks < self.drawn:
+            tasks = f"{self.tasks} of {self.drawn} drawn, {self.pool_size} tasks"
+        return f"{shown:.3f}{spread} ({clipped}{tasks}, {self.method})"
+
+
+class Part(NamedTuple):
+    """The estimate of one pool; without a variance it says why."""
+
+    value: float
+    variance: float | None
+    note: str = ""
+
+
+def horvitz_thompson(sample: Sample) -> Part:
+    """Horvitz–Thompson estimate of the mean score of one pool.
+
+    >>> import numpy as np
+    >>> sample = Sample.without_history(np.ones(2), np.array([0.25, 0.5]), pool_size=4)
+    >>> horvitz_thompson(sample).value
+    1.5
+    """
+    value = float((sample.scores / sample.answering).sum()) / sample.pool_size
+    return Part(value, *_spread(sample, sample.scores, sample.pool_size))
+
+
+def hajek(sample: Sample) -> Part:
+    """Hájek estimate of the mean score of one pool.
+
+    >>> import numpy as np
+    >>> pi = np.array([0.033, 0.402, 0.402])  # appendix A.2: one rare task, solved, outweighs two
+    >>> round(hajek(Sample.without_history(np.array([1.0, 0, 0]), pi, pool_size=89)).value, 3)
+    0.859
+    """
+    # Relative to the least likely task, so that equally likely ones get an exact mean.
+    least = float(sample.answering.min())
+    shares = least / sample.answering
+    value = float(sample.scores @ shares) / float(shares.sum())
+    residual, size = sample.scores - value, float(shares.sum()) / least
+    if sample.anticipation is None:
+        return Part(value, *_spread(sample, residual, size))
+    total = sample.anticipation.of_hajek(value, sample.share)
+    return Part(value, max(total, 0.0) / sample.pool_size**2)
+
+
+def difference(sample: Sample) -> Part:
+    """Anchored difference estimate of the mean score of one pool.
+
+    >>> import numpy as np
+    >>> sample = Sample.without_history(np.ones(2), np.array([0.25, 0.5]), pool_size=4)
+    >>> from dataclasses import replace
+    >>> difference(replace(sample, anchors=np.array([1.0, 0.5]))).value
+    0.75
+    """
+    residual = sample.scores - sample.anchors
+    value = sample.anchor_mean + float((residual / sample.answering).sum()) / sample.pool_size
+    if sample.anticipation is None:
+        return Part(value, *_spread(sample, residual, sample.pool_size))
+    anticipation, expected = sample.anticipation, sample.expected
+    total = anticipation.of_difference(residual, expected, sample.anchors, sample.share)
+    return Part(value, max(total, 0.0) / sample.pool_size**2)
+
+
+def sampled(sample: Sample) -> bool:
+    """Whether chance had a say: not every task was certain to be drawn and to answer."""
+    return bool((sample.answering < 1 - 1e-12).any())
+
+
+def _spread(sample: Sample, residual: Floats, size: float) -> tuple[float | None, str]:
+    """Variance of Σ e_t / π_t / size from the sample alone, or None and the reason."""
+    if not sampled(sample):
+        return 0.0, ""
+    if len(residual) < 2:
+        return None, f"a single task of pool {sample.pool!r} answered; a spread needs two"
+    variance = sample_variance(residual, sample.answering) / size**2
+    if variance == 0:
+        return None, f"all tasks of pool {sample.pool!r} agree, so their spread is not known"
+    return variance, ""
 
 
 @runtime_checkable
@@ -232,3 +357,35 @@ def _quantile(level: float, degrees: int | None) -> float:
     from scipy.special import ndtri, stdtrit  # on first use: it takes longer than all the rest
 
     return float(ndtri(level) if degrees is None else stdtrit(degrees, level))
+
+
+@runtime_checkable
+class EstimatorRule(Protocol):
+    """Settles on an estimator once, before the first draw."""
+
+    def decide(self, means: Mapping[str, float]) -> Estimator:
+        """The estimator for pools with these mean scores of the starting harnesses."""
+        ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PhaseZeroRule:
+    """The paper's rule: Hájek for several pools that are all easy or hard, else difference.
+
+    Hájek if there are two or more pools and every pool has |mean - 1/2| >= threshold.
+
+    >>> PhaseZeroRule().decide({"uspto": 0.08, "s2d": 0.71, "law": 0.14})
+    Hajek()
+    >>> PhaseZeroRule().decide({"terminal-bench": 0.51})
+    Difference()
+    """
+
+    threshold: float = 0.2
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.threshold <= 0.5:
+            raise InputError(f"threshold must be in [0, 0.5], got {self.threshold}.")
+
+    def decide(self, means: Mapping[str, float]) -> Estimator:
+        extreme = all(abs(mean - 0.5) >= self.threshold - 1e-12 for mean in means.values())
+        return Hajek() if len(means) > 1 and extreme else Difference()

@@ -1,7 +1,22 @@
 """Inclusion probabilities of successive sampling, exactly and by Monte Carlo.
 
+With T_t ~ Exp(w_t), the m smallest T_t are the sample. By time s task i has arrived with
+probability p_i = 1 - exp(-w_i s). Task t is the m-th to arrive at time s with density
+
+    l_t(s) = w_t (1 - p_t) · P(m - 1 of the others have arrived),
+
+the m-th arrival as such has the density f = Σ l_t, and integration by parts of
+π_t = ∫ w_t (1 - p_t) P(at most m - 1 of the others have arrived) ds gives
+
+    π_t = ∫ p_t (f + l_t) ds.
+
+The probability in l_t is the coefficient of z^(m-1) in Π_{i≠t} (1 - p_i + p_i z). It is read off
+on a circle |z| = r near the saddle point, where the product does not oscillate, and the integral
+over log s is a trapezoid sum; both converge geometrically, so that a few dozen nodes each reach
+rounding level.
+
 Successive sampling draws m tasks one after the other, each time with probability proportional
-to the weights of those still left; `coevolve.core.race` computes π_t.
+to the weights of those still left; `coevolve.core.inclusion` computes π_t.
 
 π_t depends on t only through w_t, and is an analytic function of log w. For many distinct
 weights the sums over tasks are therefore taken on a few dozen Chebyshev points, whose
@@ -10,11 +25,187 @@ The identity Σ π_t = m, which nothing in the computation enforces, is the chec
 tasks, drawing 200,000, it holds to better than one part in 10^10.
 """
 
+from dataclasses import dataclass
+from typing import NamedTuple
+
 import numpy as np
 
-from coevolve.core.arrays import Floats
-from coevolve.core.race import Classes, adds_up, quadrature, race_inclusion
+from coevolve.core.arrays import Complexes, Floats
 from coevolve.errors import InputError
+
+_LOG_EPS = 34.0
+"""exp(-34) = 2e-15: what is smaller than this, relative to the peak, is left out."""
+_FAR = 100.0
+"""Bound of |log s|, far beyond the last arrival where weights differ by up to 10^12."""
+_TOLERANCE = 1e-10
+"""Relative error of Σ π_t that is taken for rounding."""
+_CLOSER = (2.0, 4.0, 8.0, 16.0, 32.0)
+"""By how much closer the nodes are tried in turn."""
+_CHUNK = 1 << 20
+"""Complex numbers held at once while summing."""
+
+
+@dataclass(frozen=True, slots=True)
+class Classes:
+    """Weights with the number of tasks that have each; counts may be Chebyshev coefficients."""
+
+    weights: Floats
+    counts: Floats
+
+    def total(self, values: Floats) -> Floats:
+        """Sum over tasks of values given per class along the last axis."""
+        return np.asarray(values @ self.counts)
+
+    def product(self, values: Complexes) -> Complexes:
+        """Product over tasks of values given per class along the last axis."""
+        if len(self.counts) == self.counts.sum():
+            return _folded_product(values)
+        log_square = np.log(values.real**2 + values.imag**2) @ self.counts
+        return np.asarray(np.exp(log_square / 2 + 1j * (np.angle(values) @ self.counts)))
+
+
+def race_inclusion(classes: Classes, size: int) -> Floats:
+    """π of a task of each class when the first `size` arrivals are drawn.
+
+    Σ π_t = m is the check, for nothing in the quadrature enforces it: where weights are so unequal
+    that it fails, the nodes are put closer.
+    """
+    pi = quadrature(classes, size)
+    for closer in _CLOSER:
+        if adds_up(classes, pi, size):
+            break
+        pi = quadrature(classes, size, closer)
+    return pi
+
+
+def adds_up(classes: Classes, pi: Floats, size: int) -> bool:
+    """Whether Σ π_t is the number of tasks drawn, but for rounding."""
+    return bool(abs(float(classes.total(pi)) / size - 1) < _TOLERANCE)
+
+
+def quadrature(classes: Classes, size: int, closer: float = 1.0) -> Floats:
+    """π of each class, with nodes `closer` to each other than usual."""
+    nodes = _nodes(classes, size, closer)
+    tilted = nodes.tilted
+    variance = classes.total(tilted * (1 - tilted))
+    turn, phase = _circle(classes, size, float(variance.min()), float(variance.max()))
+    coefficient = np.empty_like(tilted)
+    rows = max(1, _CHUNK // (len(turn) * len(classes.weights)))
+    for start in range(0, len(tilted), rows):
+        part = slice(start, start + rows)
+        phi = 1 + tilted[part, None, :] * turn[:, None]
+        front = phase * classes.product(phi)
+        coefficient[part] = (front[:, None, :] @ (1 / phi))[:, 0].real
+    last = nodes.height[:, None] * classes.weights * nodes.waiting * coefficient
+    arrived = -np.expm1(-nodes.s[:, None] * classes.weights)
+    density = classes.total(last)
+    return np.clip(density @ arrived + (last * arrived).sum(axis=0), 0.0, 1.0)
+
+
+def _folded_product(values: Complexes) -> Complexes:
+    """Product along the last axis, half on half, which vectorises."""
+    while (size := values.shape[-1]) > 1:
+        half = size // 2
+        folded = values[..., :half] * values[..., half : 2 * half]
+        if size % 2:
+            folded[..., 0] *= values[..., -1]
+        values = folded
+    return values[..., 0]
+
+
+def _circle(classes: Classes, size: int, least: float, most: float) -> tuple[Complexes, Complexes]:
+    """Nodes exp(iθ) - 1 on the upper half circle and their weights for the coefficient m - 1.
+
+    |Π φ| <= exp(-variance · (1 - cos θ)) bounds what the left-out nodes would have added.
+    """
+    nodes = min(int(9 * np.sqrt(most) + 12), round(classes.counts.sum())) | 1
+    half = nodes // 2
+    if 2 * least > _LOG_EPS:
+        half = min(half, int(np.arccos(1 - _LOG_EPS / least) * nodes / (2 * np.pi)) + 1)
+    angle = 2 * np.pi * np.arange(half + 1) / nodes
+    both_halves = np.where(angle == 0, 1.0, 2.0) / nodes
+    on_circle: Complexes = np.exp(1j * angle)
+    return on_circle - 1, both_halves * on_circle ** (1 - size)
+
+
+class _Nodes(NamedTuple):
+    """Times s, the height of the integrand at each times ds, and tilted probabilities.
+
+    `tilted` is the probability to have arrived, `waiting` that not to have.
+    """
+
+    s: Floats
+    height: Floats
+    tilted: Floats
+    waiting: Floats
+
+
+def _nodes(classes: Classes, size: int, closer: float) -> _Nodes:
+    """Times, equally spaced in log s, where the m-th arrival may fall."""
+    center, spread = _location(classes, size)
+    step = min(0.25, 0.7 * spread / (1 + spread)) / closer
+    left, right = 8.5 * spread + 18 * spread**2, 8.5 * spread
+    while True:
+        log_s = center + np.arange(-np.ceil(left / step), np.ceil(right / step) + 1) * step
+        log_height, log_odds = _saddle(classes, np.exp(log_s), size)
+        log_height += log_s - center
+        if log_height[0] > -_LOG_EPS:
+            left *= 1.5
+        elif log_height[-1] > -_LOG_EPS:
+            right *= 1.5
+        else:
+            break
+    keep = log_height > -_LOG_EPS
+    height, odds = np.exp(log_height[keep] + center) * step, np.exp(log_odds[keep])
+    return _Nodes(np.exp(log_s[keep]), height, odds / (1 + odds), 1 / (1 + odds))
+
+
+def _location(classes: Classes, size: int) -> tuple[float, float]:
+    """Where log s is expected at the m-th arrival, and about how widely it spreads."""
+    center = float(np.log(-np.log1p((0.5 - size) / classes.counts.sum())))
+    low, high = -_FAR, _FAR
+    while True:
+        rates = classes.weights * np.exp(center)
+        waiting = np.exp(-rates)
+        slope = max(float(classes.total(rates * waiting)), 1e-300)
+        spread = float(np.sqrt(np.maximum(classes.total(waiting * (1 - waiting)), 0.0))) / slope
+        move = (size - 0.5 - float(classes.total(1 - waiting))) / slope
+        if abs(move) < 0.2 * spread or high - low < 1e-9:
+            return center, spread
+        low, high = (center, high) if move > 0 else (low, center)
+        center += float(np.clip(move, -1.0, 1.0))
+        if not low < center < high:
+            center = (low + high) / 2
+
+
+def _saddle(classes: Classes, s: Floats, size: int) -> tuple[Floats, Floats]:
+    """Per time: log of Π (1 - p_i + p_i r) / r^(m-1), and the log of the odds of p_i times r.
+
+    r brings the expected number of arrivals near m - 1/2. Precision is not needed: every radius
+    gives the same coefficient, a good one loses no digits to cancellation.
+    """
+    exponent = s[:, None] * classes.weights
+    log_arrived = np.log(-np.expm1(-exponent))
+    log_odds = exponent + log_arrived
+    tilt = np.zeros(len(s))
+    # Beyond these, either all tasks have arrived or none has.
+    low, high = -log_odds.max(axis=1) - 60, 60 - log_odds.min(axis=1)
+    while True:
+        tilted_odds = np.clip(log_odds + tilt[:, None], -700, 700)
+        tilted = 1 / (1 + np.exp(-tilted_odds))
+        variance = np.maximum(classes.total(tilted * (1 - tilted)), 1e-9)
+        gap = size - 0.5 - classes.total(tilted)
+        far = (np.abs(gap) > 0.1 + 0.1 * np.sqrt(variance)) & (high - low > 1e-9)
+        if not far.any():
+            break
+        low, high = np.where(gap > 0, tilt, low), np.where(gap < 0, tilt, high)
+        most = 3 + np.abs(tilt)
+        newton = tilt + np.clip(gap / variance, -most, most)
+        inside = (newton > low) & (newton < high)
+        tilt = np.where(far, np.where(inside, newton, (low + high) / 2), tilt)
+    log_factors = np.logaddexp(-exponent, log_arrived + tilt[:, None])
+    return classes.total(log_factors) - (size - 1) * tilt, tilted_odds
+
 
 _DIRECT = 192
 """Up to this many distinct weights the sums are taken over the weights themselves."""
@@ -22,7 +213,7 @@ _CHEBYSHEV = (40, 80, 160)
 """Numbers of Chebyshev points tried in turn before falling back to the direct sums."""
 _SPAN = 1e12
 """Largest ratio of two weights; the numbers behind a larger one mean nothing."""
-_CHUNK = 1 << 20
+_INCLUSION_CHUNK = 1 << 20
 """Arrival times simulated at once."""
 
 
@@ -66,7 +257,7 @@ def monte_carlo_inclusion(
     """
     weights = checked_weights(weights, size)
     hits = np.zeros(len(weights), dtype=np.int64)
-    rows = max(1, _CHUNK // len(weights))
+    rows = max(1, _INCLUSION_CHUNK // len(weights))
     for start in range(0, repetitions, rows):
         arrivals = rng.exponential(size=(min(rows, repetitions - start), len(weights))) / weights
         first = np.argpartition(arrivals, size - 1, axis=1)[:, :size]

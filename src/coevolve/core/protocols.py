@@ -1,13 +1,261 @@
-"""Protocols by name."""
+"""Protocols: a weighting, a design, an estimator, an allocation and a choice under one name."""
 
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
-from coevolve.core.built_in import BUILT_IN
-from coevolve.core.parts import part_from_json
-from coevolve.core.search_protocol import SearchProtocol
+from coevolve.core.allocation import AdaptiveShare, Allocation, CostShare, Share, WholePool
+from coevolve.core.choice import ChoiceRule, HighestEstimate, MostEvaluated
+from coevolve.core.designs import DesignMethod, PivotalDesign, SuccessiveDesign, UniformDesign
+from coevolve.core.estimators import (
+    Difference,
+    Estimator,
+    EstimatorRule,
+    Hajek,
+    HorvitzThompson,
+    PhaseZeroRule,
+    RawMean,
+)
+from coevolve.core.joint import Joint
+from coevolve.core.posterior import JointModel
+from coevolve.core.rivals import (
+    ExpectedScoreWeights,
+    Halving,
+    MidRangeWeights,
+    PairedRacing,
+    Stepwise,
+    Thompson,
+)
+from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights, Weighting
 from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
 
 __all__ = ["SearchProtocol", "protocol", "protocol_from_json", "protocols", "register"]
+
+_PARTS: dict[str, Callable[..., Any]] = {
+    part.__name__: part
+    for part in (
+        UniformWeights,
+        VarianceWeights,
+        InformationWeights,
+        UniformDesign,
+        SuccessiveDesign,
+        PivotalDesign,
+        RawMean,
+        HorvitzThompson,
+        Hajek,
+        Difference,
+        PhaseZeroRule,
+        Share,
+        WholePool,
+        HighestEstimate,
+        Joint,
+        AdaptiveShare,
+        CostShare,
+        MostEvaluated,
+        Halving,
+        PairedRacing,
+        Thompson,
+        Stepwise,
+        MidRangeWeights,
+        ExpectedScoreWeights,
+    )
+}
+
+
+def part_to_json(part: Any) -> dict[str, Any]:
+    """A part of a protocol by the name of its class and its fields."""
+    if not is_dataclass(part) or isinstance(part, type):
+        raise InputError(f"a part of a protocol must be a dataclass, got {part!r}.")
+    values = {f.name: getattr(part, f.name) for f in fields(part)}
+    try:
+        plain: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
+    except (TypeError, ValueError) as error:
+        raise InputError(f"the fields of {part!r} must be plain JSON: {error}.") from error
+    kind: type = type(part)
+    built_in = _PARTS.get(kind.__name__) is kind
+    name = kind.__name__ if built_in else f"{kind.__module__}.{kind.__qualname__}"
+    return {"part": name} | plain
+
+
+def part_from_json(data: dict[str, Any]) -> Any:
+    """The built-in part that `part_to_json` described."""
+    name = data["part"]
+    if name not in _PARTS:
+        raise EventError(
+            f"the events use {name!r}, which is not a built-in part; pass the protocol they were "
+            "made with: Selector.from_events(events, protocol=...)."
+        )
+    return _PARTS[name](**{key: value for key, value in data.items() if key != "part"})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchProtocol:
+    """How tasks are chosen for candidates and candidates are judged by them.
+
+    Args:
+        name: What it is known by.
+        summary: A line about it.
+        weighting: How much each task is worth drawing.
+        design: How tasks are drawn by these weights, and with what probability.
+        estimator: What the outcomes say about the full set; or a rule that picks an estimator, or
+            a joint model of all outcomes.
+        allocation: How many tasks of each pool a round draws, and what is evaluated further.
+        choice: Which candidate wins.
+
+    Replace any of the five parts with `dataclasses.replace`:
+
+    >>> from dataclasses import replace
+    >>> from coevolve import protocol
+    >>> from coevolve.core.designs import SuccessiveDesign
+    >>> paper = protocol("task-coevolve")
+    >>> faithful = replace(paper, design=SuccessiveDesign(inclusion="monte-carlo"))
+    """
+
+    name: str
+    summary: str = ""
+    weighting: Weighting = field(default_factory=UniformWeights)
+    design: DesignMethod = field(default_factory=UniformDesign)
+    estimator: Estimator | EstimatorRule | JointModel = field(default_factory=RawMean)
+    allocation: Allocation = field(default_factory=Share)
+    choice: ChoiceRule = field(default_factory=HighestEstimate)
+
+    def __post_init__(self) -> None:
+        wanted: dict[str, Any] = {
+            "weighting": Weighting,
+            "design": DesignMethod,
+            "estimator": Estimator | EstimatorRule | JointModel,
+            "allocation": Allocation,
+            "choice": ChoiceRule,
+        }
+        for part, kind in wanted.items():
+            if not isinstance(getattr(self, part), kind):
+                raise InputError(f"{getattr(self, part)!r} cannot be the {part} of a protocol.")
+        if self.draws_by_model and not isinstance(self.estimator, JointModel):
+            raise InputError(
+                f"protocol {self.name!r} draws by a joint model; use one as the estimator, such "
+                f"as Joint(), not {self.estimator!r}."
+            )
+
+    @property
+    def needs_history(self) -> bool:
+        """Whether Phase 0 must come before the first draw."""
+        if isinstance(self.estimator, EstimatorRule):
+            return True
+        return self.weighting.needs_history or self.estimator.needs_history
+
+    @property
+    def draws_by_model(self) -> bool:
+        """Whether a joint model has a say in what is drawn."""
+        return self.weighting.needs_model or bool(getattr(self.allocation, "needs_model", False))
+
+    def to_json(self) -> dict[str, Any]:
+        """The name and the five parts as plain JSON."""
+        parts = ("weighting", "design", "estimator", "allocation", "choice")
+        return {"name": self.name} | {part: part_to_json(getattr(self, part)) for part in parts}
+
+
+BUILT_IN = (
+    SearchProtocol(
+        name="full",
+        summary="Meta-Harness: every candidate on every task",
+        estimator=Hajek(),
+        allocation=WholePool(),
+    ),
+    SearchProtocol(
+        name="naive",
+        summary="one random subset, drawn once; raw mean",
+        design=UniformDesign(redraws=False),
+    ),
+    SearchProtocol(
+        name="random-resample",
+        summary="a new random subset every round; raw mean",
+    ),
+    SearchProtocol(
+        name="random-estimate",
+        summary="a new random subset every round; full-set estimate per pool",
+        estimator=PhaseZeroRule(),
+    ),
+    SearchProtocol(
+        name="task-coevolve",
+        summary="the paper: variance-weighted subset every round; full-set estimate per pool",
+        weighting=VarianceWeights(),
+        design=SuccessiveDesign(),
+        estimator=PhaseZeroRule(),
+    ),
+    SearchProtocol(
+        name="joint",
+        summary="the paper's draws; all candidates re-estimated by one model of all outcomes",
+        weighting=VarianceWeights(),
+        design=SuccessiveDesign(),
+        estimator=Joint(),
+    ),
+    SearchProtocol(
+        name="adaptive",
+        summary="joint, spending the same budget where contenders are hard to tell apart",
+        weighting=InformationWeights(),
+        design=PivotalDesign(),
+        estimator=Joint(),
+        allocation=AdaptiveShare(),
+    ),
+    SearchProtocol(
+        name="cost-aware",
+        summary="joint, with draws by information per cost, for a share of the cost of all tasks",
+        weighting=VarianceWeights(cost=1.0),
+        design=SuccessiveDesign(),
+        estimator=Joint(),
+        allocation=CostShare(),
+    ),
+    SearchProtocol(
+        name="mid-range",
+        summary="rival: only tasks with 30-70% past success; raw mean",
+        weighting=MidRangeWeights(),
+        design=SuccessiveDesign(),
+    ),
+    SearchProtocol(
+        name="halving",
+        summary="rival: successive halving over candidates; raw mean",
+        allocation=Halving(),
+        choice=MostEvaluated(),
+    ),
+    SearchProtocol(
+        name="racing",
+        summary="rival: candidates race on shared tasks; a paired t-test drops them",
+        design=UniformDesign(redraws=False),
+        allocation=PairedRacing(),
+        choice=MostEvaluated(),
+    ),
+    SearchProtocol(
+        name="racing-wilcoxon",
+        summary="rival: the same with Wilcoxon's signed ranks",
+        design=UniformDesign(redraws=False),
+        allocation=PairedRacing(test="wilcoxon"),
+        choice=MostEvaluated(),
+    ),
+    SearchProtocol(
+        name="thompson",
+        summary="rival: Thompson sampling over candidates, a draw for every task",
+        allocation=Thompson(),
+        choice=MostEvaluated(),
+    ),
+    SearchProtocol(
+        name="item-information",
+        summary="rival: most informative tasks under a fitted item-response model",
+        weighting=InformationWeights(power=8.0),
+        design=PivotalDesign(),
+        estimator=Joint(),
+        allocation=Stepwise(steps=3),
+    ),
+    SearchProtocol(
+        name="active-testing",
+        summary="rival: draws by a surrogate's expectation, in five steps, with LURE weights",
+        weighting=ExpectedScoreWeights(),
+        design=PivotalDesign(),
+        estimator=HorvitzThompson(),
+        allocation=Stepwise(steps=5),
+    ),
+)
+
 
 _registered: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUILT_IN}
 

@@ -5,21 +5,17 @@ from dataclasses import replace
 from typing import Any, Literal, Self
 
 from coevolve.core.assignment import Assignment
-from coevolve.core.checks import check_names, check_settings
 from coevolve.core.choice import Choice
-from coevolve.core.drawing import further_event, round_event
-from coevolve.core.estimate import Estimate
+from coevolve.core.drawing import further_event, round_event, wishes
+from coevolve.core.estimators import Estimate
 from coevolve.core.events import SCHEMA, Event, Log, checked_line, fitting, sealed, verified
-from coevolve.core.history import History
-from coevolve.core.judging import chosen, estimated, scores_of
-from coevolve.core.outcomes import Missing, Usage
+from coevolve.core.judgement import chosen, estimated, scores_of, told_in_full, told_of_assignment
+from coevolve.core.outcome_table import History
+from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
-from coevolve.core.results import Results
-from coevolve.core.state import State
-from coevolve.core.telling import told_in_full, told_of_assignment
-from coevolve.core.wishes import wishes
+from coevolve.core.selector_state import State, check_names, check_settings
 from coevolve.errors import EventError, InputError, PhaseError
 
 

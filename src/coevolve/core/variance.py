@@ -31,7 +31,7 @@ from typing import Any, NamedTuple, Self
 import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
-from coevolve.core.history import History
+from coevolve.core.outcome_table import History
 
 _GROUPS = 3
 _PRIOR_TASKS = 2.0

@@ -7,7 +7,7 @@ import numpy as np
 
 from coevolve.core.arrays import Floats
 from coevolve.core.outcomes import is_whole
-from coevolve.core.view import TaskView
+from coevolve.core.search_view import TaskView
 from coevolve.errors import InputError
 
 
@@ -37,7 +37,7 @@ class Weighting(Protocol):
 class UniformWeights:
     """The same weight for every task.
 
-    >>> from coevolve.core.history import History
+    >>> from coevolve.core.outcome_table import History
     >>> history = History(mean=np.array([0.0, 0.5]), count=np.array([2, 2]))
     >>> UniformWeights()(TaskView(history=history)).tolist()
     [1.0, 1.0]
@@ -68,7 +68,7 @@ class VarianceWeights:
             1/2 draws as Neyman would with w_t for a standard deviation; 1 maximises variance per
             unit of cost.
 
-    >>> from coevolve.core.history import History
+    >>> from coevolve.core.outcome_table import History
     >>> history = History(mean=np.array([0.0, 0.5, 1.0]), count=np.array([2, 2, 2]))
     >>> VarianceWeights()(TaskView(history=history)).round(4).tolist()
     [0.1427, 0.2677, 0.0177]
@@ -115,7 +115,7 @@ class InformationWeights:
         power: k; 1 draws in proportion to the information, larger ones go for the most of it.
         cost: Exponent of the cost c_t the weight is divided by; 0 ignores costs.
 
-    >>> from coevolve.core.history import History
+    >>> from coevolve.core.outcome_table import History
     >>> view = TaskView(history=History(mean=np.full(2, 0.5), count=np.full(2, 9)),
     ...     chances=np.array([0.5, 0.99]))
     >>> InformationWeights()(view).round(4).tolist()

@@ -9,7 +9,7 @@ from typing import Protocol
 from coevolve.errors import InputError
 from coevolve.executors.failures import InfrastructureError
 from coevolve.search.candidate import Candidate
-from coevolve.search.parts import Executor
+from coevolve.search.journal import Executor
 from coevolve.search.trials import Prepared, Result, Trial
 
 

@@ -6,13 +6,18 @@ from collections.abc import Callable
 from pathlib import Path
 
 from coevolve.errors import InputError, StateError
-from coevolve.executors.attempts import check_candidate, prepare_candidate, run_trial
 from coevolve.executors.failures import classify
-from coevolve.executors.handle import Held
 from coevolve.executors.isolation import Isolation, Limits, find_isolation
 from coevolve.executors.local import Contents
-from coevolve.executors.watched import WatchedHarness
-from coevolve.executors.workload import Workload, frame_of
+from coevolve.executors.worker_process import Held
+from coevolve.executors.workload import (
+    WatchedHarness,
+    Workload,
+    check_candidate,
+    frame_of,
+    prepare_candidate,
+    run_trial,
+)
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Prepared, Result, Trial
 

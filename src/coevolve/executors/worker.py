@@ -19,17 +19,29 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from coevolve.errors import CoevolveError
-from coevolve.executors.attempts import check_candidate, prepare_candidate, run_trial
-from coevolve.executors.births import Births, Newborn
-from coevolve.executors.building import building_fault
+from coevolve.executors.channel import (
+    Message,
+    Pipe,
+    PipeError,
+    done_to_json,
+    fault_from_json,
+    fault_to_json,
+)
 from coevolve.executors.failures import FaultError, classify
+from coevolve.executors.forking import Births, Newborn, Surroundings
 from coevolve.executors.isolation import Isolation, Limits, find_isolation
-from coevolve.executors.messages import done_to_json, fault_from_json, fault_to_json
-from coevolve.executors.pipes import Message, Pipe, PipeError
-from coevolve.executors.processes import die_with
-from coevolve.executors.surroundings import Surroundings
-from coevolve.executors.watched import Flag, WatchedHarness
-from coevolve.executors.workload import Spec, Workload, frame_of
+from coevolve.executors.worker_process import die_with
+from coevolve.executors.workload import (
+    Flag,
+    Spec,
+    WatchedHarness,
+    Workload,
+    building_fault,
+    check_candidate,
+    frame_of,
+    prepare_candidate,
+    run_trial,
+)
 from coevolve.search.trials import Fault, Prepared, Result
 
 

@@ -1,15 +1,22 @@
-"""What a worker runs: a benchmark's trial half, how to build it, and what a trial gives."""
+"""What a worker runs: a benchmark's trial half, how to build it, and one attempt on it."""
 
 import importlib
 import inspect
+import json
 import sys
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+import time
+import traceback
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Self, cast
 
-from coevolve.core.outcomes import Missing, Usage
-from coevolve.errors import ConfigError
+from coevolve.core.outcomes import Missing, Usage, checked_score
+from coevolve.errors import ConfigError, InputError, ScoreError
+from coevolve.executors.failures import InfrastructureError, OperatorError, classify
+from coevolve.executors.isolation import Executed, Harness
+from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
 if TYPE_CHECKING:
     from coevolve.executors.isolation import Harness
@@ -141,3 +148,207 @@ class Spec:
         if not callable(found):
             raise ConfigError(f"{self.factory!r} is not callable: it is a {type(found).__name__}.")
         return found
+
+
+_OURS = str(Path(__file__).parent.parent)
+
+
+def building_fault(error: BaseException, spec: Spec) -> Fault:
+    """The fault of a benchmark that could not be built: the operator's, unless the network's."""
+    fault = classify(error)
+    if fault.blame is Blame.DOUBTFUL and not isinstance(error, RecursionError):
+        # No candidate had a part in it, so that only the machine and the network are left.
+        return replace(fault, blame=Blame.INFRASTRUCTURE)
+    if fault.blame is Blame.INFRASTRUCTURE:
+        return fault
+    reason = f"the benchmark {spec.factory!r} could not be built: {fault.reason}"
+    where = where_raised(error, spec.folder)
+    return OperatorError(
+        f"{reason} ({where})" if where else reason,
+        kind=fault.kind,
+        advice=fault.advice or "Correct the benchmark or its arguments, then resume the run.",
+    ).fault
+
+
+def where_raised(error: BaseException, folder: Path | None) -> str:
+    """The file and line of an error: the last in the project, else the last not of coevolve."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}"
+    stack = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and not frame.filename.startswith(_OURS)
+    ]
+    own = [f for f in stack if folder is not None and Path(f.filename).is_relative_to(folder)]
+    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or stack)[-1:])
+
+
+MOST_OUTPUT = 16_000
+"""Characters of a candidate's output that are kept, the last ones."""
+
+
+class Flag(Protocol):
+    """Bytes others can see."""
+
+    def __setitem__(self, index: int, value: int, /) -> None: ...
+
+
+class WatchedHarness(Harness):
+    """A harness whose calls can be seen from outside.
+
+    Args:
+        flag: Two bytes; the first is 1 while the candidate is at work, and the second from then
+            until somebody sets it back.
+        arguments: Those of `Harness`.
+    """
+
+    def __init__(self, *arguments: Any, flag: Flag, **named: Any) -> None:
+        super().__init__(*arguments, **named)
+        self._flag = flag
+        self.said = ""
+
+    def call(self, *arguments: Any, **named: Any) -> object:
+        """What a function of the candidate answers."""
+        with self._at_work():
+            return super().call(*arguments, **named)
+
+    def execute(self, *arguments: Any, **named: Any) -> Executed:
+        """What an executable gave in the candidate's isolation."""
+        with self._at_work():
+            return super().execute(*arguments, **named)
+
+    def forget_output(self) -> None:
+        """Begin a new trial."""
+        self.said = ""
+
+    @contextmanager
+    def _at_work(self) -> Iterator[None]:
+        self._flag[0] = self._flag[1] = 1
+        try:
+            yield
+        finally:
+            self._flag[0] = 0
+            self.said = (self.said + self.output)[-MOST_OUTPUT:]
+
+
+MOST_TRACE = 64_000
+"""Characters of a trace that are kept."""
+
+
+def check_candidate(workload: Workload, harness: WatchedHarness) -> Prepared:
+    """Whether the workload can evaluate the candidate."""
+    done = _timed(lambda: workload.check(harness), harness)
+    return Prepared(fault=done.fault, usage=done.usage(), trace=done.trace())
+
+
+def prepare_candidate(workload: Workload, harness: WatchedHarness) -> Prepared:
+    """The state of the candidate, as JSON text, once the workload has made it ready."""
+    done = _timed(lambda: _state_text(workload.prepare(harness)), harness)
+    return Prepared(fault=done.fault, state=done.value, usage=done.usage(), trace=done.trace())
+
+
+def run_trial(
+    workload: Workload, harness: WatchedHarness, task: str, trial: int, split: Split
+) -> Result:
+    """The result of one trial."""
+    run = getattr(workload, "run_test", workload.run) if split == "test" else workload.run
+    done = _timed(lambda: _checked(run(harness, task, trial), task), harness)
+    if done.fault is not None:
+        return Result(fault=done.fault, usage=done.usage(), trace=done.trace(done.attached))
+    score: Score = done.value
+    return Result(score=score.value, usage=done.usage(score.usage), trace=done.trace(score.trace))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Done:
+    value: Any
+    fault: Fault | None
+    seconds: float
+    output: str
+    where: str
+    attached: object = None
+
+    def usage(self, stated: Usage | None = None) -> Usage:
+        if stated is None:
+            return Usage(seconds=self.seconds)
+        return stated if stated.seconds else replace(stated, seconds=self.seconds)
+
+    def trace(self, stated: object | None = None) -> str | None:
+        parts = {"trace": stated, "output": self.output, "error": self.where}
+        return trace_text({name: part for name, part in parts.items() if not _empty(part)})
+
+
+def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
+    harness.forget_output()
+    value, fault, where, attached = None, None, "", None
+    started = time.perf_counter()
+    try:
+        value = call()
+    except (Exception, SystemExit) as error:
+        fault, attached = classify(error), attached_trace(error)
+        if fault.blame is not Blame.CANDIDATE:  # whose reason says all there is to know
+            where = "".join(traceback.format_exception(error)[-20:])
+    seconds = time.perf_counter() - started
+    output = harness.said
+    return _Done(
+        value=value, fault=fault, seconds=seconds, output=output, where=where, attached=attached
+    )
+
+
+def _checked(given: object, task: str) -> Score:
+    if isinstance(given, Missing):
+        raise InfrastructureError(given.reason, kind="missing")
+    score = given if isinstance(given, Score) else Score(value=given)  # type: ignore[arg-type]
+    if not isinstance(score.usage, Usage | None):
+        raise ScoreError(
+            f"the usage of task {task!r} must be a Usage, got {score.usage!r}; write "
+            "Usage(tokens_in=..., dollars=...)."
+        )
+    value, trace = checked_score(score.value, task), _plain(score.trace)
+    return Score(value=value, usage=score.usage, trace=trace)
+
+
+def _state_text(state: object) -> str | None:
+    try:
+        return None if state is None else json.dumps(state, allow_nan=False)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise InputError(f"what prepare returned is not plain JSON: {error}.") from error
+
+
+def _plain(trace: object) -> object:
+    """A trace as it is if it is JSON, else as text."""
+    try:
+        json.dumps(trace, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        return repr(trace)
+    return trace
+
+
+def _empty(part: object) -> bool:
+    return part is None or (isinstance(part, str) and not part)
+
+
+def trace_text(parts: dict[str, object]) -> str | None:
+    """A trace as JSON text of a bounded length; what is too long or no JSON becomes text.
+
+    >>> trace_text({"trace": {"answer": "42"}, "output": "hello"})
+    '{"trace": {"answer": "42"}, "output": "hello"}'
+    """
+    if not parts:
+        return None
+    try:
+        text = json.dumps(parts, allow_nan=False)
+    except (TypeError, ValueError, RecursionError):
+        text = ""
+    if text and len(text) <= MOST_TRACE:
+        return text
+    # A character takes at most six in JSON ("\u001b"), a surrogate pair twelve.
+    most = MOST_TRACE // (12 * len(parts))
+    return json.dumps({name: _shortened(part, most) for name, part in parts.items()})
+
+
+def _shortened(part: object, most: int) -> str:
+    text = part if isinstance(part, str) else repr(part)
+    if len(text) <= most:
+        return text
+    return f"{text[: most // 2]} ... {text[-most // 2 :]}"

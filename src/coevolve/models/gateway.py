@@ -1,26 +1,135 @@
 """The one way from harnesses to a model; it lives in the engine's process.
 
 It holds the keys, the cache, the pace and the ledger of the model. Harnesses reach it as services
-of the engine, and get no further than a request as `coevolve.models.payload` reads it.
+of the engine, and get no further than a request as `coevolve.models.request_payload` reads it.
 """
 
-from collections.abc import Callable, Mapping
+import asyncio
+import math
+from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
-from coevolve.models.cache import ResponseCache
-from coevolve.models.errors import ModelError
-from coevolve.models.flights import Flights
-from coevolve.models.pace import Pace
-from coevolve.models.payload import read_request, read_texts
-from coevolve.models.prices import Prices
-from coevolve.models.provider import Provider
-from coevolve.models.recording import Recorder
-from coevolve.models.replay import ReplayProvider
-from coevolve.models.replies import answer, checked, usage
-from coevolve.models.request import ModelReply, ModelRequest
-from coevolve.models.retrying import Retrying
-from coevolve.models.settings import Caps, Sampling
-from coevolve.models.spent import Spent, check_caps, need_prices
+from coevolve.models.call_recording import Recorder, ReplayProvider
+from coevolve.models.model_errors import ModelError, ModelReplyError, ModelUnavailable, NoChoice
+from coevolve.models.model_spend import Prices, Spent, check_caps, need_prices
+from coevolve.models.provider import Caps, ModelReply, ModelRequest, Provider, Sampling
+from coevolve.models.rate_limits import Pace, Retrying
+from coevolve.models.request_payload import read_request, read_texts
+from coevolve.models.response_cache import ResponseCache
+
+
+class Flight[Answer]:
+    """A call under way, and who waits for it."""
+
+    def __init__(self, task: asyncio.Task[Answer]) -> None:
+        self.task = task
+        self.waiting = 0
+        self.claimed = False
+
+
+class Flights[Answer]:
+    """Calls under way by key.
+
+    A call goes on until it is answered or nobody waits for it any more.
+    """
+
+    def __init__(self) -> None:
+        self._flights: dict[str, Flight[Answer]] = {}
+        self._tasks: set[asyncio.Task[Answer]] = set()
+
+    async def join(
+        self, key: str, ask: Callable[[], Coroutine[Any, Any, Answer]]
+    ) -> tuple[Answer, bool]:
+        """What `ask` answers, and whether this is the first to get that answer.
+
+        Raises:
+            ModelUnavailable: The flights were closed meanwhile.
+        """
+        flight = self._flights.get(key) or self._begun(key, ask)
+        flight.waiting += 1
+        try:
+            answer = await asyncio.shield(flight.task)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if flight.task.cancelled() and task is not None and not task.cancelling():
+                raise ModelUnavailable("the gateway was closed before the answer came") from None
+            raise
+        finally:
+            flight.waiting -= 1
+            if not flight.waiting and not flight.task.done():
+                self._forget(key, flight)
+                flight.task.cancel()
+        first, flight.claimed = not flight.claimed, True
+        return answer, first
+
+    async def close(self) -> None:
+        """End every call under way."""
+        for task in self._tasks:
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+
+    def _begun(self, key: str, ask: Callable[[], Coroutine[Any, Any, Answer]]) -> Flight[Answer]:
+        flight = self._flights[key] = Flight(asyncio.create_task(ask()))
+        self._tasks.add(flight.task)
+
+        def landed(task: asyncio.Task[Answer]) -> None:
+            self._tasks.discard(task)
+            self._forget(key, flight)
+            if not task.cancelled():
+                task.exception()  # or asyncio complains when nobody waits for it any more
+
+        flight.task.add_done_callback(landed)
+        return flight
+
+    def _forget(self, key: str, flight: Flight[Answer]) -> None:
+        if self._flights.get(key) is flight:
+            del self._flights[key]
+
+
+def checked(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """A reply that answers its request.
+
+    Raises:
+        NoChoice: Its text is none of the choices.
+        ModelReplyError: Scores were asked for, and it has not one for each choice.
+    """
+    if request.choices and reply.text not in request.choices:
+        raise NoChoice(
+            f"the model answered {reply.text!r:.80}, which is none of the "
+            f"{len(request.choices)} choices ({request.choices[0]!r:.40}, ...)."
+        )
+    if request.scores:
+        scores = reply.scores or {}
+        if scores.keys() != set(request.choices) or not all(map(math.isfinite, scores.values())):
+            raise ModelReplyError("the model did not give a score for each of the choices.")
+    return reply
+
+
+def answer(reply: ModelReply, consumed: Spent | None) -> dict[str, Any]:
+    """What a harness gets; nothing was consumed where the answer was known.
+
+    >>> reply = ModelReply(text="yes", finish="stop", tokens_in=9, tokens_out=1)
+    >>> answer(reply, None)["saved"]
+    {'tokens_in': 9, 'tokens_out': 1, 'dollars': 0.0}
+    """
+    given = {
+        "text": reply.text,
+        "finish": reply.finish,
+        "scores": None if reply.scores is None else dict(reply.scores),
+        "cached": consumed is None,
+        "usage": usage(consumed or Spent()),
+    }
+    return {**given, "saved": usage(Spent.on(reply))} if consumed is None else given
+
+
+def usage(spent: Spent) -> dict[str, float]:
+    """What was consumed, as the engine counts it for a trial."""
+    return {
+        "tokens_in": spent.tokens_in,
+        "tokens_out": spent.tokens_out,
+        "dollars": spent.dollars,
+    }
+
 
 CHARACTERS = 4
 """Of a token, roughly: how long a prompt is before anybody has counted."""

@@ -1,8 +1,13 @@
 """What a proposer is, and a check that one keeps to it."""
 
+import asyncio
+import contextlib
+import contextvars
+import threading
+from collections.abc import Callable
+
 from coevolve.errors import CandidateError, InputError, nearest
 from coevolve.search.candidate import check_files
-from coevolve.search.handed import as_proposal, as_proposed
 from coevolve.search.proposal import (
     Broken,
     Proposal,
@@ -12,6 +17,8 @@ from coevolve.search.proposal import (
     Solvability,
     Standing,
     View,
+    as_proposal,
+    as_proposed,
 )
 
 __all__ = [
@@ -57,3 +64,39 @@ async def check_proposer(proposer: Proposer, view: View, count: int = 1) -> Prop
                     f"the run.{nearest(parent, known)}"
                 )
     return made
+
+
+async def in_thread[**P, T](function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
+    """What a function returns that may take minutes.
+
+    The thread is a daemon, unlike those of `asyncio.to_thread`: a run that is interrupted ends
+    at once and not when the function does.
+
+    >>> asyncio.run(in_thread(sum, [1, 2]))
+    3
+    """
+    loop = asyncio.get_running_loop()
+    future: asyncio.Future[T] = loop.create_future()
+    context = contextvars.copy_context()
+
+    def settle(result: T | None, error: BaseException | None) -> None:
+        if future.done():
+            return
+        if error is None:
+            future.set_result(result)  # type: ignore[arg-type]
+        else:
+            future.set_exception(error)
+
+    def work() -> None:
+        result, failure = None, None
+        try:
+            result = context.run(function, *arguments, **named)
+        except BaseException as error:
+            failure = error
+            if isinstance(error, StopIteration):
+                failure = RuntimeError("the function raised StopIteration")
+        with contextlib.suppress(RuntimeError):  # the loop may be closed by now
+            loop.call_soon_threadsafe(settle, result, failure)
+
+    threading.Thread(target=work, name=f"coevolve-{function!r}", daemon=True).start()
+    return await future

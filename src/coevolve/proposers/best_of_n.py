@@ -18,8 +18,8 @@ from coevolve.proposers.base import (
     View,
     as_proposed,
 )
+from coevolve.search.acceptance import described
 from coevolve.search.candidate import Candidate
-from coevolve.search.origin import described
 
 ATTEMPTS = 4
 """How often a proposer is asked for a candidate that is no copy of an earlier one."""

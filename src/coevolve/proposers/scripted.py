@@ -7,8 +7,7 @@ from pathlib import Path
 from typing import Self
 
 from coevolve.errors import InputError
-from coevolve.proposers.base import Proposal, Proposed, View, as_proposed
-from coevolve.proposers.threads import in_thread
+from coevolve.proposers.base import Proposal, Proposed, View, as_proposed, in_thread
 from coevolve.search.candidate import read_folder
 from coevolve.search.loading import load_function
 

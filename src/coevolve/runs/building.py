@@ -6,12 +6,11 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.benchmarks.base import Benchmark, check_sealed, check_starts
-from coevolve.benchmarks.textclass.built_in import built_in
+from coevolve.benchmarks.textclass.harness_files import built_in
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, ConfigError
-from coevolve.executors.building import where_raised
 from coevolve.executors.failures import named
-from coevolve.executors.workload import Host, Spec
+from coevolve.executors.workload import Host, Spec, where_raised
 from coevolve.runs.config import RunConfig
 from coevolve.runs.plugs import (
     CommandBenchmarkSettings,
@@ -46,7 +45,7 @@ def benchmark_spec(config: RunConfig, base: Path) -> Spec:
     table = config.benchmark
     match table:
         case FunctionBenchmarkSettings():
-            factory = "coevolve.benchmarks.file:load_file"
+            factory = "coevolve.benchmarks.function:load_file"
             given: dict[str, Any] = {
                 "path": str(base / table.file),
                 "model": config.model is not None,
@@ -62,7 +61,7 @@ def benchmark_spec(config: RunConfig, base: Path) -> Spec:
             if table.tasks_file is not None:
                 given["tasks"] = read_tasks(base / table.tasks_file)
         case TextClassificationSettings():
-            factory = "coevolve.benchmarks.textclass.benchmark:TextClassification"
+            factory = "coevolve.benchmarks.textclass.text_classification:TextClassification"
             given = {
                 "sets": [str(base / name) if is_path(name) else name for name in table.sets],
                 "data": None if table.data is None else str(base / table.data),
@@ -70,7 +69,7 @@ def benchmark_spec(config: RunConfig, base: Path) -> Spec:
                 "mode": table.mode,
             }
         case SyntheticBenchmarkSettings():
-            factory = "coevolve.benchmarks.synthetic.benchmark:build"
+            factory = "coevolve.benchmarks.synthetic.synthetic_benchmark:build"
             given = table.model_dump(mode="json", exclude={"kind"})
         case _:
             factory = table.kind

@@ -7,7 +7,7 @@ from typing import Any, Self
 
 from pydantic import Field, ValidationError, model_validator
 
-from coevolve.benchmarks.textclass.built_in import built_in
+from coevolve.benchmarks.textclass.harness_files import built_in
 from coevolve.errors import ConfigError, InputError, nearest
 from coevolve.runs.mistakes import sentences
 from coevolve.runs.model_settings import ModelSettings
@@ -31,8 +31,7 @@ from coevolve.runs.settings import (
     SearchSettings,
     Table,
 )
-from coevolve.search.budget import Budget
-from coevolve.search.settings import Settings
+from coevolve.search.budget import Budget, Settings
 
 _NO_MODEL = (CommandBenchmarkSettings, SyntheticBenchmarkSettings)
 _HARNESSES = ("starts", "folders")

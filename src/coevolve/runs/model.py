@@ -4,25 +4,20 @@ import os
 from pathlib import Path
 
 from coevolve.errors import ConfigError
-from coevolve.models.cache import ResponseCache
-from coevolve.models.folders import cache_folder
+from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.gateway import Gateway
-from coevolve.models.hosted_library import check_service
-from coevolve.models.pace import Pace
-from coevolve.models.prices import Prices, price_of
-from coevolve.models.provider import Provider
-from coevolve.models.recording import Recorder
-from coevolve.models.replay import ReplayProvider
-from coevolve.models.retrying import Retrying
-from coevolve.models.settings import Caps, Sampling
-from coevolve.models.spent import Spent
+from coevolve.models.hosted_service import check_service
+from coevolve.models.model_spend import Prices, Spent, price_of
+from coevolve.models.provider import Caps, Provider, Sampling
+from coevolve.models.rate_limits import Pace, Retrying
+from coevolve.models.response_cache import ResponseCache, cache_folder
 from coevolve.runs.config import RunConfig
 from coevolve.runs.model_settings import ModelSettings
 from coevolve.runs.proposer_settings import LLMProposerSettings
 from coevolve.runs.settings import BudgetSettings
 from coevolve.search.budget import Ledger
 from coevolve.search.candidate import Candidate
-from coevolve.search.parts import Executor
+from coevolve.search.journal import Executor
 from coevolve.search.trials import Prepared, Result, Trial
 
 CACHE_FILE = "responses.db"

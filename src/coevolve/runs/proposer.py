@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 
 from coevolve.benchmarks.base import Benchmark, briefing_of, leak_scan_of
 from coevolve.benchmarks.synthetic import SyntheticWorld
-from coevolve.benchmarks.synthetic.proposer import SyntheticProposer
-from coevolve.benchmarks.textclass.built_in import built_in
+from coevolve.benchmarks.synthetic.synthetic_benchmark import SyntheticProposer
+from coevolve.benchmarks.textclass.harness_files import built_in
 from coevolve.errors import ConfigError
 from coevolve.executors.failures import named
 from coevolve.executors.workload import Spec
 from coevolve.models.gateway import Gateway
-from coevolve.models.hosted_library import check_service
-from coevolve.models.settings import Caps
-from coevolve.models.spent import need_prices
+from coevolve.models.hosted_service import check_service
+from coevolve.models.model_spend import need_prices
+from coevolve.models.provider import Caps
 from coevolve.proposers import FunctionProposer, Proposer, Scripted
 from coevolve.proposers.best_of_n import best_of_n
 from coevolve.runs.config import RunConfig
@@ -30,8 +30,8 @@ from coevolve.runs.proposer_settings import (
     ScriptedProposerSettings,
 )
 from coevolve.runs.settings import BudgetSettings
+from coevolve.search.acceptance import Rules
 from coevolve.search.budget import Ledger
-from coevolve.search.rules import Rules
 
 if TYPE_CHECKING:
     from coevolve.proposers.command import Agent

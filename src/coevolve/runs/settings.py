@@ -7,7 +7,7 @@ from typing import Annotated, Literal
 
 from pydantic import BaseModel, ConfigDict, Field, Strict, field_validator, model_validator
 
-from coevolve.benchmarks.textclass.built_in import built_in
+from coevolve.benchmarks.textclass.harness_files import built_in
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol

@@ -10,8 +10,8 @@ from typing import Any
 
 from coevolve.benchmarks.base import services_of
 from coevolve.errors import CoevolveError, ConfigError
-from coevolve.executors.handle import Services
 from coevolve.executors.local import LocalExecutor
+from coevolve.executors.worker_process import Services
 from coevolve.proposers.base import Broken, Proposal, Proposed, Repairer, View, as_proposed
 from coevolve.runs.building import benchmark_spec, build_benchmark
 from coevolve.runs.config import RunConfig
@@ -25,18 +25,14 @@ from coevolve.runs.proposer import (
 )
 from coevolve.runs.session import new_selector, test_pool
 from coevolve.runs.tried import OneProposal, Tried
-from coevolve.search.accepting import accept, mended
+from coevolve.search.acceptance import Rules, accept, described, mended
 from coevolve.search.candidate import Candidate
-from coevolve.search.folding import fold
-from coevolve.search.memory import MemoryJournal
-from coevolve.search.opening import open_run
-from coevolve.search.origin import described
-from coevolve.search.parts import Journal
-from coevolve.search.proposing import told
-from coevolve.search.rules import Rules
-from coevolve.search.state import RunState
+from coevolve.search.effects import fold
+from coevolve.search.journal import Journal, MemoryJournal
+from coevolve.search.loop import open_run
+from coevolve.search.proposing import told, view_of
+from coevolve.search.run_state import RunState
 from coevolve.search.trials import Blame, Fault
-from coevolve.search.view import view_of
 from coevolve.store import RunStore
 
 

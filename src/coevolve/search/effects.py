@@ -3,13 +3,12 @@
 from collections.abc import Callable, Iterable
 from typing import Any
 
-from coevolve.core.events import MISFITS, Event, misfit
+from coevolve.core.events import MISFITS, Event, fitting, misfit
+from coevolve.core.outcomes import Told
 from coevolve.core.pool import Pool
-from coevolve.core.results import Told
 from coevolve.errors import EventError
 from coevolve.search.candidate import Candidate
-from coevolve.search.entry import Entry, Status, Turn
-from coevolve.search.state import RunState
+from coevolve.search.run_state import Entry, RunState, Status, Turn
 from coevolve.search.wave import Group, Wave
 
 
@@ -252,3 +251,16 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
 def _plain(event: Event) -> dict[str, Any]:
     """What an event says, without when it was recorded."""
     return {key: value for key, value in event.items() if key not in _STAMPS}
+
+
+def fold(events: Iterable[Event]) -> RunState:
+    """The state of the run that these events record, from the first on."""
+    lines = iter(events)
+    first = next(lines, None)
+    if first is None:
+        raise EventError("the journal has no events: the run was never opened.")
+    with fitting(first):
+        state = RunState.opened(first)
+    for event in lines:
+        apply(state, event)
+    return state

@@ -1,25 +1,204 @@
 """The loop: propose, check, ask, evaluate, tell, until rounds or a budget end it."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from enum import StrEnum
+from typing import Any
 
 import numpy as np
 
+from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
-from coevolve.errors import StopRun
-from coevolve.search.ahead import cap_ahead
-from coevolve.search.alarms import check_alive, check_proposer, wanting
-from coevolve.search.choosing import choice_json
-from coevolve.search.evaluating import Evaluation, Order, longest_first
-from coevolve.search.parts import Executor, Journal
-from coevolve.search.preparing import Preparation
+from coevolve.core.pool import Pool
+from coevolve.core.selector import Selector
+from coevolve.errors import ConfigError, NoOutcomeError, StopRun
+from coevolve.search.acceptance import Rules, clean
+from coevolve.search.budget import SCHEMA, Settings
+from coevolve.search.candidate import Candidate, Files
+from coevolve.search.evaluation import (
+    Evaluation,
+    Order,
+    Preparation,
+    cap_ahead,
+    check_alive,
+    check_proposer,
+    longest_first,
+    wanting,
+)
+from coevolve.search.journal import Executor, Journal, Recorder
 from coevolve.search.proposal import Proposer
 from coevolve.search.proposing import Proposing
-from coevolve.search.recorder import Recorder
-from coevolve.search.rules import Rules
-from coevolve.search.state import RunState
-from coevolve.search.steps import Step, accepted, broken, next_step, unready
+from coevolve.search.run_state import Entry, RunState, Status
 from coevolve.search.wave import Wave
+
+
+class Step(StrEnum):
+    """What there is to do.
+
+    >>> Step.ASK.value
+    'ask'
+    """
+
+    PREPARE = "prepare"
+    REPAIR = "repair"
+    EVALUATE = "evaluate"
+    TELL = "tell"
+    PROPOSE = "propose"
+    ASK = "ask"
+    FURTHER = "further"
+    SETTLE = "settle"
+    FINISH = "finish"
+    CHOOSE = "choose"
+    END = "end"
+
+
+def next_step(state: RunState) -> Step | None:
+    """The next thing to do, or nothing when the run has ended."""
+    if state.ended is not None:
+        return None
+    if state.wave is not None:
+        return Step.TELL if state.wave.complete else Step.EVALUATE
+    if state.chosen is not None:
+        return Step.END
+    if state.exhausted is not None:
+        return Step.CHOOSE
+    if _waiting(state, state.starts):
+        return Step.PREPARE
+    if state.finishing:
+        return Step.FINISH
+    return _in_round(state)
+
+
+def _in_round(state: RunState) -> Step:
+    turn = state.turn
+    if turn is None:
+        return Step.FINISH if len(state.turns) >= state.settings.rounds else Step.PROPOSE
+    if turn.asked:
+        return Step.FURTHER
+    if _waiting(state, turn.names):
+        return Step.PREPARE
+    if broken(state):
+        return Step.REPAIR
+    return Step.ASK if accepted(state) else Step.SETTLE
+
+
+def unready(state: RunState) -> list[Entry]:
+    """The candidates that are still to be checked or prepared."""
+    turn = state.turn
+    return _waiting(state, state.starts if turn is None else turn.names)
+
+
+def accepted(state: RunState) -> list[str]:
+    """The candidates of the round under way that can be evaluated."""
+    return _in_turn(state, Status.READY)
+
+
+def broken(state: RunState) -> list[str]:
+    """The candidates of the round under way that are to be mended."""
+    return _in_turn(state, Status.BROKEN)
+
+
+def _in_turn(state: RunState, status: Status) -> list[str]:
+    names = () if state.turn is None else state.turn.names
+    return [name for name in names if state.entries[name].status == status]
+
+
+def _waiting(state: RunState, names: tuple[str, ...] | list[str]) -> list[Entry]:
+    entries = [state.entries[name] for name in names]
+    return [e for e in entries if e.status in (Status.PROPOSED, Status.CHECKED)]
+
+
+def choice_json(state: RunState) -> dict[str, Any]:
+    """The winner with its estimate, or nobody and why."""
+    try:
+        choice = state.selector.best()
+    except NoOutcomeError:
+        return {"candidate": None, "why": "no candidate has an estimate"}
+    return {
+        "candidate": choice.candidate,
+        "estimate": estimate_json(choice.estimate),
+        "tied_with": list(choice.tied_with),
+        "why": choice.why,
+        "better_start": choice.better_start,
+        "left_out": list(choice.left_out),
+    }
+
+
+def estimate_json(estimate: Estimate) -> dict[str, Any]:
+    """An estimate as plain JSON."""
+    return {
+        "value": estimate.value,
+        "se": estimate.se,
+        "low": estimate.low,
+        "high": estimate.high,
+        "tasks": estimate.tasks,
+        "drawn": estimate.drawn,
+        "pool_size": estimate.pool_size,
+        "method": estimate.method,
+        "note": estimate.note,
+    }
+
+
+LEAST_STARTS = 2
+
+
+def open_run(
+    journal: Journal,
+    *,
+    name: str,
+    settings: Settings,
+    selector: Selector,
+    starts: Mapping[str, Files],
+    test: Pool | None = None,
+    config: Mapping[str, Any] | None = None,
+) -> None:
+    """Record the first event of a run.
+
+    Args:
+        journal: A journal without any event.
+        name: Name of the run.
+        settings: How it searches.
+        selector: A new selector over the validation tasks.
+        starts: Files of the starting harnesses by name, two or more.
+        test: The sealed test tasks, scored once at the end, if there are any.
+        config: The configuration the run was started with, as plain JSON.
+    """
+    if len(starts) < LEAST_STARTS:
+        raise ConfigError(
+            f"a search needs two or more starting harnesses, got {len(starts)}: Phase 0 learns "
+            "from them which tasks tell harnesses apart."
+        )
+    _check_budget(settings, selector, len(starts), test)
+    candidates = []
+    for start, files in starts.items():
+        if clean(start) != start:
+            raise ConfigError(f"a starting harness cannot be called {start!r}; use letters, -.")
+        candidates.append(Candidate.of(files, name=start))
+        for content in files.values():
+            journal.put(content, durable=True)
+    body = {
+        "schema": SCHEMA,
+        "name": name,
+        "settings": settings.to_json(),
+        "selector": selector.events[0],
+        "starts": [candidate.to_json() for candidate in candidates],
+        "test": None if test is None else test.to_json(),
+        "config": dict(config or {}),
+    }
+    journal.append([("opened", body)])
+
+
+def _check_budget(settings: Settings, selector: Selector, starts: int, test: Pool | None) -> None:
+    """Refuse a cap on trials that cannot even pay for Phase 0 and the test."""
+    trials = selector.events[0]["trials"]
+    needed = starts * len(selector.pool) * trials
+    needed += 0 if test is None else (starts + 1) * len(test) * trials
+    cap = settings.budget.trials
+    if cap is not None and cap < needed:
+        raise ConfigError(
+            f"a budget of {cap:,} trials is too small: Phase 0 and the sealed test alone take "
+            f"{needed:,}."
+        )
 
 
 class Search:

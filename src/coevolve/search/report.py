@@ -5,14 +5,12 @@ from typing import Any
 
 from coevolve.core.selector import Selector
 from coevolve.errors import NoOutcomeError
-from coevolve.search.ahead import closing_trials
 from coevolve.search.budget import CAPS
-from coevolve.search.choosing import estimate_json
-from coevolve.search.entry import Entry, Status
-from coevolve.search.state import RunState
-from coevolve.search.steps import broken, unready
-from coevolve.search.tally import Tally
-from coevolve.search.view import best_start, estimate_of
+from coevolve.search.evaluation import closing_trials
+from coevolve.search.loop import broken, estimate_json, unready
+from coevolve.search.proposing import best_start, estimate_of
+from coevolve.search.run_state import Entry, RunState, Status
+from coevolve.search.trials import Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

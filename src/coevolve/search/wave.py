@@ -7,11 +7,9 @@ from typing import Any, Literal
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.events import Event
-from coevolve.core.outcomes import Missing
-from coevolve.core.results import Told
+from coevolve.core.outcomes import Missing, Told
 from coevolve.errors import EventError
-from coevolve.search.tally import Tally
-from coevolve.search.trials import Cell, Split
+from coevolve.search.trials import Cell, Split, Tally
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

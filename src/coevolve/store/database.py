@@ -9,8 +9,7 @@ import sqlite3
 from pathlib import Path
 
 from coevolve.errors import StoreError
-from coevolve.store.layout import Layout
-from coevolve.store.trouble import damaged, explained
+from coevolve.store.layout import Layout, damaged, explained
 
 APPLICATION = 0x436F4576
 """Marks the file as ours: "CoEv"."""

@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from coevolve.errors import OwnedError
-from coevolve.store.trouble import explained
+from coevolve.store.layout import explained
 
 PATIENCE = 0.3
 """Seconds to wait for a lock: `owner` holds it for an instant to see whether it is free."""

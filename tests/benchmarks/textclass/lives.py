@@ -6,9 +6,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-from coevolve.benchmarks.textclass.frame import frame_source
+from coevolve.benchmarks.textclass.harness_files import frame_source
 from coevolve.executors.isolation import Harness, Limits, find_isolation
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
 
 LIMITS = Limits(seconds=30, startup_seconds=30)
 TASK = {"instructions": "Name it.", "labels": ["cat", "dog"], "template": "Name it: {question}"}

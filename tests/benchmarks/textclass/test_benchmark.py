@@ -9,15 +9,15 @@ import pytest
 from coevolve.benchmarks.base import sealed_tasks
 from coevolve.benchmarks.conformance import assert_benchmark
 from coevolve.benchmarks.textclass import TextClassification
-from coevolve.benchmarks.textclass.built_in import built_in
-from coevolve.benchmarks.textclass.data import shuffled
+from coevolve.benchmarks.textclass.data_sets import shuffled
+from coevolve.benchmarks.textclass.harness_files import built_in
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StateError, UnknownTaskError
 from coevolve.executors.failures import FaultError, classify
 from coevolve.executors.isolation import HarnessFault
 from coevolve.executors.workload import Host
-from coevolve.models.errors import ContextTooLong, ModelUnavailable
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
+from coevolve.models.model_errors import ContextTooLong, ModelUnavailable
 from coevolve.search.trials import Blame, Fault
 from tests.benchmarks.textclass.files import ANIMALS, PUBLISHED, needs_published, write_set
 from tests.benchmarks.textclass.workbench import COPY, Scripted, at_work

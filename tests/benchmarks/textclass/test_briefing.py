@@ -8,10 +8,10 @@ import pytest
 
 from coevolve.benchmarks.base import briefing_of
 from coevolve.benchmarks.textclass import TextClassification
+from coevolve.benchmarks.textclass.harness_check import Mode
 from coevolve.benchmarks.textclass.inside.interface import Model, Task
-from coevolve.benchmarks.textclass.learning import Mode
 from coevolve.executors.isolation import Limits
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
 from tests.benchmarks.textclass.files import PUBLISHED, needs_published, write_set
 from tests.benchmarks.textclass.workbench import at_work
 

@@ -2,9 +2,9 @@
 
 import pytest
 
-from coevolve.benchmarks.textclass.checking import check
+from coevolve.benchmarks.textclass.harness_check import check
 from coevolve.executors.failures import CandidateFault
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
 from tests.benchmarks.textclass.lives import alive
 
 FIT = """

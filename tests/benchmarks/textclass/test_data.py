@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.benchmarks.textclass.data import data_folder, load_set, shuffled
+from coevolve.benchmarks.textclass.data_sets import data_folder, load_set, shuffled
 from coevolve.errors import ConfigError
 from tests.benchmarks.textclass.files import ANIMALS, PUBLISHED, needs_published, write_set
 

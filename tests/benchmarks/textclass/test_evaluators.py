@@ -8,8 +8,8 @@ from coevolve.benchmarks.textclass.evaluators import (
     evaluate_law,
     evaluate_s2d,
     evaluate_uspto,
+    final_answer,
 )
-from coevolve.benchmarks.textclass.extraction import final_answer
 
 DEEP = '{"a": {"b": {}}, "final_answer": "abc"}'
 PARTS = ("[DIAGNOSIS]", "[罪名]", "{", "{}", "diagnosis:", "```", "罪名:\n", "[罪名]\n")

@@ -7,10 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.benchmarks.textclass import fetch
-from coevolve.benchmarks.textclass.fetch import get_set, is_complete
-from coevolve.benchmarks.textclass.places import FetchError
-from coevolve.benchmarks.textclass.sets import KNOWN, LAWBENCH, SPLITS, KnownSet, Source
+from coevolve.benchmarks.textclass import set_download as fetch
+from coevolve.benchmarks.textclass.published_sets import KNOWN, LAWBENCH, SPLITS, KnownSet, Source
+from coevolve.benchmarks.textclass.set_download import FetchError, get_set, is_complete
 from coevolve.errors import ConfigError
 from tests.benchmarks.textclass.files import PUBLISHED, needs_published
 from tests.benchmarks.textclass.mirrors import mirror
@@ -121,7 +120,7 @@ def test_a_mirror_that_does_not_help(
 
 
 def test_a_file_that_is_far_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("coevolve.benchmarks.textclass.places.MOST_BYTES", 10)
+    monkeypatch.setattr("coevolve.benchmarks.textclass.set_download.MOST_BYTES", 10)
     with mirror(PLAIN) as address, pytest.raises(FetchError, match="is larger than"):
         get_set(TOY, origin=address, to=tmp_path)
 

@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks.textclass.frame import frame_source
+from coevolve.benchmarks.textclass.harness_files import frame_source
 from coevolve.executors.isolation import HarnessFault
 from tests.benchmarks.textclass.lives import OPEN, TASK, alive
 

@@ -6,10 +6,10 @@ from typing import Any
 import pytest
 
 from coevolve.benchmarks.textclass import TextClassification
-from coevolve.benchmarks.textclass.built_in import BUILT_IN, built_in, harness_files
-from coevolve.benchmarks.textclass.checking import check
+from coevolve.benchmarks.textclass.harness_check import check
+from coevolve.benchmarks.textclass.harness_files import BUILT_IN, built_in, harness_files
 from coevolve.errors import ConfigError
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
 from tests.benchmarks.textclass.lives import OPEN, TASK, alive
 
 SMALL: dict[str, Any] = {"window": 8192, "gives_scores": True}

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks.textclass.law_split import law_split
-from coevolve.benchmarks.textclass.sets import KNOWN, SPLITS
+from coevolve.benchmarks.textclass.published_sets import KNOWN, SPLITS, law_split
 from coevolve.errors import ConfigError
 from tests.benchmarks.textclass.files import PUBLISHED, needs_published
 

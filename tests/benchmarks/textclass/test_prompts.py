@@ -4,8 +4,8 @@ import json
 
 import pytest
 
-from coevolve.benchmarks.textclass import prompts
-from coevolve.benchmarks.textclass.prompts import MARKER, TaskText
+from coevolve.benchmarks.textclass import task_texts as prompts
+from coevolve.benchmarks.textclass.task_texts import MARKER, TaskText
 
 WORDS = {
     "uspto": prompts.uspto(),

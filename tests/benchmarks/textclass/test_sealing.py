@@ -8,7 +8,7 @@ import pytest
 
 from coevolve.benchmarks.textclass import TextClassification
 from coevolve.executors.isolation import find_isolation
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
 from tests.benchmarks.textclass.files import write_set
 from tests.benchmarks.textclass.workbench import COPY, at_work
 

@@ -9,8 +9,8 @@ import pytest
 
 from coevolve.benchmarks.base import leak_scan_of, sealed_secrets_of, secrets_of
 from coevolve.benchmarks.textclass import TextClassification
-from coevolve.benchmarks.textclass.built_in import built_in, harness_files
-from coevolve.benchmarks.textclass.data import load_set
+from coevolve.benchmarks.textclass.data_sets import load_set
+from coevolve.benchmarks.textclass.harness_files import built_in, harness_files
 from coevolve.search.leaks import LeakScan
 from tests.benchmarks.textclass.files import ANIMALS, PUBLISHED, needs_published, write_set
 

@@ -10,9 +10,8 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks.textclass.data import DataSet, load_set, shipped_folder
-from coevolve.benchmarks.textclass.rows import Row
-from coevolve.benchmarks.textclass.sets import SHIPPED
+from coevolve.benchmarks.textclass.data_sets import DataSet, Row, load_set, shipped_folder
+from coevolve.benchmarks.textclass.published_sets import SHIPPED
 
 PER_LABEL = {"train": 8, "val": 4, "test": 5}
 CHECKSUMS = {

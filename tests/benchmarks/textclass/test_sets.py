@@ -4,8 +4,8 @@ import hashlib
 
 import pytest
 
-from coevolve.benchmarks.textclass.data import DataSet, load_set, shuffled
-from coevolve.benchmarks.textclass.sets import KNOWN, SPLITS
+from coevolve.benchmarks.textclass.data_sets import DataSet, load_set, shuffled
+from coevolve.benchmarks.textclass.published_sets import KNOWN, SPLITS
 from tests.benchmarks.textclass.files import PUBLISHED, needs_published
 
 pytestmark = needs_published

@@ -10,8 +10,8 @@ import pytest
 
 from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
-from coevolve.models.errors import ModelKeyError, ModelUnavailable
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
+from coevolve.models.model_errors import ModelKeyError, ModelUnavailable
 from coevolve.search.trials import Blame, Result, Trial
 from tests.benchmarks.textclass.files import write_set
 from tests.benchmarks.textclass.workbench import COPY, USAGE

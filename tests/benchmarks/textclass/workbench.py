@@ -8,9 +8,8 @@ from typing import Any
 
 from coevolve.benchmarks.textclass import TextClassification
 from coevolve.executors.isolation import Limits, find_isolation
-from coevolve.executors.watched import WatchedHarness
-from coevolve.executors.workload import frame_of
-from coevolve.models.stub import StubModel
+from coevolve.executors.workload import WatchedHarness, frame_of
+from coevolve.models.model_client import StubModel
 
 USAGE = {"tokens_in": 9, "tokens_out": 1, "dollars": 0.5}
 """What an answer that was called for has cost."""

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coevolve.executors.isolation import Harness, Isolation, Limits, find_isolation
-from coevolve.executors.isolation.finding import why_not_bubblewrap
+from coevolve.executors.isolation.detection import why_not_bubblewrap
 
 Make = Callable[..., Harness]
 

@@ -82,7 +82,7 @@ def test_memory_is_limited(isolation: Isolation, make: Make) -> None:
 
 
 def test_a_folder_can_be_made_writable(isolation: Isolation, tmp_path: Path) -> None:
-    from coevolve.executors.isolation.execute import execute
+    from coevolve.executors.isolation.execution import execute
 
     folder, work = tmp_path / "folder", tmp_path / "work"
     folder.mkdir()

@@ -6,10 +6,10 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import InputError, StopRun
-from coevolve.executors.isolation import Isolation, Limits, find_isolation, finding
-from coevolve.executors.isolation.confinement import unused_uid
-from coevolve.executors.isolation.faults import one_line
-from coevolve.executors.isolation.system import site_packages, system_paths
+from coevolve.executors.isolation import Isolation, Limits, find_isolation
+from coevolve.executors.isolation import detection as finding
+from coevolve.executors.isolation.launch import one_line, unused_uid
+from coevolve.executors.isolation.system_paths import site_packages, system_paths
 
 
 @pytest.fixture

@@ -238,7 +238,7 @@ def test_a_sandbox_that_cannot_start_is_nobodys_fault(
 ) -> None:
     runner = tmp_path / "runner.py"
     runner.write_text("raise RuntimeError('broken machine')")
-    monkeypatch.setattr("coevolve.executors.isolation.plain.RUNNER", runner)
+    monkeypatch.setattr("coevolve.executors.isolation.plain_process.RUNNER", runner)
     monkeypatch.setattr("coevolve.executors.isolation.bubblewrap._RUNNER", "/nowhere.py")
     harness = make("def fine(value): return value", isolation)
     with pytest.raises(SandboxError, match="did not start") as caught:

@@ -12,8 +12,7 @@ import pytest
 import coevolve
 from coevolve.errors import StopRun
 from coevolve.executors.isolation import Isolation, find_isolation
-from coevolve.executors.isolation.hiding import masked
-from coevolve.executors.isolation.system import interpreter, system_paths
+from coevolve.executors.isolation.system_paths import interpreter, masked, system_paths
 
 from .conftest import Make
 

@@ -6,7 +6,7 @@ import sys
 import pytest
 
 from coevolve.executors.isolation import Isolation
-from coevolve.executors.isolation.processes import children, private_files
+from coevolve.executors.isolation.process_table import children, private_files
 from tests.executors.projects import until
 
 from .conftest import Make

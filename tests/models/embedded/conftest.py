@@ -9,8 +9,8 @@ import pytest
 
 from coevolve.errors import ConfigError
 from coevolve.models.embedded import EmbeddedProvider
-from coevolve.models.embedded.weights import find_weights
-from coevolve.models.request import ModelReply, ModelRequest
+from coevolve.models.embedded.model_weights import find_weights
+from coevolve.models.provider import ModelReply, ModelRequest
 
 
 class Asked:

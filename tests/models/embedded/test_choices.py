@@ -10,8 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from coevolve.models.embedded import scoring
-from coevolve.models.embedded.choices import choose, tree
-from coevolve.models.embedded.scoring import Scorer
+from coevolve.models.embedded.scoring import Scorer, choose, tree
 
 VOCABULARY = 8
 ENDS = (6, 7)

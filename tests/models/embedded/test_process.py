@@ -13,10 +13,9 @@ import pytest
 
 from coevolve.errors import ConfigError
 from coevolve.models.embedded import EmbeddedProvider
-from coevolve.models.embedded.process import Child, ModelProcess
-from coevolve.models.embedded.wire import post
-from coevolve.models.errors import ModelUnavailable
-from coevolve.models.request import ModelRequest
+from coevolve.models.embedded.model_process import Child, ModelProcess, post
+from coevolve.models.model_errors import ModelUnavailable
+from coevolve.models.provider import ModelRequest
 
 REQUEST = ModelRequest(prompt="One, two, three,", max_tokens=4)
 LONG = ModelRequest(prompt="word " * 3000, max_tokens=50)

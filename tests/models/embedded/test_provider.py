@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from coevolve.models.embedded.weights import MADE, WINDOW
-from coevolve.models.errors import ContextTooLong, RequestRefused
-from coevolve.models.request import Message, ModelRequest
+from coevolve.models.embedded.model_weights import MADE, WINDOW
+from coevolve.models.model_errors import ContextTooLong, RequestRefused
+from coevolve.models.provider import Message, ModelRequest
 from tests.models.embedded.conftest import Asked
 
 SHOTS = "".join(

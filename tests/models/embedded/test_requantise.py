@@ -11,6 +11,9 @@ from hypothesis import strategies as st
 
 from coevolve.models.embedded.gguf import (
     ARRAY,
+    F32,
+    Q4_1,
+    Q8_0,
     STRING,
     UINT32,
     Entry,
@@ -18,9 +21,11 @@ from coevolve.models.embedded.gguf import (
     WeightsError,
     laid_out,
     read_header,
+    requantise,
+    size,
+    to_q8_0,
     write_header,
 )
-from coevolve.models.embedded.requantise import F32, Q4_1, Q8_0, requantise, size, to_q8_0
 
 FACTS = {
     "general.name": Entry(kind=STRING, raw=struct.pack("<Q", 5) + "Größe".encode()[:5]),

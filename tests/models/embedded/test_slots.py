@@ -2,7 +2,7 @@
 
 import asyncio
 
-from coevolve.models.embedded.slots import Slots
+from coevolve.models.embedded.scoring import Slots
 
 
 def test_a_prompt_gets_the_slot_that_knows_its_beginning() -> None:

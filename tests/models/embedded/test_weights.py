@@ -9,13 +9,13 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import ConfigError
-from coevolve.models.embedded import fetch as fetching
-from coevolve.models.embedded.fetch import fetch
-from coevolve.models.embedded.weights import (
+from coevolve.models.embedded import model_weights as fetching
+from coevolve.models.embedded.model_weights import (
     MADE,
     PUBLISHED,
     Weights,
     digest,
+    fetch,
     find_weights,
     is_sound,
     models_folder,

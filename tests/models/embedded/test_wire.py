@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.models.embedded.wire import WireError, post
+from coevolve.models.embedded.model_process import WireError, post
 
 BODY = b'{"text": "yes"}'
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Length: %d\r\n\r\n"

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.executors.isolation.system import interpreter
-from coevolve.proposers.command.presets import SERVICES
-from coevolve.proposers.command.sandbox import why_no_sandbox
+from coevolve.executors.isolation.system_paths import interpreter
+from coevolve.proposers.command.agent_sandbox import why_no_sandbox
+from coevolve.proposers.command.agents import SERVICES
 from coevolve.search.proposal import View
 
 from ..views import view as make_view

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from coevolve.executors.isolation.faults import SandboxError
+from coevolve.executors.isolation.launch import SandboxError
 from coevolve.proposers.command import CommandProposer, custom, examine, preset
-from coevolve.proposers.command.agent import Agent
+from coevolve.proposers.command.agents import Agent
 from coevolve.search.proposal import View
 
 from .conftest import StandIn
@@ -77,7 +77,7 @@ def test_a_disk_that_is_full_after_the_copy(
         assert (folder / "home" / ".agent" / "login.json").exists()
         raise OSError("No space left on device")
 
-    monkeypatch.setattr("coevolve.proposers.command.sandbox._names", full)
+    monkeypatch.setattr("coevolve.proposers.command.agent_sandbox._names", full)
     with pytest.raises(OSError, match="No space left"):
         ask(agent, view, tmp_path / "work")
     check_clean(scratch)
@@ -95,7 +95,7 @@ def test_a_command_line_that_no_program_can_have(
 def test_a_sandbox_that_does_not_start(
     agent: Agent, view: View, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coevolve.proposers.command.sandbox.found", lambda: "/no/such/bwrap")
+    monkeypatch.setattr("coevolve.proposers.command.agent_sandbox.found", lambda: "/no/such/bwrap")
     with pytest.raises(SandboxError, match="cannot be started"):
         ask(agent, view, tmp_path / "work")
     check_clean(scratch)
@@ -107,7 +107,7 @@ def test_a_disk_that_cannot_be_watched(
     def broken(*_: object) -> None:
         raise OSError("stale file handle")
 
-    monkeypatch.setattr("coevolve.proposers.command.room.Room.add", broken)
+    monkeypatch.setattr("coevolve.proposers.command.agent_process.Room.add", broken)
     with pytest.raises(OSError, match="stale"):
         ask(agent, view, tmp_path / "work")
     check_clean(scratch)

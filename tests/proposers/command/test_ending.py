@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from coevolve.executors.isolation.base import Launch
-from coevolve.executors.scratch import Scratch
+from coevolve.executors.isolation.launch import Launch
+from coevolve.executors.worker_process import Scratch
 from coevolve.proposers.command import CommandProposer, custom
 from coevolve.search.proposal import View
 
@@ -163,7 +163,7 @@ def test_a_home_that_takes_long_to_delete_keeps_nobody_waiting(
     scratch = tmp_path / "scratch"
     scratch.mkdir()
     monkeypatch.setattr("tempfile.tempdir", str(scratch))
-    monkeypatch.setattr("coevolve.proposers.command.running._LONGEST_REST", 1.0)
+    monkeypatch.setattr("coevolve.proposers.command.agent_process._LONGEST_REST", 1.0)
     go, remove = threading.Event(), Launch.close
 
     def slow(launch: Launch) -> None:
@@ -186,7 +186,7 @@ def test_a_home_that_takes_long_to_delete_keeps_nobody_waiting(
 def test_an_agent_that_fills_the_disk_is_stopped_and_its_work_counts(
     stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, isolation: str
 ) -> None:
-    monkeypatch.setattr("coevolve.proposers.command.room.MOST_BYTES", 20_000_000)
+    monkeypatch.setattr("coevolve.proposers.command.agent_process.MOST_BYTES", 20_000_000)
     program = stand_in(
         """
         write('early')

@@ -60,7 +60,7 @@ def test_a_command_of_ones_own_is_not_started(
 
 
 def test_without_a_sandbox_that_works(stand_in: StandIn, monkeypatch: pytest.MonkeyPatch) -> None:
-    where = "coevolve.proposers.command.examining.why_no_sandbox"
+    where = "coevolve.proposers.command.agent_check.why_no_sandbox"
     monkeypatch.setattr(where, lambda: "no namespaces here.")
     agent = custom([stand_in("print('1.0')")])
     assert facts(list(examine(agent)))["agent's isolation"] == ("failed", "no namespaces here.")

@@ -8,7 +8,7 @@ import pytest
 
 from coevolve.errors import ConfigError
 from coevolve.proposers.command import custom, preset
-from coevolve.proposers.command.installation import find_installation, find_program
+from coevolve.proposers.command.agent_setup import find_installation, find_program
 
 
 def program(path: Path, text: str = "#!/bin/sh\n") -> Path:

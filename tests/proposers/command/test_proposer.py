@@ -16,8 +16,8 @@ from coevolve.errors import ConfigError, StopRun
 from coevolve.proposers.base import Broken, Proposal, Proposed, View, check_proposer
 from coevolve.proposers.command import AgentError, CommandProposer, custom, preset
 from coevolve.proposers.handover import collect
-from coevolve.proposers.view import Workspace, lay_out
-from coevolve.proposers.view.workspace import sweep
+from coevolve.proposers.workspace import Workspace, lay_out
+from coevolve.proposers.workspace.workspace import sweep
 
 from . import samples
 from .conftest import StandIn
@@ -114,8 +114,8 @@ def test_what_takes_long_to_delete_keeps_nobody_waiting(
         go.wait(60)
         sweep(folder)
 
-    monkeypatch.setattr("coevolve.proposers.command.proposer.sweep", slow)
-    monkeypatch.setattr("coevolve.proposers.command.proposer._LONGEST_SWEEP", 0.1)
+    monkeypatch.setattr("coevolve.proposers.command.command_proposer.sweep", slow)
+    monkeypatch.setattr("coevolve.proposers.command.command_proposer._LONGEST_SWEEP", 0.1)
     work = proposer(stand_in("write('new')"), tmp_path / "work")
     assert names(ask(work, view)) == names(ask(work, view)) == ["new"]
     assert list((tmp_path / "work").glob(".gone-*"))
@@ -219,7 +219,7 @@ def test_the_time_that_a_long_history_takes_to_lay_out_is_not_the_agent_s(
         time.sleep(3)
         return lay_out(*arguments, **named)
 
-    monkeypatch.setattr("coevolve.proposers.command.proposer.lay_out", slow)
+    monkeypatch.setattr("coevolve.proposers.command.command_proposer.lay_out", slow)
     program = stand_in("write('early')\ntime.sleep(600)")
     made = ask(proposer(program, tmp_path / "work"), replace(view, seconds=8.0))
     assert names(made) == ["early"]
@@ -285,7 +285,7 @@ def test_without_a_sandbox_an_agent_runs_only_if_it_is_trusted(
     stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     program = stand_in("write('new')")
-    where = "coevolve.proposers.command.proposer.why_no_sandbox"
+    where = "coevolve.proposers.command.command_proposer.why_no_sandbox"
     monkeypatch.setattr(where, lambda: "no permissions to create a namespace.")
     with pytest.raises(StopRun, match="isolation = 'none'"):
         ask(proposer(program, tmp_path / "work", "bwrap"), view)

@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevolve.proposers.command import recording
-from coevolve.proposers.command.recording import Lines, Recording
+from coevolve.proposers.command import agent_process as recording
+from coevolve.proposers.command.agent_process import Lines, Recording
 
 SECRET = "sk-abcdef-123"
 

@@ -6,9 +6,11 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.proposers.command import judging, recording, room
-from coevolve.proposers.command.room import Amount, Room
-from coevolve.proposers.view import Workspace
+from coevolve.proposers.command import agent_process as recording
+from coevolve.proposers.command import agent_process as room
+from coevolve.proposers.command import command_proposer as judging
+from coevolve.proposers.command.agent_process import Amount, Room
+from coevolve.proposers.workspace import Workspace
 
 ROOT = Path(__file__).parents[3]
 

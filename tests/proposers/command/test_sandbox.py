@@ -11,10 +11,10 @@ from typing import Any
 import pytest
 
 import coevolve
-from coevolve.models.folders import cache_folder
+from coevolve.models.response_cache import cache_folder
 from coevolve.proposers.base import Proposed, View
 from coevolve.proposers.command import CommandProposer, custom
-from coevolve.proposers.command.agent import Agent
+from coevolve.proposers.command.agents import Agent
 
 from ...models.endpoint import Endpoint
 from .conftest import StandIn

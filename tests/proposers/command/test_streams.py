@@ -7,13 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevolve.proposers.command.meters import Meter, UsageFile
-from coevolve.proposers.command.streams import (
+from coevolve.proposers.command.usage_meters import (
     ClaudeMeter,
     CodexMeter,
     GeminiMeter,
+    Meter,
     OpenCodeMeter,
     TrajectoryMeter,
+    UsageFile,
 )
 
 from . import samples

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from coevolve.proposers.command import custom
-from coevolve.proposers.command.surroundings import surroundings
+from coevolve.proposers.command.agent_setup import surroundings
 
 TOKEN = "abcdefgh-0123456789"
 

@@ -6,8 +6,8 @@ from collections.abc import Coroutine, Iterable
 from typing import Any
 
 from coevolve.models.gateway import Gateway
-from coevolve.models.retrying import Retrying
-from coevolve.models.settings import Sampling
+from coevolve.models.provider import Sampling
+from coevolve.models.rate_limits import Retrying
 from coevolve.proposers.base import Broken, Proposal, Proposed, View, check_proposer
 from coevolve.proposers.llm import LLMProposer
 from tests.models.endpoint import Act, Endpoint

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from coevolve.core.estimate import Estimate
+from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Solvability, Standing, View
 from coevolve.search.candidate import Candidate, Files

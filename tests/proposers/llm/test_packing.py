@@ -10,12 +10,18 @@ from hypothesis import strategies as st
 
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Broken, Proposal, View
-from coevolve.proposers.llm.clipping import clip, clip_end, size, tokens
-from coevolve.proposers.llm.failures import sort_tasks
-from coevolve.proposers.llm.packing import SECTIONS, pack
+from coevolve.proposers.llm.llm_proposer import LEAST_TOKENS
+from coevolve.proposers.llm.prompt_context import (
+    SECTIONS,
+    clip,
+    clip_end,
+    pack,
+    shortened,
+    size,
+    sort_tasks,
+    tokens,
+)
 from coevolve.proposers.llm.prompts import SYSTEM, asking, mending
-from coevolve.proposers.llm.proposer import LEAST_TOKENS
-from coevolve.proposers.llm.traces import shortened
 from tests.proposers.llm.runs import PLAIN, Known, run
 
 

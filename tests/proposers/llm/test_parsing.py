@@ -7,9 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevolve.proposers.llm.drafts import Draft
 from coevolve.proposers.llm.edits import Edit
-from coevolve.proposers.llm.parsing import read_reply
+from coevolve.proposers.llm.reply_drafts import Draft, read_reply
 
 CODE = "def answer(model, question):\n    return model(question)\n"
 META = (
@@ -255,7 +254,7 @@ def test_rubbish_is_soon_given_up(rubbish: str, monkeypatch: pytest.MonkeyPatch)
             tried.append(idx)
             return super().raw_decode(s, idx)
 
-    monkeypatch.setattr("coevolve.proposers.llm.metadata.json.JSONDecoder", Counting)
+    monkeypatch.setattr("coevolve.proposers.llm.reply_drafts.json.JSONDecoder", Counting)
     assert read_reply(f"Well:\n{rubbish * 20_000}").drafts == ()
     assert len(tried) < 500
 

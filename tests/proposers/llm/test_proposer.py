@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.models.cache import ResponseCache
 from coevolve.models.gateway import Gateway
+from coevolve.models.response_cache import ResponseCache
 from coevolve.proposers.base import Proposal, Proposed, Repairer
 from coevolve.proposers.llm import LLMProposer
-from coevolve.proposers.llm.clipping import tokens
+from coevolve.proposers.llm.prompt_context import tokens
 from tests.models.endpoint import says
 from tests.models.fakes import FakeProvider, served
 from tests.proposers.llm.asking import (

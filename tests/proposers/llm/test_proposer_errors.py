@@ -5,9 +5,9 @@ import asyncio
 import pytest
 
 from coevolve.errors import ConfigError, StopRun
-from coevolve.models.errors import ModelUnavailable
 from coevolve.models.gateway import Gateway
-from coevolve.models.request import ModelRequest
+from coevolve.models.model_errors import ModelUnavailable
+from coevolve.models.provider import ModelRequest
 from coevolve.proposers.base import Proposed
 from coevolve.proposers.llm import LLMProposer
 from tests.models.endpoint import refuses, says

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from coevolve.core.estimate import Estimate
+from coevolve.core.estimators import Estimate
 from coevolve.proposers.base import Proposal, Standing, View
 from coevolve.proposers.offline.recipe import SLOTS, Recipe
-from coevolve.search.accepting import unique
+from coevolve.search.acceptance import unique
 from coevolve.search.candidate import Candidate
 
 TASKS = tuple(f"task-{number:02}" for number in range(96))

@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from coevolve.benchmarks.textclass.checking import check
-from coevolve.benchmarks.textclass.frame import frame_source
+from coevolve.benchmarks.textclass.harness_check import check
+from coevolve.benchmarks.textclass.harness_files import frame_source
 from coevolve.executors.isolation import Harness, find_isolation
-from coevolve.models.stub import StubModel
+from coevolve.models.model_client import StubModel
 from coevolve.proposers.offline.recipe import SLOTS, Recipe
 from coevolve.proposers.offline.seeds import SEEDS
 from coevolve.proposers.offline.source import harness_source

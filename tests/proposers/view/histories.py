@@ -5,7 +5,7 @@ import math
 from collections.abc import Mapping, Sequence
 
 from coevolve.core.choice import Choice
-from coevolve.core.estimate import Estimate
+from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.search.candidate import Candidate, address_of
 from coevolve.search.proposal import Solvability, Standing, View

@@ -17,11 +17,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevolve.proposers.view import lay_out, query
-from coevolve.proposers.view.index import source_of
-from coevolve.proposers.view.program import program
-from coevolve.proposers.view.query.questions import QUERIES, answer
-from coevolve.proposers.view.query.source import QueryError, in_workspace
+from coevolve.proposers.workspace import lay_out, query
+from coevolve.proposers.workspace.index import source_of
+from coevolve.proposers.workspace.query.questions import QUERIES, answer
+from coevolve.proposers.workspace.query.source import QueryError, in_workspace
+from coevolve.proposers.workspace.workspace import program
 from coevolve.search.proposal import View
 from tests.proposers.view.histories import history, small, standing
 

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 from coevolve.core.outcomes import Missing
 from coevolve.errors import InputError
 from coevolve.proposers.handover import collect
-from coevolve.proposers.view import lay_out
-from coevolve.proposers.view.workspace import set_aside, sweep
+from coevolve.proposers.workspace import lay_out
+from coevolve.proposers.workspace.workspace import set_aside, sweep
 from coevolve.search.proposal import Broken, Proposal
 from tests.proposers.view.histories import history, large, small, standing
 

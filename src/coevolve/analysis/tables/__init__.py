@@ -3,14 +3,12 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
-from coevolve.analysis.jobs import Report
-from coevolve.analysis.series import Series
+from coevolve.analysis.matrix import Series
+from coevolve.analysis.replay import Report
 from coevolve.analysis.tables import ablation, accuracy, cost, difficulty, headroom, swap, ties
-from coevolve.analysis.tables.figure import save_figure
-from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Settings
-from coevolve.analysis.tables.source import Source, read_source
-from coevolve.analysis.tables.table import Column, Table
+from coevolve.analysis.tables.analysis_source import Settings, Source, read_source
+from coevolve.analysis.tables.finished_search import Search
+from coevolve.analysis.tables.table import Column, Table, save_figure
 from coevolve.errors import InputError, nearest
 
 __all__ = [

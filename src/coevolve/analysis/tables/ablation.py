@@ -2,12 +2,11 @@
 
 from typing import Any
 
-from coevolve.analysis.jobs import Report
-from coevolve.analysis.series import Series
-from coevolve.analysis.tables.figure import height, lines_of_dots
-from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Replayed, Settings, about, labels, replayed
-from coevolve.analysis.tables.table import Column, Row, Table, mean_and_sd
+from coevolve.analysis.matrix import Series
+from coevolve.analysis.replay import Report
+from coevolve.analysis.tables.analysis_source import Replayed, Settings, about, labels, replayed
+from coevolve.analysis.tables.finished_search import Search
+from coevolve.analysis.tables.table import Column, Row, Table, height, lines_of_dots, mean_and_sd
 from coevolve.core.estimators import RawMean
 from coevolve.core.protocols import protocols
 from coevolve.core.weights import UniformWeights

@@ -5,12 +5,21 @@ from typing import Any
 
 import numpy as np
 
-from coevolve.analysis.jobs import Report
-from coevolve.analysis.series import Series
-from coevolve.analysis.tables.figure import BLUE, PALE, RED, SOFT
-from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Settings, about, replayed
-from coevolve.analysis.tables.table import Cell, Column, Row, Table, mean_and_sd
+from coevolve.analysis.matrix import Series
+from coevolve.analysis.replay import Report
+from coevolve.analysis.tables.analysis_source import Settings, about, replayed
+from coevolve.analysis.tables.finished_search import Search
+from coevolve.analysis.tables.table import (
+    BLUE,
+    PALE,
+    RED,
+    SOFT,
+    Cell,
+    Column,
+    Row,
+    Table,
+    mean_and_sd,
+)
 from coevolve.errors import StateError
 
 COLUMNS = (

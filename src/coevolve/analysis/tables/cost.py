@@ -5,12 +5,11 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from coevolve.analysis.jobs import Report
-from coevolve.analysis.series import Series
-from coevolve.analysis.tables.figure import BLUE, INK, PALE, height
-from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Settings, about, replayed
-from coevolve.analysis.tables.table import Column, Row, Table, mean_and_sd
+from coevolve.analysis.matrix import Series
+from coevolve.analysis.replay import Report
+from coevolve.analysis.tables.analysis_source import Settings, about, replayed
+from coevolve.analysis.tables.finished_search import Search
+from coevolve.analysis.tables.table import BLUE, INK, PALE, Column, Row, Table, height, mean_and_sd
 from coevolve.core.arrays import Floats
 from coevolve.core.events import Event
 

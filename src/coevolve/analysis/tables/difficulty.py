@@ -5,13 +5,12 @@ from typing import Any
 
 import numpy as np
 
-from coevolve.analysis.jobs import Report
-from coevolve.analysis.series import Series
-from coevolve.analysis.tables.figure import BLUE, INK, ORANGE, PALE, RED, SKY
-from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Settings, about, replayed
-from coevolve.analysis.tables.table import Column, Row, Table
-from coevolve.core.history import GROUPS
+from coevolve.analysis.matrix import Series
+from coevolve.analysis.replay import Report
+from coevolve.analysis.tables.analysis_source import Settings, about, replayed
+from coevolve.analysis.tables.finished_search import Search
+from coevolve.analysis.tables.table import BLUE, INK, ORANGE, PALE, RED, SKY, Column, Row, Table
+from coevolve.core.outcome_table import GROUPS
 from coevolve.errors import InputError
 
 LABELS = {

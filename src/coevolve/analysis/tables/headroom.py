@@ -5,13 +5,12 @@ from collections.abc import Mapping, Sequence
 from statistics import NormalDist
 from typing import Any
 
-from coevolve.analysis.jobs import Report
-from coevolve.analysis.series import Series
-from coevolve.analysis.tables.figure import BLUE, GREEN, INK, PALE
-from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Settings
-from coevolve.analysis.tables.table import Column, Row, Table
-from coevolve.core.estimate import Estimate
+from coevolve.analysis.matrix import Series
+from coevolve.analysis.replay import Report
+from coevolve.analysis.tables.analysis_source import Settings
+from coevolve.analysis.tables.finished_search import Search
+from coevolve.analysis.tables.table import BLUE, GREEN, INK, PALE, Column, Row, Table
+from coevolve.core.estimators import Estimate
 from coevolve.errors import StateError
 
 COLUMNS = (

@@ -3,12 +3,22 @@
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from coevolve.analysis.jobs import Report
-from coevolve.analysis.series import Series
-from coevolve.analysis.tables.figure import BLUE, GREEN, PALE, RED, height, lines_of_dots
-from coevolve.analysis.tables.search import Search
-from coevolve.analysis.tables.settings import Settings, about, labels, replayed
-from coevolve.analysis.tables.table import Column, Row, Table, mean_and_sd
+from coevolve.analysis.matrix import Series
+from coevolve.analysis.replay import Report
+from coevolve.analysis.tables.analysis_source import Settings, about, labels, replayed
+from coevolve.analysis.tables.finished_search import Search
+from coevolve.analysis.tables.table import (
+    BLUE,
+    GREEN,
+    PALE,
+    RED,
+    Column,
+    Row,
+    Table,
+    height,
+    lines_of_dots,
+    mean_and_sd,
+)
 from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import JointModel

@@ -1,5 +1,5 @@
 """Online text classification: sets, evaluators, harnesses, and the benchmark made of them."""
 
-from coevolve.benchmarks.textclass.benchmark import TextClassification
+from coevolve.benchmarks.textclass.text_classification import TextClassification
 
 __all__ = ["TextClassification"]

@@ -11,7 +11,7 @@ from coevolve.core.allocation import Request, granted, share, split
 from coevolve.core.arrays import Floats
 from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
-from coevolve.core.view import SearchView
+from coevolve.core.search_view import SearchView
 from coevolve.errors import InputError
 
 

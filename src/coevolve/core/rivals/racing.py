@@ -7,10 +7,9 @@ from typing import ClassVar, Literal, Self
 import numpy as np
 
 from coevolve.core.allocation import Request, granted, share, split
-from coevolve.core.arrays import Floats
+from coevolve.core.arrays import Floats, ranks
 from coevolve.core.pool import Pool
-from coevolve.core.ranks import ranks
-from coevolve.core.view import SearchView
+from coevolve.core.search_view import SearchView
 from coevolve.errors import InputError
 
 

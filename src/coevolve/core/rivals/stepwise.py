@@ -10,7 +10,7 @@ from coevolve.core.allocation import Request, share
 from coevolve.core.arrays import Floats
 from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
-from coevolve.core.view import SearchView
+from coevolve.core.search_view import SearchView
 from coevolve.errors import InputError
 
 

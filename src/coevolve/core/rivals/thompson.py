@@ -9,7 +9,7 @@ import numpy as np
 from coevolve.core.allocation import Request, granted, share, split
 from coevolve.core.arrays import Floats
 from coevolve.core.pool import Pool
-from coevolve.core.view import SearchView
+from coevolve.core.search_view import SearchView
 from coevolve.errors import InputError
 
 

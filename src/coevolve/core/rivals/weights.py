@@ -6,8 +6,8 @@ from typing import ClassVar
 import numpy as np
 
 from coevolve.core.arrays import Floats
+from coevolve.core.search_view import TaskView
 from coevolve.core.variance import expected_success
-from coevolve.core.view import TaskView
 from coevolve.errors import InputError
 
 
@@ -20,7 +20,7 @@ class MidRangeWeights:
         high: Largest success rate of a task that is kept.
         rest: Weight of the others, positive, so that they can fill up.
 
-    >>> from coevolve.core.history import History
+    >>> from coevolve.core.outcome_table import History
     >>> view = TaskView(history=History(mean=np.array([0.1, 0.3, 0.7]), count=np.full(3, 9)))
     >>> MidRangeWeights()(view).tolist()
     [0.001, 1.0, 1.0]
@@ -54,7 +54,7 @@ class ExpectedScoreWeights:
     The surrogate is the beta-binomial model of the history (`coevolve.core.variance`): w_t = θ_t.
     Drawn in this proportion, x_t / w_t varies least [Kossen2021].
 
-    >>> from coevolve.core.history import History
+    >>> from coevolve.core.outcome_table import History
     >>> view = TaskView(history=History(mean=np.array([0.0, 1.0]), count=np.array([2, 2])))
     >>> ExpectedScoreWeights()(view).round(2).tolist()
     [0.1, 0.9]

@@ -11,13 +11,16 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.errors import StopRun
-from coevolve.executors.isolation.base import Launch
-from coevolve.executors.isolation.confinement import confined, unused_uid
-from coevolve.executors.isolation.copies import copy_folder, open_to_all
-from coevolve.executors.isolation.hiding import masked
-from coevolve.executors.isolation.limits import Limits
+from coevolve.executors.isolation.harness_calls import copy_folder, open_to_all
+from coevolve.executors.isolation.launch import Launch, Limits, confined, unused_uid
 from coevolve.executors.isolation.seccomp import filter_fd
-from coevolve.executors.isolation.system import RUNNER, environment, links, system_paths
+from coevolve.executors.isolation.system_paths import (
+    RUNNER,
+    environment,
+    links,
+    masked,
+    system_paths,
+)
 
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"

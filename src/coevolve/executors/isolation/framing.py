@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from coevolve.errors import InputError
-from coevolve.executors.isolation.faults import HarnessFault
+from coevolve.executors.isolation.launch import HarnessFault
 
 MOST_DEPTH = 200
 

@@ -1,24 +1,203 @@
-"""A running sandbox: its process, its pipes, and waiting for it without ever being stuck."""
+"""A running sandbox: its process, pipes, output and watch over its resources."""
 
 import contextlib
 import os
 import select
+import signal
 import subprocess
 import threading
 import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from coevolve.executors.isolation.base import Launch
-from coevolve.executors.isolation.faults import HarnessFault, SandboxError
 from coevolve.executors.isolation.framing import Inbox, packed
-from coevolve.executors.isolation.limits import Limits
-from coevolve.executors.isolation.output import Output
-from coevolve.executors.isolation.processes import kill_all
-from coevolve.executors.isolation.starting import end, exit_fault, start
-from coevolve.executors.isolation.watch import EVERY_SECONDS, Watch
+from coevolve.executors.isolation.launch import (
+    MEGABYTE,
+    HarnessFault,
+    Launch,
+    Limits,
+    SandboxError,
+)
+from coevolve.executors.isolation.process_table import (
+    Use,
+    kill_all,
+    members,
+    private_files,
+    proportional_memory,
+    use,
+)
 
+KEPT = 1 << 16
 _CHUNK = 1 << 16
+
+
+class Output:
+    """The stream a candidate prints to, read without waiting; only its end is kept.
+
+    Args:
+        fd: Where to read; it is made non-blocking.
+        limits: `output_mb` holds from one `restart` to the next.
+    """
+
+    def __init__(self, fd: int, limits: Limits, kept: int = KEPT) -> None:
+        self.fd, self._limits, self._kept = fd, limits, kept
+        self._tail, self._count = bytearray(), 0
+        os.set_blocking(fd, False)
+
+    def restart(self) -> None:
+        """Forget what was printed."""
+        if self._count:
+            self._tail, self._count = bytearray(), 0
+
+    def read(self) -> bool:
+        """Read once; False at the end of the stream."""
+        try:
+            data = os.read(self.fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        self._tail += data
+        self._count += len(data)
+        if self._count > self._limits.output_bytes:
+            raise HarnessFault("output-limit", f"printed more than {self._limits.output_mb:g} MB")
+        if len(self._tail) > 2 * self._kept:
+            del self._tail[: -self._kept]
+        return bool(data)
+
+    def read_all(self) -> None:
+        """Read what is there now, or raise that it is too much."""
+        before = -1
+        while before != self._count:
+            before = self._count
+            self.read()
+
+    @property
+    def data(self) -> bytes:
+        """The end of what was printed."""
+        return bytes(self._tail[-self._kept :])
+
+    @property
+    def text(self) -> str:
+        """The end of what was printed, as text."""
+        return self.data.decode("utf-8", "replace")
+
+
+EVERY_SECONDS = 0.05
+_LOOKS_PER_SEARCH = 20
+"""Looks at the tree for each search of the machine for processes that left it."""
+MOST_FILES = 50_000
+"""Files in a private folder: each takes memory of the kernel, which no other limit counts."""
+
+
+class Watch:
+    """Limits that concern all processes of a sandbox together.
+
+    The kernel limits each process; only their sum can be seen from outside.
+    """
+
+    def __init__(self, launch: Launch, root: int, limits: Limits) -> None:
+        self._launch, self._root, self._limits = launch, root, limits
+        self._next = 0.0
+        self._cpu_before: float | None = None
+        self._looks = 0
+
+    def restart(self) -> None:
+        """Begin a call: CPU time counts from its first look on."""
+        self._next = time.monotonic() + EVERY_SECONDS
+        self._cpu_before = None
+
+    @property
+    def wait_seconds(self) -> float:
+        """How long until the next look."""
+        return max(0.0, self._next - time.monotonic())
+
+    def look(self) -> HarnessFault | None:
+        """The limit that is passed now, if any."""
+        self._next = time.monotonic() + EVERY_SECONDS
+        self._looks += 1
+        strayed = self._looks % _LOOKS_PER_SEARCH == 0
+        pids = members(self._launch, self._root, strayed=strayed)
+        total = sum(map(use, pids), Use())
+        limits = self._limits
+        threads = total.threads - self._launch.wrappers
+        if threads > limits.processes:
+            return HarnessFault(
+                "process-limit",
+                f"had {threads} processes and threads, past its {limits.processes}",
+            )
+        if total.memory_bytes > limits.memory_bytes:
+            # Resident pages shared by forked processes were counted once for each of them.
+            memory = proportional_memory(pids)
+            memory = total.memory_bytes if memory is None else memory
+            if memory > limits.memory_bytes:
+                return HarnessFault(
+                    "memory-limit",
+                    f"used {memory // MEGABYTE} MB of memory, past its {limits.memory_mb} MB",
+                )
+        if self._launch.namespace and private_files(self._root) > MOST_FILES:
+            return HarnessFault("file-limit", f"made more than {MOST_FILES:,} files")
+        if self._cpu_before is None:
+            self._cpu_before = total.cpu_seconds
+        if total.cpu_seconds - self._cpu_before > limits.cpu:
+            return HarnessFault("cpu-limit", f"used more than {limits.cpu:g} s of CPU time")
+        return None
+
+
+_LONGEST_END = 5.0
+
+
+def start(launch: Launch, *, stdin: int, stderr: int) -> subprocess.Popen[bytes]:
+    """Start a launch in a session of its own, so that no key pressed here reaches it."""
+    try:
+        return subprocess.Popen(
+            launch.argv,
+            env=dict(launch.env),
+            cwd=launch.cwd,
+            pass_fds=launch.fds,
+            stdin=stdin,
+            stdout=subprocess.PIPE,
+            stderr=stderr,
+            start_new_session=True,
+            bufsize=0,
+        )
+    except OSError as error:
+        launch.close()
+        raise SandboxError(f"the sandbox cannot be started: {error}.") from error
+    finally:
+        launch.started()
+
+
+def end(launch: Launch, process: subprocess.Popen[bytes]) -> None:
+    """End all processes of a launch and remove what they left."""
+    if process.poll() is None or not launch.namespace:
+        kill_all(launch, process.pid)
+    try:
+        process.wait(timeout=_LONGEST_END)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        process.wait()
+    for pipe in (process.stdin, process.stdout, process.stderr):
+        if pipe is not None:
+            pipe.close()
+    launch.close()
+
+
+def exit_fault(code: int, limits: Limits) -> HarnessFault:
+    """The fault of a program that ended with this code; bwrap adds 128 to a signal.
+
+    >>> exit_fault(-11, Limits()).reason
+    'its process was ended by SIGSEGV'
+    """
+    number = -code if code < 0 else code - 128
+    try:
+        name = signal.Signals(number).name
+    except ValueError:
+        return HarnessFault("exit", f"its process ended by itself with code {code}")
+    if name == "SIGXCPU":
+        return HarnessFault("cpu-limit", f"used more than {limits.cpu:g} s of CPU time")
+    return HarnessFault("killed", f"its process was ended by {name}")
+
+
+_SANDBOX_CHUNK = 1 << 16
 
 
 class Sandbox:
@@ -142,7 +321,7 @@ class Sandbox:
         return bool(poll.poll(0))
 
     def _read(self) -> None:
-        data = os.read(self._from, _CHUNK)
+        data = os.read(self._from, _SANDBOX_CHUNK)
         if not data:
             raise self._ended()
         self._inbox.add(data)

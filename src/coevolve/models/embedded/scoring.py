@@ -1,14 +1,297 @@
-"""Log-probabilities of choices after a prompt.
+"""Tokens, choices and their log-probabilities on the slots of the model's server.
+
+The model is asked only where the choices part: it picks, among the tokens with which one of them
+can go on, the one it finds likeliest (or draws one, at a temperature).
 
 The log-probability of a choice is the sum, over its tokens, of the log-probability that the model
 gives to the token after the prompt and the tokens before it. Choices that begin alike share what
 is computed for their beginning.
 """
 
-from collections.abc import Collection, Mapping, Sequence
-from typing import Protocol
+import asyncio
+import math
+from collections import deque
+from collections.abc import AsyncIterator, Collection, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field
+from typing import Any, Protocol
 
-from coevolve.models.embedded.choices import Node
+from coevolve.models.embedded.model_process import ModelProcess
+from coevolve.models.embedded.model_weights import WINDOW
+from coevolve.models.model_errors import ContextTooLong, ModelReplyError, RequestRefused
+from coevolve.models.provider import ModelRequest
+
+_BETWEEN = -1
+"""No token: what stands between the tokens of two texts."""
+
+
+class Tokens:
+    """Asks the model's process for tokens."""
+
+    def __init__(self, process: ModelProcess) -> None:
+        self._process = process
+        self._ends: tuple[int, ...] = ()
+
+    async def text(self, request: ModelRequest) -> str:
+        """The text that the model has to continue."""
+        if request.prompt is not None and not request.system:
+            return request.prompt
+        messages = [message._asdict() for message in request.conversation()]
+        answer = await self._process.post("/apply-template", {"messages": messages})
+        return str(answer["prompt"])
+
+    async def prompt(self, text: str) -> list[int]:
+        """The tokens of a prompt, in which marks such as `<|im_end|>` count as what they mean."""
+        (tokens,) = await self.many([text], marks=True)
+        return tokens
+
+    async def choices(self, text: str, choices: Sequence[str]) -> dict[str, list[int]]:
+        """The tokens of every choice as it follows a prompt."""
+        after = [follows(text, choice) for choice in choices]
+        return dict(zip(choices, await self.many(after), strict=True))
+
+    async def ends(self) -> tuple[int, ...]:
+        """The tokens that end an answer: that of a new line first, then marks."""
+        if not self._ends:
+            found = await self.many(["\n", "<|im_end|>", "<|endoftext|>"], marks=True)
+            self._ends = tuple(token for (token,) in found)
+        return self._ends
+
+    async def many(self, texts: Sequence[str], *, marks: bool = False) -> list[list[int]]:
+        """The tokens of every text."""
+        if not texts:
+            return []
+        content: list[str | int] = []
+        for text in texts:
+            content += [text, _BETWEEN]
+        body = {"content": content, "add_special": False, "parse_special": marks}
+        answer = await self._process.post("/tokenize", body)
+        found: list[list[int]] = [[]]
+        for token in answer["tokens"]:
+            if token == _BETWEEN:
+                found.append([])
+            else:
+                found[-1].append(token)
+        return found[:-1]
+
+
+def check_choices(tokens: int) -> None:
+    """Refuse choices that take too long: a time-out would be nobody's fault."""
+    if tokens > WINDOW:
+        raise RequestRefused(
+            f"the choices have {tokens:,} tokens in all, and the embedded model takes "
+            f"{WINDOW:,}. Give fewer or shorter ones."
+        )
+
+
+def check_room(tokens: int, more: int) -> None:
+    """Refuse a prompt that leaves no room for so many tokens more."""
+    if tokens + more > WINDOW:
+        raise ContextTooLong(
+            f"the prompt has {tokens:,} tokens, and the embedded model reads {WINDOW:,}, its "
+            "answer included. Make the prompt shorter."
+        )
+
+
+class Picks(Protocol):
+    """Has the model pick one of some tokens."""
+
+    async def pick(
+        self, path: Sequence[int], allowed: Sequence[int], *, temperature: float, seed: int
+    ) -> int:
+        """The token it would write after a text, of those that are allowed."""
+        ...
+
+
+@dataclass(slots=True)
+class Node:
+    """A place in the tree of choices; `choice` ends here, if one does."""
+
+    choice: str | None = None
+    after: dict[int, "Node"] = field(default_factory=dict)
+
+
+def tree(tokens: Mapping[str, Sequence[int]]) -> Node:
+    """The choices by their tokens; where two have the same tokens, the first counts."""
+    root = Node()
+    for choice, sequence in tokens.items():
+        node = root
+        for token in sequence:
+            node = node.after.setdefault(token, Node())
+        if node.choice is None:
+            node.choice = choice
+    return root
+
+
+def follows(prompt: str, choice: str) -> str:
+    r"""A choice as it stands after a prompt, with a space before it where one is due.
+
+    >>> follows("Answer:", "yes"), follows("Answer:\n", "yes"), follows("Answer:", " yes")
+    (' yes', 'yes', ' yes')
+    """
+    return choice if prompt[-1:].isspace() or choice[:1].isspace() else f" {choice}"
+
+
+async def choose(
+    root: Node,
+    prompt: Sequence[int],
+    model: Picks,
+    *,
+    ends: Sequence[int],
+    temperature: float,
+    seed: int,
+) -> tuple[str, int]:
+    """The model's choice, and how many tokens it has.
+
+    Where a choice is the beginning of another one, the model ends it with one of `ends`.
+    """
+    node, path = root, list(prompt)
+    while node.after:
+        closing = [end for end in ends if end not in node.after and node.choice is not None]
+        allowed = [*node.after, *closing]
+        token = allowed[0]
+        if len(allowed) > 1:
+            # Each draw has a generator of its own, for two alike would draw alike.
+            own = seed * 1_000 + len(path) - len(prompt)
+            token = await model.pick(path, allowed, temperature=temperature, seed=own)
+        if token not in node.after:
+            break
+        node = node.after[token]
+        path.append(token)
+    assert node.choice is not None
+    return node.choice, len(path) - len(prompt)
+
+
+class Slot:
+    """A place for one prompt at a time; `tokens` is what it read last."""
+
+    def __init__(self, number: int) -> None:
+        self.number = number
+        self.tokens: Sequence[int] = ()
+
+
+class Slots:
+    """Gives out slots, first come first served.
+
+    Of the free slots, a prompt gets the one whose last prompt begins most like it, since the
+    model need not read that beginning again; among equals, the one that was idle longest.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._free = deque(Slot(number) for number in range(count))
+        self._turns = asyncio.Semaphore(count)
+
+    @asynccontextmanager
+    async def slot(self, tokens: Sequence[int]) -> AsyncIterator[Slot]:
+        """A slot of one's own for a prompt."""
+        async with self._turns:
+            chosen = max(self._free, key=lambda slot: common(slot.tokens, tokens))
+            self._free.remove(chosen)
+            try:
+                chosen.tokens = tokens
+                yield chosen
+            finally:
+                self._free.append(chosen)
+
+
+def common(one: Sequence[int], other: Sequence[int]) -> int:
+    """How many items two sequences begin with alike.
+
+    >>> common([1, 2, 3], [1, 2, 4, 5])
+    2
+    """
+    for place, (mine, theirs) in enumerate(zip(one, other, strict=False)):
+        if mine != theirs:
+            return place
+    return min(len(one), len(other))
+
+
+LIFT = 200.0
+"""Added to the logits of allowed tokens, so that no other one is written."""
+LEAD = 30.0
+"""Added to the logit of the token that has to be written, where others are compared with it."""
+
+_FIELDS = ("content", "tokens", "stop_type", "tokens_predicted", "timings")
+_PLAIN = {"top_k": 0, "top_p": 1, "min_p": 0}
+"""Nothing but temperature changes the probabilities that the model gives."""
+
+
+class Steps:
+    """A slot that continues texts; `kept` counts the tokens it knew at the first request."""
+
+    def __init__(self, process: ModelProcess, slot: int) -> None:
+        self._process, self._slot = process, slot
+        self.kept: int | None = None
+
+    async def write(self, path: Sequence[int], **asked: Any) -> Any:
+        """What the model's server answers to a prompt."""
+        body = {
+            "prompt": path,
+            "id_slot": self._slot,
+            "cache_prompt": True,
+            "response_fields": _FIELDS,
+            **_PLAIN,
+        }
+        answer = await self._process.post("/completion", body | asked)
+        if self.kept is None:
+            self.kept = int(answer["timings"]["cache_n"])
+        return answer
+
+    async def pick(
+        self, path: Sequence[int], allowed: Sequence[int], *, temperature: float, seed: int
+    ) -> int:
+        """The token the model would write after a text, of those that are allowed."""
+        answer = await self.write(
+            path,
+            n_predict=1,
+            temperature=temperature,
+            seed=seed % 2**32,
+            logit_bias=[[token, LIFT] for token in allowed],
+            return_tokens=True,
+        )
+        (token,) = answer["tokens"]
+        if token not in allowed:
+            raise ModelReplyError(f"the embedded model wrote {answer['content']!r} unasked.")
+        return int(token)
+
+    async def likely(
+        self, path: Sequence[int], forced: int, count: int
+    ) -> dict[int, float] | None:
+        """Log-probabilities of a token and of the likeliest; None if it is no whole character."""
+        told = await self._told(path, n_probs=count, temperature=0, logit_bias=[[forced, LIFT]])
+        if told is None:
+            return None
+        found = {entry["id"]: entry["logprob"] for entry in told["top_logprobs"]}
+        return {**found, forced: told["logprob"]}
+
+    async def against(
+        self, path: Sequence[int], forced: int, tokens: Collection[int]
+    ) -> dict[int, float]:
+        """How much the log-probability of each token is above that of a forced one.
+
+        With all of them lifted they share the whole probability among them, q. What is wanted
+        is log q(token) - log q(forced), plus the lead that the forced one was given.
+        """
+        lifted = [[forced, LIFT + LEAD], *([token, LIFT] for token in tokens)]
+        told = await self._told(
+            path,
+            n_probs=len(lifted),
+            temperature=1,
+            seed=0,
+            logit_bias=lifted,
+            post_sampling_probs=True,
+        )
+        found = {entry["id"]: entry["prob"] for entry in (told or {}).get("top_probs", ())}
+        if not all(found.get(token) for token in (forced, *tokens)):
+            raise ModelReplyError("the embedded model did not tell how likely a choice is.")
+        return {token: LEAD + math.log(found[token] / found[forced]) for token in tokens}
+
+    async def _told(self, path: Sequence[int], **asked: Any) -> Any:
+        fields = (*_FIELDS, "completion_probabilities")
+        answer = await self.write(path, n_predict=1, response_fields=fields, **asked)
+        told = answer.get("completion_probabilities")
+        return told[0] if told else None
+
 
 MANY = 100
 """Likely tokens to be told of where several may follow."""

@@ -1,11 +1,17 @@
 """Command-line agents as proposers: Claude Code, Codex, Gemini CLI, OpenCode, any other."""
 
-from coevolve.proposers.command.agent import Agent, Call, Command, custom
-from coevolve.proposers.command.examining import Found, examine
-from coevolve.proposers.command.judging import AgentError
-from coevolve.proposers.command.meters import Meter
-from coevolve.proposers.command.presets import PRESETS, Options, preset
-from coevolve.proposers.command.proposer import CommandProposer
+from coevolve.proposers.command.agent_check import Found, examine
+from coevolve.proposers.command.agents import (
+    PRESETS,
+    Agent,
+    Call,
+    Command,
+    Options,
+    custom,
+    preset,
+)
+from coevolve.proposers.command.command_proposer import AgentError, CommandProposer
+from coevolve.proposers.command.usage_meters import Meter
 
 __all__ = [
     "PRESETS",

@@ -6,7 +6,7 @@ from typing import Self
 
 import numpy as np
 
-from coevolve.core.estimate import Estimate
+from coevolve.core.estimators import Estimate
 from coevolve.proposers.base import Standing, View
 from coevolve.proposers.offline.recipe import Recipe
 from coevolve.proposers.offline.surrogate import Surrogate

@@ -1,10 +1,9 @@
 """A proposer that needs no model."""
 
 from coevolve.errors import InputError
-from coevolve.proposers.base import Proposal, Proposed, View
+from coevolve.proposers.base import Proposal, Proposed, View, in_thread
 from coevolve.proposers.offline.policy import Idea, drawn, ideas
 from coevolve.proposers.offline.source import harness_source, name_of
-from coevolve.proposers.threads import in_thread
 
 
 class OfflineProposer:

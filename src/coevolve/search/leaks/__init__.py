@@ -1,6 +1,5 @@
 """Tasks that a candidate knows by heart: their questions, answers and ids in its files."""
 
-from coevolve.search.leaks.records import Leak, Secret, summary
-from coevolve.search.leaks.scan import LeakScan
+from coevolve.search.leaks.leak_scan import Leak, LeakScan, Secret, summary
 
 __all__ = ["Leak", "LeakScan", "Secret", "summary"]

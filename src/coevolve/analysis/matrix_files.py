@@ -1,0 +1,198 @@
+"""Outcome matrices from `.npz` files, event files and finished runs."""
+
+import io
+import json
+import zipfile
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coevolve.analysis.matrix import Matrix, Series
+from coevolve.core.arrays import Floats
+from coevolve.core.events import SCHEMA, Event, fitting, verified
+from coevolve.core.outcome_table import OutcomeTable
+from coevolve.core.pool import Pool
+from coevolve.errors import CoevolveError, EventError, MatrixError
+
+OPTIONAL = ("run", "trials", "tasks", "candidates", "pools")
+
+
+def read_matrix(path: str | Path) -> Matrix:
+    """The matrix in a file, named after it.
+
+    Args:
+        path: An `.npz` file with the arrays of `Matrix.from_arrays` (`cost` may also be named
+            `cost_usd`; other arrays are ignored), or a `.jsonl` file with an event of a selector
+            per line.
+
+    >>> import tempfile
+    >>> path = Path(tempfile.mkdtemp()) / "tiny.npz"
+    >>> np.savez(path, outcomes=np.array([[0, 1], [1, 0], [1, 1]]), tasks=["a", "b"])
+    >>> read_matrix(path)
+    Matrix(tiny: 1 series of 3 to 3 candidates, 2 tasks)
+    """
+    path = Path(path)
+    if not path.is_file():
+        raise MatrixError(f"there is no file {path}.")
+    readers = {".npz": _from_npz, ".jsonl": _from_events}
+    if path.suffix not in readers:
+        raise MatrixError(f"{path} is neither an .npz nor a .jsonl file.")
+    try:
+        return readers[path.suffix](path)
+    except (CoevolveError, OSError, UnicodeError) as error:
+        raise MatrixError(f"{path}: {error}") from error
+
+
+def read_matrices(paths: Iterable[str | Path]) -> list[Matrix]:
+    """The matrices in files and folders; of a folder every `.npz` file, in order of name."""
+    files: dict[Path, None] = {}
+    for path in map(Path, paths):
+        found = sorted(path.glob("*.npz")) if path.is_dir() else [path]
+        if not found:
+            raise MatrixError(f"the folder {path} has no .npz file.")
+        files |= dict.fromkeys(file.resolve() for file in found)
+    named: dict[str, Path] = {}
+    for file in files:
+        if file.stem in named:
+            raise MatrixError(
+                f"two matrices are named {file.stem!r}: {named[file.stem]} and {file}; rename one."
+            )
+        named[file.stem] = file
+    return [read_matrix(file) for file in named.values()]
+
+
+def _from_npz(path: Path) -> Matrix:
+    try:
+        with path.open("rb") as file:
+            loaded = np.load(io.BytesIO(file.read()), allow_pickle=False)
+    except (ValueError, EOFError, zipfile.BadZipFile) as error:
+        raise MatrixError("this is not an .npz file.") from error
+    if not isinstance(loaded, np.lib.npyio.NpzFile):
+        raise MatrixError("this holds one array, not the named arrays of an .npz file.")
+    with loaded:
+        if "outcomes" not in loaded:
+            held = ", ".join(loaded.files) or "none"
+            raise MatrixError(f"there is no array 'outcomes'; the arrays are: {held}.")
+        cost = next((name for name in ("cost", "cost_usd") if name in loaded), None)
+        return Matrix.from_arrays(
+            path.stem,
+            _array(loaded, "outcomes"),
+            cost=None if cost is None else _array(loaded, cost),
+            **{name: _array(loaded, name) for name in OPTIONAL if name in loaded},
+        )
+
+
+def _array(loaded: Mapping[str, Any], name: str) -> Any:
+    try:
+        return loaded[name]
+    except (ValueError, zipfile.BadZipFile) as error:
+        raise MatrixError(
+            f"array {name!r} cannot be read ({error}); save text as text, not as objects."
+        ) from error
+
+
+def _from_events(path: Path) -> Matrix:
+    return matrix_of_run(path.stem, read_events(path))
+
+
+def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
+    """What a run evaluated, as one series: starting harnesses first, then by proposal.
+
+    A cell is the mean of its trials, NaN where nothing was evaluated; costs are the dollars its
+    trials report. Any protocol will do, for the draws are not looked at.
+
+    >>> from coevolve import Pool, Selector
+    >>> selector = Selector(Pool(["a", "b"]), protocol="full")
+    >>> for start in ("start-a", "start-b"):
+    ...     selector.tell_full(start, {"a": 1, "b": 0})
+    >>> (assignment,) = selector.ask(["new"])
+    >>> selector.tell(assignment, {"a": 1, "b": 1})
+    >>> matrix_of_run("mine", selector.events).series[0].outcomes.tolist()
+    [[1.0, 0.0], [1.0, 0.0], [1.0, 1.0]]
+    """
+    lines = iter(verified(events))
+    opened = next(lines, None)
+    if opened is None or opened.event["type"] != "opened":
+        raise EventError("a run starts with the event 'opened'; there is none.")
+    with fitting(opened.event):
+        if opened.event["schema"] != SCHEMA:
+            found = opened.event["schema"]
+            raise EventError(f"events of schema {found!r}; this is schema {SCHEMA}.")
+        run = _Run(Pool.from_json(opened.event["pool"]))
+    for line in lines:
+        with fitting(line.event):
+            run.take(line.event)
+    return _noted(Matrix.from_series(name, [run.series(name)]))
+
+
+def read_events(path: Path) -> Iterator[Any]:
+    """The events in a `.jsonl` file, one per line; blank lines are passed over."""
+    with path.open(encoding="utf-8") as lines:
+        for number, line in enumerate(lines, start=1):
+            if line.strip():
+                try:
+                    yield json.loads(line)
+                except ValueError as error:
+                    raise EventError(f"line {number} is not JSON: {error}.") from error
+
+
+def _noted(matrix: Matrix) -> Matrix:
+    """With a note on the cells the run left open."""
+    open_cells = float(np.isnan(matrix.series[0].outcomes).mean())
+    if not open_cells:
+        return matrix
+    note = f"{open_cells:.0%} of the cells were never evaluated; true scores are of the others"
+    return replace(matrix, notes=(*matrix.notes, note))
+
+
+@dataclass(slots=True)
+class _Run:
+    """Outcomes and dollars of the candidates met so far."""
+
+    pool: Pool
+    table: OutcomeTable = field(init=False)
+    dollars: dict[str, Floats] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.table = OutcomeTable(len(self.pool))
+
+    def take(self, event: Event) -> None:
+        """Take in an event that names candidates or tells outcomes."""
+        if event["type"] == "drawn":
+            for candidate in event["candidates"]:
+                self._meet(candidate)
+        elif event["type"] in ("told", "told_full"):
+            self._told(event)
+
+    def _meet(self, candidate: str) -> None:
+        if candidate not in self.table:
+            self.table.open(candidate, round=0)
+            self.dollars[candidate] = np.full(len(self.pool), np.nan)
+
+    def _told(self, event: Event) -> None:
+        candidate, tasks = event["candidate"], self.pool.positions(event["tasks"])
+        self._meet(candidate)
+        scores = np.array([np.nan if s is None else s for s in event["scores"]], dtype=np.float64)
+        self.table.add(candidate, tasks, np.array(event["trials"], dtype=np.int64), scores)
+        dollars = self.dollars[candidate]
+        for at, usage in event["usage"].items():
+            task = tasks[int(at)]
+            dollars[task] = np.nansum([dollars[task], usage["dollars"]])
+
+    def series(self, name: str) -> Series:
+        outcomes = np.full((len(self.table.candidates), len(self.pool)), np.nan)
+        for row, candidate in enumerate(self.table.candidates):
+            tasks, means = self.table.means(candidate)
+            outcomes[row, tasks] = means
+        costs = np.array(list(self.dollars.values())).reshape(outcomes.shape)
+        return Series(
+            matrix=name,
+            name="all",
+            pool=self.pool,
+            candidates=self.table.candidates,
+            outcomes=outcomes,
+            costs=costs if (costs > 0).any() else None,
+        )

@@ -1,0 +1,117 @@
+"""The built-in harnesses, starting harnesses, and the frame sent into the sandbox."""
+
+import re
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from coevolve.benchmarks.base import read_starts
+from coevolve.errors import ConfigError, nearest
+from coevolve.search.candidate import Files, read_folder
+
+BUILT_IN = (
+    "zero-shot",
+    "few-shot",
+    "few-shot-k",
+    "nearest",
+    "vote",
+    "discovered",
+    "playbook",
+)
+"""From the plainest to the most elaborate."""
+
+
+def built_in() -> dict[str, Path]:
+    """The folders of all of them by name, those of `BUILT_IN` first, then a family.
+
+    >>> list(built_in())[:2]
+    ['zero-shot', 'few-shot']
+    """
+    here = Path(__file__).parent
+    family = sorted(path.parent for path in here.glob("family/*/harness.py"))
+    known = {name: here / "harnesses" / name for name in BUILT_IN}
+    return known | {folder.name: folder for folder in family}
+
+
+def harness_files(name: str) -> Files:
+    """The files of a harness that comes with the package.
+
+    Raises:
+        ConfigError: There is none of this name.
+
+    >>> list(harness_files("zero-shot"))
+    ['harness.py']
+    """
+    known = built_in()
+    if name not in known:
+        raise ConfigError(
+            f"there is no built-in harness {name!r}; there is {', '.join(known)}."
+            f"{nearest(name, known)}"
+        )
+    return read_folder(known[name])
+
+
+DEFAULT_STARTS = ("zero-shot", "few-shot")
+"""Those of the paper."""
+
+
+def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
+    """The files of starting harnesses, by name.
+
+    Args:
+        starts: Names of built-in harnesses, or folders with a `harness.py`.
+    """
+    if isinstance(starts, str):
+        raise ConfigError(f"starts must be a list of names or folders, got {starts!r}.")
+    known = built_in()
+    found: dict[str, Path] = {}
+    for entry in starts:
+        name = entry if entry in known else Path(entry).resolve().name
+        if name in found:
+            raise ConfigError(f"two starting harnesses are named {name!r}; rename a folder.")
+        found[name] = folder = known.get(entry, Path(entry).expanduser())
+        if not folder.is_dir():
+            raise ConfigError(
+                f"there is no starting harness {entry!r}: it is neither a folder nor one of "
+                f"{', '.join(known)}.{nearest(entry, known)}"
+            )
+    return read_starts(found)
+
+
+_INSIDE = Path(__file__).parent / "inside"
+_PARTS = ("interface", "finding", "adapter", "frame")
+_STAND_INS = "text_classification"
+_HERE = "coevolve.benchmarks.textclass.inside."
+_OWN_IMPORT = re.compile(
+    rf"^from (?:{re.escape(_HERE)}\w+|__future__) import (?:\([^)]*\)|[^(\n]*)\n", re.MULTILINE
+)
+
+
+@cache
+def frame_source() -> str:
+    r"""The source of the module `coevolve_frame`, of the standard library alone.
+
+    The parts in the folder `inside` become one module, so that their imports of each other go.
+    The stand-ins for Meta-Harness's package travel as texts, and are run if they are imported.
+
+    >>> namespace = {}
+    >>> exec(frame_source(), namespace)
+    >>> namespace["Task"]("Name the language.").prompt("maison")
+    'Name the language.\n\nmaison'
+    """
+    parts = [_OWN_IMPORT.sub("", _text(_INSIDE / f"{part}.py")) for part in _PARTS]
+    filled = f"STAND_INS.update({_stand_ins()!r})\n"
+    return "\n\n".join(["from __future__ import annotations\n", *parts, filled])
+
+
+def _stand_ins() -> dict[str, str]:
+    """The sources of the stand-in modules by name; the packages are made by the frame."""
+    return {
+        ".".join(path.relative_to(_INSIDE).with_suffix("").parts): _text(path).replace(_HERE, "")
+        for path in sorted((_INSIDE / _STAND_INS).rglob("*.py"))
+        if path.name != "__init__.py"
+    }
+
+
+def _text(path: Path) -> str:
+    return path.read_text("utf-8")

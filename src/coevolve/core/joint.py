@@ -1,0 +1,411 @@
+"""The joint model: every candidate's full-set score under one view of the tasks.
+
+Candidate h solves task t with probability 1 / (1 + exp(-(θ_h + s_h x_t))): x_t is how easy the
+task is, θ_h how able the candidate, s_h how much easiness matters to it. Tasks are integrated out
+on a fixed grid whose masses are estimated [BockAitkin1981], so that a task hardly seen keeps its
+whole range of chances; a plug-in difficulty would be shrunk, and the scores biased. Abilities
+drift over the rounds, as much as the data say. Candidates get a normal approximation around the
+mode of the marginal likelihood; the spread of each effect is estimated from the data.
+
+Trials enter as weights. How much a mean of n trials varies, relative to n coins, is estimated:
+fractional outcomes vary less, trials that only repeat each other more. A missing outcome is a cell
+not seen.
+"""
+
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import ClassVar
+
+import numpy as np
+
+from coevolve.core.arrays import Floats
+from coevolve.core.outcomes import is_whole
+from coevolve.core.posterior import Cells, Posterior
+from coevolve.errors import InputError
+
+NODES: Floats = np.linspace(-8.0, 8.0, 25)
+"""Easiness on the logit scale: beyond ±8 a task is solved always or never."""
+
+COMMON = 4.0
+"""Prior variance of what all candidates share: ability near 0, give or take 2."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Effects:
+    """Where a fit stands, and where the next one starts; tasks need nothing.
+
+    `curves` holds θ and s of every candidate (2 x candidates); `own`, `walk` and `slope` are the
+    variances of abilities, of their drift over the rounds and of slopes; `masses` the share of
+    tasks at each node; `dispersion` the variance of a mean of n trials relative to p (1 - p) / n.
+    """
+
+    curves: Floats
+    own: float
+    walk: float
+    slope: float
+    masses: Floats
+    dispersion: float
+
+    @classmethod
+    def at_first(cls, candidates: int, mean: float) -> "Effects":
+        """Before the first step: all candidates alike, tasks normal."""
+        masses = np.exp(-0.5 * (NODES / 2.0) ** 2)
+        ability = np.log(mean / (1 - mean))
+        return cls(
+            curves=np.vstack([np.full(candidates, ability), np.ones(candidates)]),
+            own=0.5,
+            walk=0.1,
+            slope=0.05,
+            masses=masses / masses.sum(),
+            dispersion=1.0,
+        )
+
+    def extended(self, candidates: int) -> "Effects":
+        """With new candidates, which start at the mean of those before."""
+        new = candidates - self.curves.shape[1]
+        mean = np.array([[self.curves[0].mean()], [1.0]])
+        return replace(self, curves=np.hstack([self.curves, np.repeat(mean, new, axis=1)]))
+
+    def prior(self, rounds: tuple[int, ...]) -> Floats:
+        """Prior covariance of the abilities of candidates of these rounds."""
+        own = self.own * np.eye(len(rounds))
+        return np.asarray(COMMON + self.walk * drift(rounds) + own)
+
+    def newcomer(self, rounds: tuple[int, ...]) -> Floats:
+        """Chance of a candidate of the next round at each node, given the abilities so far.
+
+        >>> able = Effects.at_first(3, 0.9).newcomer((0, 0, 1))[12]
+        >>> unable = Effects.at_first(3, 0.1).newcomer((0, 0, 1))[12]
+        >>> bool(able > 0.7), round(float(able + unable), 6)
+        (True, 1.0)
+        """
+        prior = self.prior((*rounds, max(rounds, default=0) + 1))
+        link = np.linalg.solve(prior[:-1, :-1], prior[:-1, -1])
+        mean, variance = link @ self.curves[0], prior[-1, -1] - link @ prior[:-1, -1]
+        return averaged(mean + NODES, variance + self.slope * NODES**2)
+
+
+def averaged(logits: Floats, variance: Floats) -> Floats:
+    """Mean of 1 / (1 + exp(-z)) for normal z, nearly [MacKay1992].
+
+    >>> averaged(np.array([2.0]), np.array([0.0])).round(3).tolist()
+    [0.881]
+    """
+    return np.asarray(1 / (1 + np.exp(-logits / np.sqrt(1 + np.pi / 8 * variance))))
+
+
+@lru_cache(maxsize=4)
+def drift(rounds: tuple[int, ...]) -> Floats:
+    """Covariance of abilities that drift over the rounds: half random walk, half straight trend.
+
+    Both are centred, and scaled to a mean variance of 1.
+
+    >>> drift((0, 1, 2)).round(2).tolist()[0]
+    [1.38, -0.13, -1.25]
+    """
+    when = np.array(rounds, dtype=np.float64) - min(rounds) + 1.0
+    total = np.zeros((len(rounds), len(rounds)))
+    for part in (np.minimum.outer(when, when), np.outer(when, when)):
+        centred = part - part.mean(axis=0)
+        centred -= centred.mean(axis=1, keepdims=True)
+        variance = np.trace(centred) / len(rounds)
+        if variance > 1e-12:
+            total += 0.5 * centred / variance
+    total.setflags(write=False)
+    return total
+
+
+_SMOOTHING = 10.0  # the nodes' masses are shrunk to a normal's as by this many further tasks
+_ABILITY = (2.0, 0.25)  # weak prior of the variance of θ: as if two more candidates had shown 0.25
+_SLOPE = (2.0, 0.01)  # and of that of s: it grows without bound where outcomes are few
+_FLOOR = -40.0  # log mass below which a node counts as this: products with denormals are slow
+_STRIDE = 1.5  # the longest Newton step, on the logit scale
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Seen:
+    """The outcomes as candidates x tasks: trials, scores times trials, and shares of the unseen.
+
+    `known` is what the seen cells add to each score, `fractional` the sum of n y (1 - y), `often`
+    the mean number of trials of a cell and `most` the largest.
+    """
+
+    trials: Floats
+    solved: Floats
+    unseen: Floats
+    known: Floats
+    fractional: float
+    often: float
+    most: float
+    rounds: tuple[int, ...]
+
+    @classmethod
+    def of(cls, cells: Cells) -> "Seen":
+        """The same outcomes, laid out."""
+        shape = (cells.candidates, cells.tasks)
+        trials, solved = np.zeros(shape), np.zeros(shape)
+        unseen = np.tile(cells.shares, (cells.candidates, 1))
+        at = cells.candidate, cells.task
+        trials[at], solved[at], unseen[at] = cells.trials, cells.trials * cells.score, 0.0
+        worth = cells.score * cells.shares[cells.task]
+        return cls(
+            trials=trials,
+            solved=solved,
+            unseen=unseen,
+            known=np.bincount(cells.candidate, weights=worth, minlength=cells.candidates),
+            fractional=float(cells.trials @ (cells.score * (1 - cells.score))),
+            often=float(cells.trials.mean()) if len(cells.trials) else 1.0,
+            most=float(cells.trials.max(initial=1.0)),
+            rounds=cells.rounds,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Step:
+    """The model made linear at the current curves: what a step and the posterior need."""
+
+    masses: Floats  # posterior of each task over the nodes, tasks x nodes
+    centre: Floats  # posterior mean of each task's easiness
+    spread: Floats  # and its standard deviation
+    scores: Floats  # Cov(score of each effect, easiness) / spread, 2 candidates x tasks
+    precision: Floats  # prior precision of abilities
+    covariance: Floats  # posterior covariance of (θ, s)
+    change: Floats  # the step, 2 x candidates
+    expected: float  # sum over seen cells of trials times p (1 - p)
+    single: float  # the same without the trials
+
+
+def newton(seen: Seen, at: Effects) -> Step:
+    """Weigh the nodes of every task, then step with all curves together."""
+    number = len(seen.trials)
+    logits = at.curves[0][:, None] + at.curves[1][:, None] * NODES
+    chances = 1 / (1 + np.exp(-logits))
+    log = seen.solved.T @ logits - seen.trials.T @ np.logaddexp(0.0, logits)
+    log = log / at.dispersion + np.log(at.masses)
+    masses = np.exp(np.maximum(log - log.max(axis=1, keepdims=True), _FLOOR))
+    masses /= masses.sum(axis=1, keepdims=True)
+
+    prior = at.prior(seen.rounds)
+    precision = _inverse(prior)
+    if precision is None:  # by rounding only: candidates of one round, all alike
+        precision = np.linalg.inv(prior + 1e-9 * np.eye(number))
+    gradient, information = _derivatives(seen, at, chances, masses, precision)
+
+    # What is lost because the tasks' easiness is not known [Louis1982]: the covariance, over each
+    # task's nodes, of the candidates' score functions, as far as it is linear in easiness.
+    centre = masses @ NODES
+    variance = np.maximum(masses @ NODES**2 - centre**2, 1e-12)
+    spread = np.sqrt(variance)
+    moments = np.vstack([chances, chances * NODES, chances * NODES**2]) @ masses.T
+    mean, first, second = np.split(moments, 3)
+    lost = np.vstack(
+        [
+            seen.trials * (mean * centre - first),
+            seen.solved * variance + seen.trials * (first * centre - second),
+        ]
+    ) / (at.dispersion * spread)
+    covariance = _inverse(information - lost @ lost.T)
+    if covariance is None:  # far from the mode: the step of EM, which always climbs
+        covariance = np.linalg.inv(information)
+    change = covariance @ gradient
+    change *= min(1.0, _STRIDE / max(float(np.abs(change).max()), 1e-12))
+    return Step(
+        masses=masses,
+        centre=centre,
+        spread=spread,
+        scores=lost,
+        precision=precision,
+        covariance=covariance,
+        change=change.reshape(2, number),
+        expected=float((seen.trials * mean * (1 - mean)).sum()),
+        single=float((mean * (1 - mean))[seen.trials > 0].sum()),
+    )
+
+
+def _derivatives(
+    seen: Seen, at: Effects, chances: Floats, masses: Floats, precision: Floats
+) -> tuple[Floats, Floats]:
+    """Gradient, and information as if the tasks' nodes were seen, of (θ, s)."""
+    number = len(chances)
+    weight = seen.trials @ masses
+    residual = (seen.solved @ masses - weight * chances) / at.dispersion
+    weight = weight * chances * (1 - chances) / at.dispersion
+    pull = residual.sum(axis=1) - precision @ at.curves[0]
+    tilt = residual @ NODES - (at.curves[1] - 1.0) / at.slope
+    information = np.zeros((2 * number, 2 * number))
+    information[:number, :number] = precision
+    ability, slope = np.arange(number), np.arange(number) + number
+    information[ability, ability] += weight.sum(axis=1)
+    information[slope, slope] = weight @ NODES**2 + 1 / at.slope
+    information[ability, slope] = information[slope, ability] = weight @ NODES
+    return np.concatenate([pull, tilt]), information
+
+
+def _inverse(matrix: Floats) -> Floats | None:
+    """The inverse of a positive definite matrix, None where it is not."""
+    from scipy.linalg.lapack import dpotrf, dpotri  # on first use: it takes long to import
+
+    factor, wrong = dpotrf(matrix, lower=True)
+    if wrong:
+        return None
+    half, _ = dpotri(factor, lower=True)  # the other half is zero
+    whole = half + half.T
+    whole.flat[:: len(whole) + 1] /= 2
+    return np.asarray(whole)
+
+
+def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
+    """Move the curves, then the variances, the masses of the nodes and the dispersion.
+
+    The dispersion waits until the curves have `settled`.
+    """
+    number = len(seen.trials)
+    curves = at.curves + step.change
+    pull = step.precision @ curves[0]
+    rest = step.precision @ step.covariance[:number, :number] @ step.precision
+    rest = step.precision - rest
+    moving = drift(seen.rounds)
+    tilt = float(((curves[1] - 1) ** 2).sum()) / at.slope**2
+    slack = float((1 / at.slope - np.diag(step.covariance)[number:] / at.slope**2).sum())
+    dispersion = at.dispersion
+    if settled:
+        # The variance of a mean y of n trials is φ p (1 - p) / n, so E y (1 - y) = (1 - φ/n) p
+        # (1 - p). φ is 1 for coins, less for steady fractions, n where trials only repeat.
+        dispersion = (step.expected - seen.fractional) / max(step.single, 1e-9)
+        dispersion = float(np.clip(dispersion, 0.05, seen.most))
+    return Effects(
+        curves=curves,
+        own=_variance(at.own, float(pull @ pull), float(np.trace(rest)), *_ABILITY),
+        walk=_variance(at.walk, float(pull @ moving @ pull), float((rest * moving).sum())),
+        slope=_variance(at.slope, tilt, slack, *_SLOPE),
+        masses=_masses(step),
+        dispersion=dispersion,
+    )
+
+
+def _masses(step: Step) -> Floats:
+    """Share of tasks at each node, smoothed by some that are spread like a normal variable."""
+    mean = step.masses.mean(axis=0)
+    centre = float(mean @ NODES)
+    variance = max(float(mean @ (NODES - centre) ** 2), 0.25)
+    normal = np.exp(-0.5 * (NODES - centre) ** 2 / variance)
+    masses = len(step.masses) * mean + _SMOOTHING * normal / normal.sum()
+    return np.asarray(masses / masses.sum())
+
+
+def _variance(
+    old: float, fit: float, slack: float, weight: float = 0.0, prior: float = 0.0
+) -> float:
+    """A variance component after one minorise-maximise step [Zhou2019].
+
+    With an inverse-gamma prior worth `weight` observations of variance `prior`, the positive root
+    of slack v² + weight v - (old² fit + weight prior) = 0.
+    """
+    slack = max(slack, 1e-9)
+    known = old**2 * max(fit, 0.0) + weight * prior
+    root = (-weight + np.sqrt(weight**2 + 4 * slack * known)) / (2 * slack)
+    return float(np.clip(root, 1e-3, 25.0))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Joint:
+    """The joint model as the estimator of a protocol.
+
+    Args:
+        steps: The most Newton steps of a fit.
+        tolerance: A fit ends when no effect moves by more, on the logit scale.
+
+    >>> outcomes = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
+    >>> seen = Cells(candidate=np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2]),
+    ...     task=np.array([0, 1, 2, 3, 0, 1, 2, 3, 0, 2]), score=np.r_[outcomes.ravel(), 1, 1],
+    ...     trials=np.ones(10), rounds=(0, 0, 1), shares=np.full(4, 0.25))
+    >>> Joint().fit(seen, None).scores.round(2).tolist()
+    [0.75, 0.25, 0.75]
+    """
+
+    steps: int = 40
+    tolerance: float = 0.02
+    needs_history: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        if not is_whole(self.steps, least=1):
+            raise InputError(f"steps must be a whole number of at least 1, got {self.steps!r}.")
+        if not 0 < self.tolerance < 1:
+            raise InputError(f"tolerance must be in (0, 1), got {self.tolerance!r}.")
+
+    def fit(self, cells: Cells, start: Posterior | None) -> Posterior:
+        if not cells.candidates:
+            return _of_nobody(cells)
+        seen = Seen.of(cells)
+        if start is not None and isinstance(start.parameters, Effects):
+            effects = start.parameters.extended(cells.candidates)
+        else:
+            solved, trials = float(seen.solved.sum()), float(seen.trials.sum())
+            effects = Effects.at_first(cells.candidates, (solved + 0.5) / (trials + 1.0))
+        taken, moved = 0, np.inf
+        while True:
+            step, taken = newton(seen, effects), taken + 1
+            settled = start is not None or taken > 3
+            after = updated(seen, effects, step, settled=settled)
+            moved = max(float(np.abs(step.change).max()), _spreads_moved(effects, after))
+            if moved < self.tolerance or taken >= self.steps:
+                return _posterior(seen, effects, step, after)
+            effects = after
+
+
+def _spreads_moved(before: Effects, after: Effects) -> float:
+    """How far the spreads moved, relative to how large they are: a tenth as important."""
+    pairs = ((before.own, after.own), (before.walk, after.walk), (before.slope, after.slope))
+    return 0.1 * max(abs(float(np.log(new / old))) * min(1.0, old / 0.05) for old, new in pairs)
+
+
+def _posterior(seen: Seen, at: Effects, step: Step, after: Effects) -> Posterior:
+    """Scores, averaged over what is unknown of tasks and candidates, and their covariance."""
+    number = len(seen.trials)
+    ability, slope = np.arange(number), np.arange(number) + number
+    variance = _variance_at_nodes(step.covariance, number)
+    logits = at.curves[0][:, None] + at.curves[1][:, None] * NODES
+    chances = averaged(logits, variance)
+    bend = chances * (1 - chances) / np.sqrt(1 + np.pi / 8 * variance)
+    stack = [chances, chances * NODES, chances**2, bend, bend * NODES]
+    mean, first, square, level, tilt = np.split(np.vstack(stack) @ step.masses.T, 5)
+
+    # dS/d(θ, s): a candidate's own effects directly, everyone's through the view of the tasks.
+    along = seen.unseen * (first - mean * step.centre) / step.spread
+    slopes = along @ step.scores.T
+    slopes[ability, ability] += (seen.unseen * level).sum(axis=1)
+    slopes[ability, slope] += (seen.unseen * tilt).sum(axis=1)
+    covariance = slopes @ step.covariance @ slopes.T + along @ along.T
+    luck = at.dispersion / seen.often * (mean - square)
+    chance = luck + np.maximum(square - mean**2, 0.0)
+    covariance[ability, ability] += (seen.unseen**2 * chance).sum(axis=1) - (along**2).sum(axis=1)
+    scores = seen.known + (seen.unseen * mean).sum(axis=1) + slopes @ step.change.ravel()
+    return Posterior(
+        scores=np.clip(scores, 0.0, 1.0),
+        covariance=(covariance + covariance.T) / 2,
+        chances=mean,
+        newcomer=step.masses @ after.newcomer(seen.rounds),
+        parameters=after,
+    )
+
+
+def _variance_at_nodes(covariance: Floats, number: int) -> Floats:
+    """Variance of θ_h + s_h x at every node, candidates x nodes."""
+    ability, slope = np.arange(number), np.arange(number) + number
+    return np.asarray(
+        covariance[ability, ability][:, None]
+        + 2 * covariance[ability, slope][:, None] * NODES
+        + covariance[slope, slope][:, None] * NODES**2
+    )
+
+
+def _of_nobody(cells: Cells) -> Posterior:
+    """Before there is any candidate, every task is as likely solved as not."""
+    even = np.full(cells.tasks, 0.5)
+    return Posterior(
+        scores=np.empty(0),
+        covariance=np.empty((0, 0)),
+        chances=np.empty((0, cells.tasks)),
+        newcomer=even,
+        parameters=None,
+    )

@@ -1,0 +1,200 @@
+"""What told outcomes say: which of them are new, estimates, and the choice."""
+
+from dataclasses import replace
+
+import numpy as np
+
+from coevolve.core.assignment import Assignment, whole_samples
+from coevolve.core.choice import Choice, Standing
+from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
+from coevolve.core.outcomes import Missing, Results, Told, read_results
+from coevolve.core.posterior import Confidence, JointModel
+from coevolve.core.selector_state import Evidence, Progress, State
+from coevolve.errors import (
+    ChangedOutcomeError,
+    InputError,
+    NoOutcomeError,
+    NotAskedError,
+    PhaseError,
+    UnknownCandidateError,
+    nearest,
+)
+
+
+def estimated(state: State, candidate: str) -> Estimate:
+    """The full-set score of a candidate."""
+    _check_known(state, candidate)
+    try:
+        if candidate in state.whole:
+            samples = whole_samples(state.pool, *state.table.means(candidate))
+            return Hajek().estimate(samples, state.pool.weights, state.confidence)
+        evidence, estimator = state.evidence(candidate), state.decided()
+        if isinstance(estimator, JointModel):
+            estimate = _modelled(state, candidate, evidence)
+        else:
+            estimate = _designed(state, evidence, estimator)
+    except NoOutcomeError as error:
+        raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
+    return replace(estimate, note="; ".join(filter(None, (estimate.note, evidence.note))))
+
+
+def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
+    """Per task the mean of a candidate's trials, or the reason why there is none."""
+    _check_known(state, candidate)
+    tasks, means = state.table.means(candidate)
+    found: dict[int, float | Missing] = {
+        position: Missing(reason)
+        for (name, position, _), reason in state.reasons.items()
+        if name == candidate
+    }
+    found.update(zip(tasks.tolist(), means.tolist(), strict=True))
+    return {state.pool.tasks[position]: found[position] for position in sorted(found)}
+
+
+def chosen(state: State) -> Choice:
+    """The winner among the candidates told in full, or in part if none is."""
+    standing = {name: s for name in state.candidates if (s := _standing(state, name))}
+    finished = {name: s for name, s in standing.items() if _finished(state, name)}
+    field = finished or standing
+    start = [s for name in state.starts if (s := _standing(state, name))]
+    choice = state.protocol.choice.choose(list(field.values()), start)
+    return replace(
+        choice,
+        left_out=tuple(n for n in state.candidates if n not in field),
+        confidence=_confidence(state, choice.candidate, list(field)),
+    )
+
+
+def _check_known(state: State, candidate: str) -> None:
+    if not isinstance(candidate, str) or candidate not in state.table:
+        hint = nearest(candidate, state.table.candidates)
+        raise UnknownCandidateError(f"candidate {candidate!r} is not known.{hint}")
+
+
+def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimate:
+    samples = evidence.samples(state.table)
+    return estimator.estimate(samples, state.pool.weights, state.confidence)
+
+
+def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
+    """The joint model's estimate, with the design-based one beside it."""
+    if not len(state.table.means(candidate)[0]):
+        raise NoOutcomeError("no scored outcome yet")
+    try:
+        check = _designed(state, evidence, Difference())
+    except NoOutcomeError:
+        check = None
+    at, posterior = state.table.candidates.index(candidate), state.posterior()
+    return modelled(
+        float(posterior.scores[at]),
+        float(posterior.sd[at]),
+        tasks=len(state.table.means(candidate)[0]),
+        drawn=state.asked.count(candidate),
+        pool_size=len(state.pool),
+        confidence=state.confidence,
+        check=check,
+    )
+
+
+def _confidence(state: State, winner: str, field: list[str]) -> Confidence | None:
+    """How sure a joint model is of the winner among the field, if there is such a model."""
+    if not isinstance(state.estimator, JointModel) or winner not in field:
+        return None
+    number = {name: index for index, name in enumerate(state.table.candidates)}
+    posterior = state.posterior().of(np.array([number[name] for name in field]))
+    return posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
+
+
+def _standing(state: State, candidate: str) -> Standing | None:
+    """A candidate with its estimate, or nothing where there is no outcome to estimate from."""
+    try:
+        return Standing(candidate, state.table.round_of(candidate), estimated(state, candidate))
+    except NoOutcomeError:
+        return None
+
+
+def _finished(state: State, candidate: str) -> bool:
+    return candidate in state.whole or state.evidence(candidate).complete
+
+
+def told_in_full(state: State, candidate: str, scores: Results) -> Told:
+    """The new outcomes of a candidate on every task of the pool."""
+    if candidate not in state.table and state.rounds:
+        raise PhaseError(
+            f"candidate {candidate!r} is new, and starting harnesses must be told before the "
+            f"first ask; use ask([{candidate!r}]) for it."
+        )
+    told = read_results(candidate, scores, range(state.trials))
+    positions = state.pool.positions(told.tasks)
+    if len(told.tasks) < len(state.pool) * state.trials:
+        short = np.flatnonzero(np.bincount(positions, minlength=len(state.pool)) < state.trials)
+        raise InputError(
+            f"tell_full needs every task of the pool ({state.trials} trials each), but "
+            f"{len(short)} of {len(state.pool)} are short, {state.pool.tasks[short[0]]!r} "
+            "first; use Missing(reason) for a trial without a score."
+        )
+    return _new(state, candidate, _renumbered(state, candidate, told))
+
+
+def told_of_assignment(state: State, assignment: Assignment, results: Results) -> Told:
+    """The new outcomes of an assignment."""
+    progress = _progress(state, assignment)
+    told = read_results(assignment.candidate, results, assignment.trials)
+    if not progress.asked.issuperset(told.tasks):
+        task = next(task for task in told.tasks if task not in progress.asked)
+        state.pool.position(task)
+        raise NotAskedError(
+            f"task {task!r} was not asked of candidate {assignment.candidate!r} in round "
+            f"{assignment.round}."
+        )
+    return _new(state, assignment.candidate, told)
+
+
+def _progress(state: State, assignment: Assignment) -> Progress:
+    if not isinstance(assignment, Assignment):
+        raise InputError(f"tell needs an assignment from ask, got {assignment!r}.")
+    batches = state.batches.get(assignment.candidate, [])
+    known = batches[assignment.batch] if assignment.batch < len(batches) else None
+    same = known is not None and (
+        known.assignment is assignment or known.assignment.tasks == assignment.tasks
+    )
+    if known is None or not same:
+        raise NotAskedError(
+            f"the assignment of candidate {assignment.candidate!r} (round {assignment.round}, "
+            f"batch {assignment.batch}) is not from this selector."
+        )
+    return known
+
+
+def _new(state: State, candidate: str, told: Told) -> Told:
+    """What is new in `told`; refuses what contradicts the record."""
+    if candidate not in state.table:
+        return told
+    positions, trials = state.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
+    known, scores = state.table.find(candidate, positions, trials)
+    for at in np.flatnonzero(known).tolist():
+        key = candidate, int(positions[at]), told.trials[at]
+        before: object = state.reasons.get(key, float(scores[at]))
+        now = told.missing.get(str(at), told.scores[at])
+        if before != now:
+            raise ChangedOutcomeError(
+                f"task {told.tasks[at]!r}, trial {told.trials[at]}, of candidate "
+                f"{candidate!r} is recorded as {before!r} and was told as {now!r}; outcomes "
+                "are never rewritten."
+            )
+    return told.without(known)
+
+
+def _renumbered(state: State, candidate: str, told: Told) -> Told:
+    """With scores for trials recorded as missing moved to trial numbers of their own.
+
+    The first two times r numbers belong to a round and to the same round drawn again.
+    """
+    for at, (task, score) in enumerate(zip(told.tasks, told.scores, strict=True)):
+        position = state.pool.position(task)
+        if score is None or (candidate, position, told.trials[at]) not in state.reasons:
+            continue
+        told.trials[at] += 2 * state.trials
+        while state.recorded(candidate, position, told.trials[at]) not in (None, score):
+            told.trials[at] += state.trials
+    return told

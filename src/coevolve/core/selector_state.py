@@ -1,0 +1,433 @@
+"""The state of a selector: a fold over its events."""
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from coevolve.core.allocation import Adaptive
+from coevolve.core.arrays import Bools
+from coevolve.core.assignment import Assignment, Design, Sample, drawn_samples
+from coevolve.core.estimators import Estimator, EstimatorRule
+from coevolve.core.events import SCHEMA, Event
+from coevolve.core.outcome_table import OutcomeTable, all_cells
+from coevolve.core.outcomes import Told, Usage, is_whole
+from coevolve.core.pool import Pool
+from coevolve.core.posterior import JointModel, Posterior, check_posterior
+from coevolve.core.protocols import (
+    SearchProtocol,
+    part_from_json,
+    part_to_json,
+    protocol_from_json,
+)
+from coevolve.core.variance import Past
+from coevolve.errors import EventError, InputError
+
+
+def check_settings(pool: Pool, seed: int, trials: int, draw_per: str, confidence: float) -> None:
+    """Refuse settings of a selector that make no sense."""
+    if not isinstance(pool, Pool):
+        raise InputError(f"pool must be a Pool, got {type(pool).__name__}; try Pool(tasks).")
+    for name, value, least in (("seed", seed, 0), ("trials", trials, 1)):
+        if not is_whole(value, least=least):
+            raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if draw_per not in ("round", "candidate"):
+        raise InputError(f"draw_per must be 'round' or 'candidate', got {draw_per!r}.")
+    if not isinstance(confidence, float) or not 0 < confidence < 1:
+        raise InputError(f"confidence must be between 0 and 1, got {confidence!r}.")
+
+
+def check_names(given: Iterable[str] | None) -> list[str]:
+    """The names of new candidates in their order, or none."""
+    if given is None:
+        return []
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | set | frozenset):
+        raise InputError(f"ask takes a list of candidates, in order, got {given!r}.")
+    names = list(given)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"candidates are named by non-empty strings, got {name!r}.")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"candidate {twice!r} is asked for twice in one round.")
+    return [str(name) for name in names]
+
+
+@dataclass(slots=True)
+class Asked:
+    """The tasks asked of every candidate, what is left of each pool, and how many in all.
+
+    >>> asked = Asked(Pool(["a", "b", "c"]))
+    >>> asked.everything("start")
+    >>> asked.left["start"], asked.count("start"), asked.total
+    ([0], 3, 0)
+    """
+
+    pool: Pool
+    masks: dict[str, Bools] = field(default_factory=dict)
+    left: dict[str, list[int]] = field(default_factory=dict)
+    total: int = 0
+
+    def add(self, candidate: str, designs: Sequence[Design], *, anew: bool) -> None:
+        """Note a draw; a round drawn again starts anew."""
+        if anew:
+            self.masks[candidate] = np.zeros(len(self.pool), dtype=np.bool_)
+        mask = self.masks[candidate]
+        for design in designs:
+            mask[design.positions] = True
+            self.total += len(design.positions)
+        pools = map(self.pool.members, self.pool.names)
+        self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
+
+    def everything(self, candidate: str) -> None:
+        """Note that a candidate is evaluated on every task, by no draw."""
+        self.masks[candidate] = np.ones(len(self.pool), dtype=np.bool_)
+        self.left[candidate] = [0] * len(self.pool.names)
+
+    def count(self, candidate: str) -> int:
+        """Number of tasks asked of a candidate."""
+        return int(np.count_nonzero(self.masks[candidate]))
+
+
+@dataclass(slots=True)
+class Progress:
+    """How many trials of an assignment have been told, and how many of these have a score."""
+
+    assignment: Assignment
+    asked: frozenset[str]
+    told: int = 0
+    scored: int = 0
+    empty_pool: bool = False
+
+    @property
+    def complete(self) -> bool:
+        return self.told == len(self.assignment)
+
+    def recount(self, table: OutcomeTable, pool: Pool) -> None:
+        """Count anew, after outcomes came in by another way."""
+        tasks = pool.positions(self.assignment.tasks)
+        self.told = self.scored = 0
+        for trial in self.assignment.trials:
+            known, scores = table.find(
+                self.assignment.candidate, tasks, np.full(len(tasks), trial, dtype=np.int64)
+            )
+            self.told += int(known.sum())
+            self.scored += int((~np.isnan(scores)).sum())
+        self.look(table)
+
+    def look(self, table: OutcomeTable) -> None:
+        """When a first draw is complete, see whether a pool was left without any score."""
+        if self.scored == self.told:
+            self.empty_pool = False
+        elif self.complete and self.assignment.batch == 0:
+            samples = Evidence((self,)).samples(table)
+            self.empty_pool = any(not len(sample.scores) for sample in samples)
+
+
+@dataclass(frozen=True, slots=True)
+class Round:
+    """One round and its candidates."""
+
+    number: int
+    candidates: tuple[str, ...]
+
+    def settled(self, batches: Mapping[str, Sequence[Progress]]) -> bool | None:
+        """Whether its first draw has half of its scores, some in every pool; None if not told."""
+        first = [batches[name][0] for name in self.candidates]
+        if not all(progress.complete for progress in first):
+            return None
+        asked = sum(len(progress.assignment) for progress in first)
+        half = 2 * sum(progress.scored for progress in first) >= asked
+        return half and not any(progress.empty_pool for progress in first)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """The assignments that speak for a candidate: one draw and what was added to it later.
+
+    `coming` counts the trials of further batches that are not told in full yet.
+    """
+
+    batches: tuple[Progress, ...]
+    coming: int = 0
+
+    @property
+    def complete(self) -> bool:
+        return all(progress.complete for progress in self.batches)
+
+    @property
+    def scored(self) -> int:
+        return sum(progress.scored for progress in self.batches)
+
+    @property
+    def note(self) -> str:
+        """What is still open about it, if anything."""
+        asked = sum(len(progress.assignment) for progress in self.batches)
+        told = sum(progress.told for progress in self.batches)
+        if told < asked:
+            return f"{asked - told} of {asked} trials are not told yet"
+        if 2 * self.scored < told:
+            return "under half of the trials have a score"
+        return f"{self.coming} more trials are asked for and not told yet" if self.coming else ""
+
+    def samples(self, table: OutcomeTable) -> list[Sample]:
+        """One sample per pool."""
+        first = self.batches[0].assignment
+        designs = [progress.assignment.designs for progress in self.batches]
+        return drawn_samples(designs, *table.means(first.candidate, first.trials))
+
+
+def evidence(batches: list[Progress]) -> Evidence:
+    """What speaks for a candidate with these assignments.
+
+    A round drawn again has trial numbers of its own and starts anew; it counts once it is
+    complete, unless it has fewer scores than the draw before. Batches that are still open count
+    only where nothing is complete.
+    """
+    draws: dict[tuple[int, ...], list[Progress]] = {}
+    for progress in batches:
+        draws.setdefault(progress.assignment.trials, []).append(progress)
+    complete = [_told_count(draw) for draw in draws.values() if draw[0].complete]
+    if not complete:
+        return Evidence((batches[0],))
+    return max(enumerate(complete), key=lambda numbered: (numbered[1].scored, numbered[0]))[1]
+
+
+def _told_count(draw: list[Progress]) -> Evidence:
+    """What is told of a draw and of what was added to it."""
+    complete = tuple(progress for progress in draw if progress.complete)
+    coming = sum(len(progress.assignment) for progress in draw if not progress.complete)
+    return Evidence(complete, coming)
+
+
+_REFIT = 8
+"""Rounds between the fits that later ones start from, where draws do not need the model."""
+
+
+@dataclass(slots=True, kw_only=True)
+class State:
+    """All a selector knows. `apply` is the only way it changes."""
+
+    pool: Pool
+    protocol: SearchProtocol
+    seed: int
+    trials: int
+    draw_per: str
+    confidence: float
+    table: OutcomeTable
+    asked: Asked
+    estimator: Estimator | JointModel | None = None
+    starts: list[str] = field(default_factory=list)
+    whole: set[str] = field(default_factory=set)
+    rounds: list[Round] = field(default_factory=list)
+    past: list[list[Past]] = field(default_factory=list)
+    batches: dict[str, list[Progress]] = field(default_factory=dict)
+    waiting: dict[tuple[str, int], Progress] = field(default_factory=dict)
+    unsettled: dict[int, Round] = field(default_factory=dict)
+    reasons: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    fitted: Posterior | None = None
+    fresh: Posterior | None = None
+    evaluations: int = 0
+    usage: Usage = field(default_factory=Usage)
+
+    @classmethod
+    def opened(
+        cls, event: Event, protocol: SearchProtocol | None = None, pool: Pool | None = None
+    ) -> "State":
+        """The state after the first event, which must be "opened"."""
+        if event["type"] != "opened":
+            raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
+        if event["schema"] != SCHEMA:
+            raise EventError(f"events of schema {event['schema']!r}; this is schema {SCHEMA}.")
+        pool = pool or Pool.from_json(event["pool"])
+        check_settings(
+            pool, event["seed"], event["trials"], event["draw_per"], event["confidence"]
+        )
+        return cls(
+            pool=pool,
+            protocol=protocol_from_json(event["protocol"], protocol),
+            seed=event["seed"],
+            trials=event["trials"],
+            draw_per=event["draw_per"],
+            confidence=event["confidence"],
+            table=OutcomeTable(len(pool)),
+            asked=Asked(pool),
+        )._settled()
+
+    def _settled(self) -> "State":
+        """With the estimator of the protocol, unless a rule is still to decide."""
+        if not isinstance(self.protocol.estimator, EstimatorRule):
+            self.estimator = self.protocol.estimator
+        return self
+
+    def apply(self, event: Event) -> None:
+        """Take in the next event."""
+        handlers: dict[str, Callable[[Event], None]] = {
+            "told_full": self._told_full,
+            "drawn": self._drawn,
+            "told": self._told,
+        }
+        if event["type"] not in handlers:
+            raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
+        handlers[event["type"]](event)
+
+    def posterior(self) -> Posterior:
+        """The joint model, fitted to all outcomes; candidates are in the order of the table.
+
+        A fit starts from that of the last draw, so that it follows from the events alone, however
+        often it was looked at in between.
+        """
+        if self.fresh is None:
+            model = self.decided()
+            if not isinstance(model, JointModel):
+                raise EventError(f"{model!r} is no joint model.")
+            self.fresh = model.fit(all_cells(self.table, self.pool), self.fitted)
+            check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)
+        return self.fresh
+
+    @property
+    def candidates(self) -> tuple[str, ...]:
+        """The generated candidates, in the order of proposal."""
+        return tuple(name for round in self.rounds for name in round.candidates)
+
+    def recorded(self, candidate: str, position: int, trial: int) -> float | None:
+        """The score of one trial (NaN where it is missing), if there is an outcome."""
+        known, scores = self.table.find(candidate, np.array([position]), np.array([trial]))
+        return float(scores[0]) if known[0] else None
+
+    def decided(self) -> Estimator | JointModel:
+        """The estimator, which is settled when the first round is drawn."""
+        if self.estimator is None:
+            raise EventError("no estimator was decided before the first round.")
+        return self.estimator
+
+    def failed_rounds(self) -> list[Round]:
+        """Rounds, drawn once and told, with under half of their scores or none of a pool."""
+        return [r for r in self.unsettled.values() if r.settled(self.batches) is False]
+
+    def now(self) -> list[Past]:
+        """The past of every pool, as it is now."""
+        history = self.table.history()
+        return [Past.of(history.select(self.pool.members(name))) for name in self.pool.names]
+
+    def evidence(self, candidate: str) -> Evidence:
+        """The assignments that speak for a candidate."""
+        return evidence(self.batches[candidate])
+
+    def _told_full(self, event: Event) -> None:
+        candidate, told = event["candidate"], _told(event)
+        if candidate not in self.table:
+            self.table.open(candidate, round=0)
+            self.starts.append(candidate)
+        self._record(candidate, told)
+        self.whole.add(candidate)
+        self.asked.everything(candidate)
+        for progress in self.batches.get(candidate, ()):
+            progress.recount(self.table, self.pool)
+            self._count(progress)
+
+    def _decide(self, decision: dict[str, Any]) -> None:
+        rule = self.protocol.estimator
+        decided = rule.decide(decision["means"]) if isinstance(rule, EstimatorRule) else rule
+        same = part_to_json(decided) == decision["estimator"]
+        self.estimator = decided if same else part_from_json(decision["estimator"])
+
+    def _drawn(self, event: Event) -> None:
+        number, kind = event["round"], event["kind"]
+        candidates = tuple(event["candidates"])
+        draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
+        if event["decision"] is not None:
+            self._decide(event["decision"])
+        if isinstance(self.estimator, JointModel) and self._refits(number, kind):
+            self.fitted = self.posterior()
+        if kind == "first":
+            self._open(number, candidates)
+        elif kind == "again":
+            self.unsettled.pop(number, None)
+            if self.past:
+                self.past[number - 1] = self.now()
+        elif kind != "further":
+            raise EventError(f"it has the unknown kind {kind!r}.")
+        tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
+        asked = [frozenset(drawn) for drawn in tasks]
+        for index, candidate in enumerate(candidates):
+            which = index if len(draws) > 1 else 0
+            batches = self.batches.setdefault(candidate, [])
+            trials = _trials(kind, batches, self.trials)
+            assignment = Assignment(
+                candidate=candidate,
+                round=number,
+                batch=len(batches),
+                tasks=tasks[which],
+                trials=trials,
+                designs=draws[which],
+            )
+            batches.append(Progress(assignment, asked[which]))
+            self.waiting[candidate, assignment.batch] = batches[-1]
+            self.asked.add(candidate, draws[which], anew=kind != "further")
+
+    def _refits(self, round: int, kind: str) -> bool:
+        """Whether later fits start from one made now: every time the model draws, or seldom."""
+        return self.protocol.draws_by_model or (kind == "first" and round % _REFIT == 1)
+
+    def _open(self, number: int, candidates: tuple[str, ...]) -> None:
+        if number != len(self.rounds) + 1:
+            raise EventError(f"round {number} follows round {len(self.rounds)}.")
+        self.rounds.append(Round(number, candidates))
+        self.unsettled[number] = self.rounds[-1]
+        self.fresh = None
+        if isinstance(self.protocol.allocation, Adaptive):
+            self.past.append(self.now())
+        for candidate in candidates:
+            self.table.open(candidate, round=number)
+
+    def _told(self, event: Event) -> None:
+        told = _told(event)
+        if event["batch"] < 0:
+            raise EventError(f"there is no batch {event['batch']}.")
+        progress = self.batches[event["candidate"]][event["batch"]]
+        if not progress.asked.issuperset(told.tasks):
+            raise EventError("it tells tasks that were not asked.")
+        if not set(told.trials) <= set(progress.assignment.trials):
+            raise EventError("it tells trials that were not asked.")
+        self._record(event["candidate"], told)
+        progress.told += len(told.tasks)
+        progress.scored += len(told.tasks) - len(told.missing)
+        progress.look(self.table)
+        self._count(progress)
+        self.evaluations += len(told.tasks)
+
+    def _count(self, progress: Progress) -> None:
+        """Note which assignments are still waited for."""
+        key = progress.assignment.candidate, progress.assignment.batch
+        if not progress.complete and key[0] not in self.whole:
+            self.waiting[key] = progress
+            return
+        self.waiting.pop(key, None)
+        number = self.table.round_of(progress.assignment.candidate)
+        if progress.assignment.batch == 0 and self.rounds[number - 1].settled(self.batches):
+            self.unsettled.pop(number, None)
+
+    def _record(self, candidate: str, told: Told) -> None:
+        positions, trials = self.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
+        if self.table.find(candidate, positions, trials)[0].any():
+            raise EventError("it tells outcomes that are already recorded.")
+        self.table.add(candidate, positions, trials, told.values())
+        self.fresh = None
+        for at, reason in told.missing.items():
+            key = candidate, int(positions[int(at)]), told.trials[int(at)]
+            self.reasons[key] = reason
+        self.usage += told.total_usage()
+
+
+def _told(event: dict[str, Any]) -> Told:
+    return Told(**{name: event[name] for name in Told.__dataclass_fields__})
+
+
+def _trials(kind: str, batches: list[Progress], trials: int) -> tuple[int, ...]:
+    """Trial numbers: a round drawn again has its own, what is added to a draw has the draw's."""
+    if kind == "further":
+        return batches[-1].assignment.trials
+    first = trials if kind == "again" else 0
+    return tuple(range(first, first + trials))

@@ -1,0 +1,92 @@
+"""Which isolation works on this machine."""
+
+import functools
+import tempfile
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from coevolve.errors import InputError, StopRun, nearest
+from coevolve.executors.isolation.bubblewrap import Bubblewrap
+from coevolve.executors.isolation.execution import execute
+from coevolve.executors.isolation.launch import (
+    HarnessFault,
+    Isolation,
+    Limits,
+    SandboxError,
+    one_line,
+)
+from coevolve.executors.isolation.plain_process import PlainProcess
+from coevolve.executors.isolation.system_paths import interpreter, site_packages
+
+KINDS = ("auto", "bwrap", "process")
+
+_PROBE = (
+    "import os, sys, stat, random; [os.listdir(path) for path in sys.argv[1:]]; print('works')"
+)
+
+
+def find_isolation(kind: str = "auto", *, hidden: Sequence[Path] = ()) -> Isolation:
+    """The isolation of this name; "auto" is bwrap where it works, else a plain process.
+
+    Args:
+        kind: "auto", "bwrap" or "process".
+        hidden: Folders that bwrap hides even where they lie among the system's; a plain process
+            hides nothing.
+
+    Raises:
+        StopRun: "bwrap" was asked for and does not work here; the message says what to do.
+
+    >>> find_isolation("process").name
+    'process'
+    """
+    if kind not in KINDS:
+        raise InputError(
+            f"isolation must be one of {', '.join(KINDS)}, got {kind!r}.{nearest(kind, KINDS)}"
+        )
+    if kind == "process":
+        return PlainProcess()
+    found = _bubblewrap()
+    if isinstance(found, Bubblewrap):
+        return replace(found, hidden=tuple(hidden))
+    if kind == "auto":
+        return PlainProcess()
+    raise StopRun(
+        f"isolation 'bwrap' does not work here: {found} Install bubblewrap and allow user "
+        "namespaces (docs/isolation.md says how, for containers too), or use isolation 'process' "
+        "for candidates you trust."
+    )
+
+
+def why_not_bubblewrap() -> str:
+    """What keeps bwrap from working here; empty where it works."""
+    found = _bubblewrap()
+    return "" if isinstance(found, Bubblewrap) else found
+
+
+@functools.cache
+def _bubblewrap() -> Bubblewrap | str:
+    """The bubblewrap that works on this machine, or why none does."""
+    reason = ""
+    for candidate in (Bubblewrap(), Bubblewrap(change_user=False)):
+        wrong = _failure(candidate)
+        if not wrong:
+            return candidate
+        reason = reason or wrong
+    return reason
+
+
+def _failure(isolation: Isolation) -> str:
+    """Why a program that needs this Python and its packages does not run; empty if it does."""
+    limits = Limits(seconds=20)
+    argv = [str(interpreter()), "-I", "-S", "-c", _PROBE, *site_packages()]
+    with tempfile.TemporaryDirectory(prefix="coevolve-") as folder:
+        try:
+            launch = isolation.command(argv, folder=Path(folder), limits=limits)
+            done = execute(launch, limits)
+        except (StopRun, SandboxError, HarnessFault) as error:
+            return one_line(str(error))
+    works = done.code == 0 and done.stdout == b"works\n"
+    return (
+        "" if works else one_line(done.stderr.decode("utf-8", "replace")) or "it printed nothing."
+    )

@@ -1,0 +1,337 @@
+"""A candidate's functions called in a sandbox.
+
+Every message may be forged, for the candidate can write to the pipe itself. It can thereby only
+change its own answer.
+"""
+
+import inspect
+import os
+import shutil
+import stat
+import time
+from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
+from typing import Any, Self
+
+from coevolve.errors import InputError
+from coevolve.executors.isolation.execution import Executed, execute
+from coevolve.executors.isolation.launch import (
+    HarnessFault,
+    Isolation,
+    Launch,
+    Limits,
+    ReportedFault,
+    SandboxError,
+)
+from coevolve.executors.isolation.sandbox import Sandbox
+from coevolve.executors.isolation.system_paths import site_packages
+
+
+def copy_folder(folder: Path, target: Path) -> Path:
+    """Copy plain files and folders, readable by everybody; links are not followed nor copied."""
+    target.mkdir(parents=True)
+    target.chmod(0o755)
+    with os.scandir(folder) as entries:
+        for entry in entries:
+            if entry.is_dir(follow_symlinks=False):
+                copy_folder(Path(entry.path), target / entry.name)
+            elif entry.is_file(follow_symlinks=False):
+                runs = entry.stat().st_mode & stat.S_IXUSR
+                shutil.copyfile(entry.path, target / entry.name, follow_symlinks=False)
+                (target / entry.name).chmod(0o755 if runs else 0o644)
+    return target
+
+
+def open_to_all(folder: Path) -> bool:
+    """Whether every user may read all of a folder."""
+    if folder.stat().st_mode & 0o005 != 0o005:
+        return False
+    with os.scandir(folder) as entries:
+        return all(_open(entry) for entry in entries)
+
+
+def _open(entry: os.DirEntry[str]) -> bool:
+    if entry.is_dir(follow_symlinks=False):
+        return open_to_all(Path(entry.path))
+    return entry.is_symlink() or bool(entry.stat().st_mode & 0o004)
+
+
+Services = Mapping[str, Callable[..., object]]
+Message = dict[str, Any]
+
+
+def await_start(sandbox: Sandbox, limits: Limits) -> None:
+    """Wait until the runner works: what fails before is not the candidate's fault."""
+    late = SandboxError(f"the sandbox did not start within {limits.startup_seconds:g} s.")
+    try:
+        sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
+    except HarnessFault as fault:
+        said = " ".join(sandbox.output.text.split())[-500:]
+        raise SandboxError(f"the sandbox did not start: {fault.reason}. {said}") from None
+
+
+def frame_candidate(sandbox: Sandbox, limits: Limits, source: str) -> None:
+    """Have the runner execute the benchmark's frame; no code of the candidate has run yet."""
+    sandbox.send({"frame": source})
+    late = InputError(f"the benchmark's frame took longer than {limits.startup_seconds:g} s.")
+    try:
+        message = sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
+    except HarnessFault as fault:
+        raise SandboxError(f"the sandbox did not start: {fault.reason}.") from None
+    if message.get("framed") is not True:
+        reason = reported(message, limits).reason
+        raise InputError(f"the benchmark's frame does not run: {reason}.")
+
+
+def await_import(sandbox: Sandbox, limits: Limits) -> None:
+    """Wait until the candidate's module is imported."""
+    late = HarnessFault(
+        "import-limit", f"importing it took longer than {limits.startup_seconds:g} s"
+    )
+    message = sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
+    if message.get("loaded") is not True:
+        raise reported(message, limits)
+
+
+def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) -> Message:
+    """Serve a call's wishes until it is answered; time in services is not its own."""
+    late = HarnessFault("time-limit", f"ran longer than {limits.seconds:g} s")
+    deadline = time.monotonic() + limits.seconds
+    asked = 0
+    while True:
+        message: Message = sandbox.receive(deadline, lambda: late)
+        if "ask" not in message:
+            if message.get("id") != call:
+                raise HarnessFault("protocol", "wrote an answer to another call")
+            return message
+        asked += 1
+        if asked > limits.asks:
+            raise HarnessFault("ask-limit", f"asked its services more than {limits.asks} times")
+        if sandbox.unread:
+            raise HarnessFault("protocol", "asked a service without reading what it was sent")
+        began = time.monotonic()
+        with sandbox.watched():
+            reply = serve(message, services)
+        deadline += time.monotonic() - began
+        sandbox.send(reply)
+
+
+def serve(message: Message, services: Services) -> Message:
+    """The reply to a wish: what the service gave, or why it was not called."""
+    name, args, kwargs = message.get("ask"), message.get("args"), message.get("kwargs")
+    if not (isinstance(name, str) and isinstance(args, list) and isinstance(kwargs, dict)):
+        raise HarnessFault("protocol", "wrote a request to a service that is none")
+    service = services.get(name)
+    if service is None:
+        offered = ", ".join(sorted(services)) or "none"
+        return {"refused": f"there is no service {name!r}; there is {offered}"}
+    try:
+        inspect.signature(service).bind(*args, **kwargs)
+    except TypeError as error:
+        return {"refused": f"service {name!r}: {error}"}
+    return {"result": service(*args, **kwargs)}
+
+
+def checked(value: Any, returns: type | None) -> Any:
+    """The answer, if it has the type it should have."""
+    if returns is not None and not _has_type(value, returns):
+        wanted, got = returns.__name__, type(value).__name__
+        raise HarnessFault("wrong-type", f"answered {got} {value!r:.80}, not {wanted}")
+    return value
+
+
+def reported(message: Message, limits: Limits) -> HarnessFault:
+    """The fault that the runner reports."""
+    if "large" in message:
+        return ReportedFault("answer-limit", f"its answer is too large: {_text(message, 'large')}")
+    if "unsendable" in message:
+        return ReportedFault("not-json", f"its answer is not JSON: {_text(message, 'unsendable')}")
+    error = message.get("error")
+    if not isinstance(error, dict):
+        return HarnessFault("protocol", "wrote a message that is no answer")
+    kind, said, where = (_text(error, key) for key in ("type", "text", "where"))
+    if kind == "NoFunction":
+        return ReportedFault("missing-function", said)
+    if kind == "MemoryError":
+        kind, said = "memory-limit", f"ran out of its {limits.memory_mb} MB of memory. {said}"
+    shown = f"{kind}: {said}" if said else kind
+    return ReportedFault(kind, f"{shown} ({where})" if where else shown)
+
+
+def _text(record: Message, key: str) -> str:
+    value = record.get(key)
+    return value if isinstance(value, str) else ""
+
+
+def _has_type(value: object, returns: type) -> bool:
+    if isinstance(value, bool):
+        return returns in (bool, object)
+    return isinstance(value, (int, float) if returns is float else returns)
+
+
+class Harness:
+    """A candidate whose functions can be called; each call may end in `HarnessFault`.
+
+    The process behind it starts with the first call, serves further ones, and is started anew
+    after a fault that ended it. One thread at a time may use a harness.
+
+    Args:
+        folder: The candidate's files.
+        isolation: How its code is kept from doing harm.
+        limits: What it may use.
+        name: The candidate's name, for messages.
+        state: What `prepare` of the benchmark gave for this candidate, if anything.
+        slot: Different for harnesses of this process that work at once.
+        module: The module whose functions are called.
+        frame: Source of a module of the benchmark that runs around the candidate's, in the same
+            sandbox and trusted no more; "frame:predict" calls its function `predict`.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        isolation: Isolation,
+        limits: Limits | None = None,
+        name: str = "",
+        state: Any = None,
+        slot: int = 0,
+        module: str = "harness",
+        frame: str = "",
+    ) -> None:
+        self.folder, self.name, self.state = Path(folder), name, state
+        self.isolation, self.limits = isolation, limits or Limits()
+        self.services: Services = {}
+        self._slot, self._module, self._frame = slot, module, frame
+        self._sandbox: Sandbox | None = None
+        self._calls = 0
+        self._output = ""
+
+    @property
+    def output(self) -> str:
+        """The end of what the last call or execution printed."""
+        return self._output
+
+    def call(
+        self,
+        function: str,
+        /,
+        *args: object,
+        returns: type | None = None,
+        services: Services | None = None,
+        **kwargs: object,
+    ) -> Any:
+        """Call a function of the candidate with JSON values; its answer is one.
+
+        Args:
+            function: A name in the module, or a path to an attribute as in "agent.answer"; one
+                of the frame begins with "frame:".
+            args: JSON values.
+            returns: The type the answer must have; an int will do for a float.
+            services: What the candidate may ask this side for, by name; the attribute `services`
+                when left out. What a service raises ends the call and is raised here.
+            kwargs: JSON values.
+
+        Raises:
+            HarnessFault: The candidate failed, lied or ran past a limit.
+            SandboxError: The sandbox could not be started; the candidate had no part in it.
+        """
+        self._calls += 1
+        request = {"call": function, "args": args, "kwargs": kwargs, "id": self._calls}
+        sandbox = self._ready()
+        try:
+            sandbox.send({**request, "cpu": self.limits.cpu})
+            offered = self.services if services is None else services
+            message = converse(sandbox, self._calls, self.limits, offered)
+            sandbox.output.read_all()
+            if "answer" not in message:
+                sandbox.check()  # a limit may be behind the error
+                raise reported(message, self.limits)
+        except BaseException as error:
+            self._output = sandbox.output.text
+            if not isinstance(error, ReportedFault):
+                self.close()
+            raise
+        self._output = sandbox.output.text
+        return checked(message["answer"], returns)
+
+    def execute(
+        self,
+        argv: Sequence[str],
+        *,
+        stdin: bytes = b"",
+        readable: Sequence[Path] = (),
+        network: bool = False,
+    ) -> Executed:
+        """Run a program in the candidate's folder, isolated and limited like its functions.
+
+        Raises:
+            HarnessFault: The program ran past a limit.
+            SandboxError: The sandbox could not be started.
+        """
+        self._output = ""
+        launch = self.isolation.command(
+            argv,
+            folder=self.folder,
+            limits=self.limits,
+            readable=readable,
+            network=network,
+            slot=2 * self._slot + 1,
+        )
+        executed = execute(launch, self.limits, stdin)
+        self._output = (executed.stdout + executed.stderr).decode("utf-8", "replace")
+        return executed
+
+    def close(self) -> None:
+        """End the process; the next call starts another."""
+        if self._sandbox is not None:
+            sandbox, self._sandbox = self._sandbox, None
+            self._output = sandbox.output.text
+            sandbox.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: object) -> None:
+        self.close()
+
+    def _ready(self) -> Sandbox:
+        if self._sandbox is not None and not self._sandbox.usable:
+            self.close()
+        self._output = ""
+        if self._sandbox is not None:
+            self._sandbox.begin()
+            return self._sandbox
+        self._find_module()
+        self._sandbox = sandbox = Sandbox(self._launch, self.limits)
+        try:
+            await_start(sandbox, self.limits)
+            if self._frame:
+                frame_candidate(sandbox, self.limits, self._frame)
+            await_import(sandbox, self.limits)
+        except BaseException:
+            self.close()
+            raise
+        return sandbox
+
+    def _find_module(self) -> None:
+        """Without this a module of the same name might be found among installed packages."""
+        file, package = self.folder / f"{self._module}.py", self.folder / self._module
+        if not (file.is_file() or (package / "__init__.py").is_file()):
+            raise HarnessFault("missing-file", f"has no file {file.name}")
+
+    def _launch(self, reader: int, writer: int) -> Launch:
+        return self.isolation.command(
+            (),
+            folder=self.folder,
+            limits=self.limits,
+            slot=2 * self._slot,
+            fds=(reader, writer),
+            serve={
+                "fds": (reader, writer),
+                "module": self._module,
+                "framed": bool(self._frame),
+                "paths": site_packages(),
+                "answer_bytes": self.limits.answer_bytes,
+            },
+        )

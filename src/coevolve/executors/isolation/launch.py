@@ -1,0 +1,300 @@
+"""What an isolation is: a way to start a program under limits, and what it can end with."""
+
+import contextlib
+import json
+import math
+import os
+import shutil
+import subprocess
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+from typing import Any, Protocol
+
+from coevolve.errors import CoevolveError, InputError
+from coevolve.executors.isolation.system_paths import interpreter
+from coevolve.search.trials import Blame, Fault
+
+MEGABYTE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What a candidate may use; past a limit it is stopped, and the fault is its own.
+
+    Args:
+        seconds: Wall clock of one call, without the time its services take.
+        cpu_seconds: CPU time of one call over all its processes; None is twice `seconds`.
+        memory_mb: Address space of each process, and resident memory of all of them together.
+        processes: Processes and threads at any time.
+        file_mb: Size of one file it writes, and of its private /tmp.
+        output_mb: What one call may print.
+        answer_mb: Size of one answer, or of one request to a service, as JSON.
+        startup_seconds: Wall clock for importing the candidate, before its first call.
+        asks: Requests to services in one call.
+
+    >>> Limits(seconds=10).cpu
+    20
+    """
+
+    seconds: float = 60
+    cpu_seconds: float | None = None
+    memory_mb: int = 2048
+    processes: int = 32
+    file_mb: int = 64
+    output_mb: float = 10
+    answer_mb: float = 4
+    startup_seconds: float = 20
+    asks: int = 1000
+
+    def __post_init__(self) -> None:
+        for field in fields(self):
+            value = getattr(self, field.name)
+            if value is None and field.name == "cpu_seconds":
+                continue
+            number = isinstance(value, int | float) and not isinstance(value, bool)
+            if not (number and math.isfinite(value) and value > 0):
+                raise InputError(f"limit {field.name} must be a positive number, got {value!r}.")
+
+    @property
+    def cpu(self) -> float:
+        """CPU seconds of one call, given or derived."""
+        return self.cpu_seconds if self.cpu_seconds is not None else 2 * self.seconds
+
+    @property
+    def memory_bytes(self) -> int:
+        return int(self.memory_mb * MEGABYTE)
+
+    @property
+    def file_bytes(self) -> int:
+        return int(self.file_mb * MEGABYTE)
+
+    @property
+    def output_bytes(self) -> int:
+        return int(self.output_mb * MEGABYTE)
+
+    @property
+    def answer_bytes(self) -> int:
+        return int(self.answer_mb * MEGABYTE)
+
+
+LONGEST = 500
+
+
+class HarnessFault(CoevolveError):  # noqa: N818
+    """The candidate's code failed, lied or ran past a limit; `fault` says how.
+
+    >>> HarnessFault("time-limit", "ran past 60 s").fault.kind
+    'time-limit'
+    """
+
+    def __init__(self, kind: str, reason: str) -> None:
+        self.kind = one_line(kind, 60) or "error"
+        self.reason = one_line(reason) or "no reason given"
+        super().__init__(self.reason)
+
+    @property
+    def fault(self) -> Fault:
+        """The fault as the engine records it."""
+        return Fault(blame=Blame.CANDIDATE, kind=self.kind, reason=self.reason)
+
+
+class ReportedFault(HarnessFault):
+    """A fault that the runner reported in good order, so that its process can serve on."""
+
+
+class SandboxError(CoevolveError):
+    """A sandbox that could not be started; the candidate had no part in it.
+
+    >>> SandboxError("no bwrap").fault.blame
+    <Blame.INFRASTRUCTURE: 'infrastructure'>
+    """
+
+    @property
+    def fault(self) -> Fault:
+        """The fault as the engine records it."""
+        return Fault(blame=Blame.INFRASTRUCTURE, kind="sandbox", reason=one_line(str(self)))
+
+
+def one_line(text: str, longest: int = LONGEST) -> str:
+    r"""Text from a candidate made safe to record and to print: one line, no control characters.
+
+    >>> one_line("a\nb\x1b[31m\ud800")
+    'a b\\x1b[31m\\ud800'
+    """
+    shown = []
+    for character in " ".join(text[: 4 * longest].split()):
+        plain = character.isprintable()
+        shown.append(character if plain else character.encode("unicode_escape").decode())
+    line = "".join(shown)
+    return line if len(line) <= longest else line[: longest - 1] + "…"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Launch:
+    """How to start an isolated program; `close` removes what it needed, after its end.
+
+    Args:
+        argv: Command line.
+        env: The whole environment.
+        cwd: Folder to start in.
+        fds: File descriptors it inherits.
+        owned: Those of them that are closed here once it has started.
+        scratch: Folder made for it alone.
+        mark: Text in the environment of all its processes, by which to find them.
+        uid: User that only its processes have.
+        namespace: Whether its processes end with the first child of the command.
+        wrappers: Processes in its tree that are not the candidate's.
+    """
+
+    argv: tuple[str, ...]
+    env: Mapping[str, str]
+    cwd: Path
+    fds: tuple[int, ...] = ()
+    owned: tuple[int, ...] = ()
+    scratch: Path | None = None
+    mark: str = ""
+    uid: int | None = None
+    namespace: bool = False
+    wrappers: int = 0
+
+    def started(self) -> None:
+        """Close what the started program has inherited."""
+        for fd in self.owned:
+            os.close(fd)
+
+    def close(self) -> None:
+        """Remove the scratch folder."""
+        if self.scratch is not None:
+            remove(self.scratch)
+
+
+class Isolation(Protocol):
+    """A way to start programs that may be hostile.
+
+    `protects` and `exposes` say in sentences what such a program cannot and can do.
+    """
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def protects(self) -> tuple[str, ...]: ...
+
+    @property
+    def exposes(self) -> tuple[str, ...]: ...
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        limits: Limits,
+        writable: Path | None = None,
+        readable: Sequence[Path] = (),
+        network: bool = False,
+        slot: int = 0,
+        serve: Mapping[str, Any] | None = None,
+        fds: tuple[int, ...] = (),
+    ) -> Launch:
+        """How to start a program in a folder it can only read.
+
+        Args:
+            argv: The program and its arguments.
+            folder: What it starts in and may read.
+            limits: What it may use.
+            writable: A folder it may write, at its own path.
+            readable: Further files or folders it may read, at their own paths.
+            network: Whether it may reach the network.
+            slot: Different for sandboxes of this process that run at once.
+            serve: What the runner serves instead of executing `argv`.
+            fds: Descriptors it inherits.
+        """
+        ...
+
+
+def remove(path: Path) -> None:
+    """Delete a folder, whatever depth it has and whatever permissions were taken away in it.
+
+    A link is deleted, and not what it leads to; a file likewise.
+    """
+    if path.is_symlink() or not path.is_dir():
+        with contextlib.suppress(OSError):
+            path.unlink()
+        return
+    with contextlib.suppress(RecursionError):
+        shutil.rmtree(path, ignore_errors=True)
+    if path.exists():
+        for command in (("chmod", "-R", "u+rwX"), ("rm", "-rf")):
+            subprocess.run([*command, "--", path], capture_output=True, check=False)
+
+
+OPEN_FILES = 256
+_SPARE = 8
+"""Processes past the limit that may exist until the watch sees them."""
+_SHARED_SPARE = 512
+_UIDS = range(2_100_000_000, 2_147_000_000)
+"""Users that neither systems nor directories of companies give away."""
+_FEW_UIDS = range(20_000, 60_000)
+"""The same where a container has 65536 users in all."""
+_UIDS_PER_PROCESS = 64
+
+
+def confined(
+    argv: Sequence[str],
+    limits: Limits,
+    *,
+    runner: str,
+    private_count: bool,
+    uid: int | None,
+    parent: int | None,
+    serve: Mapping[str, Any] | None,
+) -> list[str]:
+    """The command line that confines itself and then becomes `argv` or serves.
+
+    `private_count` says that no process outside counts against the limit on processes.
+    """
+    spare = _SPARE if private_count else _SHARED_SPARE + user_threads(os.getuid())
+    numbers = {
+        "RLIMIT_AS": limits.memory_bytes,
+        "RLIMIT_CORE": 0,
+        "RLIMIT_FSIZE": limits.file_bytes,
+        "RLIMIT_NOFILE": OPEN_FILES,
+        "RLIMIT_NPROC": limits.processes + spare,
+    }
+    config = {"limits": numbers, "uid": uid, "parent": parent, "serve": serve}
+    # Not "-I", which would also leave out the hash seed; the environment is ours anyway.
+    return [str(interpreter()), "-P", "-s", "-S", runner, json.dumps(config), *argv]
+
+
+def unused_uid(slot: int) -> int | None:
+    """A user nobody else has, for one sandbox; None where there is none to spare.
+
+    A limit on processes counts all processes of a user, so that each sandbox needs its own.
+    """
+    wanted = os.getpid() * _UIDS_PER_PROCESS + slot % _UIDS_PER_PROCESS
+    for uids in (_UIDS, _FEW_UIDS):
+        if uids.stop <= _mapped_uids():
+            return uids[wanted % len(uids)]
+    return None
+
+
+def _mapped_uids() -> int:
+    """How many users from 0 on exist in this user namespace."""
+    try:
+        rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
+    except OSError:
+        return 0
+    return next((int(count) for inside, _, count in rows if inside == "0"), 0)
+
+
+def user_threads(uid: int) -> int:
+    """How many processes and threads a user has now; 0 where that cannot be known."""
+    total = 0
+    for folder in Path("/proc").glob("[0-9]*"):
+        try:
+            if folder.stat().st_uid == uid:
+                total += len(os.listdir(folder / "task"))  # noqa: PTH208
+        except OSError:
+            continue
+    return total

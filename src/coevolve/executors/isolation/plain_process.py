@@ -1,0 +1,122 @@
+"""Isolation by an ordinary process: limits and a clean environment, and no more."""
+
+import os
+import secrets
+import tempfile
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from coevolve.executors.isolation.harness_calls import copy_folder
+from coevolve.executors.isolation.launch import Launch, Limits, confined, unused_uid
+from coevolve.executors.isolation.system_paths import (
+    RUNNER,
+    environment,
+    interpreter,
+    site_packages,
+)
+
+MARK = "COEVOLVE_SANDBOX"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainProcess:
+    """Each candidate is a process of the same user, with limits, on a copy of its files.
+
+    >>> PlainProcess().name
+    'process'
+    """
+
+    name = "process"
+    protects = (
+        "It finds no credentials in its environment and none of the engine's open files.",
+        "It works on a private copy of its files.",
+        "Its time, memory, processes, files, output and answers are limited.",
+        "Its processes are found and ended with it, unless they hide on purpose.",
+    )
+
+    @property
+    def exposes(self) -> tuple[str, ...]:
+        """What a candidate can do; less when root can give it a user of its own."""
+        files = (
+            "It can read every file that all users may read"
+            if gives_user()
+            else "It can read and change every file of this user, the answers and the run included"
+        )
+        others = (
+            "It can see the command lines of all processes."
+            if gives_user()
+            else "It can signal this user's processes and read their environment and memory."
+        )
+        return (
+            f"{files}.",
+            others,
+            "It can use the network and the services of this machine.",
+            "It can fill the disk with many files.",
+            "Processes that hide on purpose can outlive it, and so can all of them when the run "
+            "is killed.",
+        )
+
+    def command(
+        self,
+        argv: Sequence[str],
+        *,
+        folder: Path,
+        limits: Limits,
+        writable: Path | None = None,
+        readable: Sequence[Path] = (),
+        network: bool = False,
+        slot: int = 0,
+        serve: Mapping[str, Any] | None = None,
+        fds: tuple[int, ...] = (),
+    ) -> Launch:
+        """How to start a limited process; see `Isolation.command`.
+
+        Nothing here hides a path or the network. A user of its own is given only where that
+        user can reach what it may read and write.
+        """
+        scratch = Path(tempfile.mkdtemp(prefix="coevolve-"))
+        copy = copy_folder(folder, scratch / "candidate")
+        home = scratch / "tmp"
+        home.mkdir()
+        needed = [*readable, *([] if writable is None else [writable])]
+        uid = unused_uid(slot) if gives_user() and all(map(_reachable, needed)) else None
+        if uid is not None:
+            scratch.chmod(0o711)
+            for own in (home, writable):
+                if own is not None:
+                    os.chown(own, uid, uid)
+        mark = secrets.token_hex(16)
+        inner = confined(
+            argv,
+            limits,
+            runner=str(RUNNER),
+            private_count=uid is not None,
+            uid=uid,
+            parent=os.getpid(),
+            serve=None if serve is None else {**serve, "folder": str(copy)},
+        )
+        return Launch(
+            argv=tuple(inner),
+            env={**environment(str(home)), MARK: mark},
+            cwd=copy,
+            fds=fds,
+            scratch=scratch,
+            mark=f"{MARK}={mark}",
+            uid=uid,
+        )
+
+
+def gives_user() -> bool:
+    """Whether this process is root and its Python is readable by every user."""
+    if os.getuid() != 0 or unused_uid(0) is None:
+        return False
+    needed = (interpreter(), Path(os.__file__), Path(tempfile.gettempdir()))
+    return all(map(_reachable, (*needed, *map(Path, site_packages()))))
+
+
+def _reachable(path: Path) -> bool:
+    real = path.resolve()
+    passable = all(parent.stat().st_mode & 0o001 for parent in real.parents)
+    return passable and bool(real.stat().st_mode & 0o004)

@@ -1,0 +1,156 @@
+"""Processes of a sandbox as /proc shows them: which there are, what they use, how they end."""
+
+import contextlib
+import os
+import signal
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from coevolve.executors.isolation.launch import Launch
+
+_TICKS = os.sysconf("SC_CLK_TCK")
+_PAGE = os.sysconf("SC_PAGE_SIZE")
+_LONGEST_KILL = 5.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Use:
+    """What one process, or all of a sandbox, uses at an instant."""
+
+    threads: int = 0
+    cpu_seconds: float = 0.0
+    memory_bytes: int = 0
+
+    def __add__(self, other: "Use") -> "Use":
+        return Use(
+            threads=self.threads + other.threads,
+            cpu_seconds=self.cpu_seconds + other.cpu_seconds,
+            memory_bytes=self.memory_bytes + other.memory_bytes,
+        )
+
+
+def members(launch: Launch, root: int, *, strayed: bool = True) -> set[int]:
+    """All processes of a sandbox; with `strayed`, also those that left its tree.
+
+    A namespace keeps its tree together. Elsewhere every process of the machine is looked at.
+    """
+    tree = set(descendants(root))
+    if strayed and not launch.namespace:
+        for pid in _everybody():
+            if pid not in tree and _belongs(launch, pid):
+                tree |= {pid, *descendants(pid)}
+    return tree
+
+
+def descendants(root: int) -> Iterator[int]:
+    """A process, its children, their children, ..."""
+    waiting = [root]
+    while waiting:
+        pid = waiting.pop()
+        yield pid
+        waiting += children(pid)
+
+
+def children(pid: int) -> list[int]:
+    """Children of all threads of a process; none where the kernel does not tell."""
+    found: list[int] = []
+    with contextlib.suppress(OSError):
+        for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
+            with contextlib.suppress(OSError):
+                text = Path(f"/proc/{pid}/task/{task}/children").read_bytes()
+                found += [int(child) for child in text.split()]
+    return found
+
+
+def use(pid: int) -> Use:
+    """What a process uses; CPU time includes that of children it has waited for."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return Use()
+    fields = text[text.rindex(b")") + 2 :].split()
+    return Use(
+        threads=int(fields[17]) if fields[0] not in (b"Z", b"X") else 0,
+        cpu_seconds=sum(map(int, fields[11:15])) / _TICKS,
+        memory_bytes=int(fields[21]) * _PAGE,
+    )
+
+
+def proportional_memory(pids: set[int]) -> int | None:
+    """Memory with shared pages counted once; None where it cannot be read."""
+    total = 0
+    for pid in pids:
+        try:
+            text = Path(f"/proc/{pid}/smaps_rollup").read_bytes()
+        except PermissionError:
+            return None
+        except OSError:
+            continue
+        for line in text.splitlines():
+            if line.startswith(b"Pss:"):
+                total += int(line.split()[1]) * 1024
+    return total
+
+
+def private_files(root: int) -> int:
+    """How many files a namespace keeps in memory; 0 where that cannot be seen, or not yet."""
+    total = 0
+    for first in children(root)[:1]:
+        with contextlib.suppress(OSError):
+            top = os.open(f"/proc/{first}/root", os.O_PATH | os.O_DIRECTORY)
+            try:
+                # Until the sandbox has a root of its own, it has ours, with our files in it.
+                if not os.path.samestat(os.fstat(top), os.stat("/")):  # noqa: PTH116
+                    total += sum(_files(f"/proc/self/fd/{top}/{p}") for p in ("tmp", "dev/shm"))
+            finally:
+                os.close(top)
+    return total
+
+
+def _files(place: str) -> int:
+    with contextlib.suppress(OSError):
+        numbers = os.statvfs(place)
+        return numbers.f_files - numbers.f_ffree
+    return 0
+
+
+def kill_all(launch: Launch, root: int) -> None:
+    """End every process of a sandbox; its first process remains to be waited for."""
+    if launch.namespace:
+        # The kernel ends a namespace with its first process; bwrap then ends by itself.
+        for pid in children(root) or [root]:
+            _signal(pid, signal.SIGKILL)
+        return
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(root, signal.SIGKILL)
+    deadline = time.monotonic() + _LONGEST_KILL
+    while time.monotonic() < deadline:
+        alive = {pid for pid in members(launch, root) if use(pid).threads}
+        if not alive:
+            return
+        for pid in alive:
+            _signal(pid, signal.SIGSTOP)
+        for pid in alive | members(launch, root):
+            _signal(pid, signal.SIGKILL)
+        time.sleep(0.001)
+
+
+def _signal(pid: int, number: int) -> None:
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.kill(pid, number)
+
+
+def _everybody() -> Iterator[int]:
+    with contextlib.suppress(OSError):
+        yield from (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
+
+
+def _belongs(launch: Launch, pid: int) -> bool:
+    folder = Path(f"/proc/{pid}")
+    with contextlib.suppress(OSError):
+        if launch.uid is not None:
+            return f"Uid:\t{launch.uid}\t" in (folder / "status").read_text()
+        return launch.mark.encode() in (folder / "environ").read_bytes().split(b"\0")
+    return False

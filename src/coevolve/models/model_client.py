@@ -1,0 +1,231 @@
+"""The model as a benchmark offers it to a candidate, and a stub for checks."""
+
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
+
+from coevolve.core.outcomes import Usage
+from coevolve.errors import InputError, nearest
+from coevolve.models.gateway import answer
+from coevolve.models.model_errors import TrialCapError
+from coevolve.models.model_spend import Spent
+from coevolve.models.provider import ModelReply, Sampling
+from coevolve.models.request_payload import read_request, read_texts
+
+MOST_CALLS = 200
+"""Calls of a trial that are kept for its trace."""
+MOST_CHARACTERS = 200_000
+"""Characters of all of them together."""
+LONGEST_TEXT = 40_000
+"""Characters of one prompt or answer; of a longer one the two ends are kept."""
+SAMPLES = 1_000
+"""Numbers of samples that belong to one trial."""
+
+
+class Asks(Protocol):
+    """The engine, or something in its place."""
+
+    def ask(self, service: str, /, **payload: Any) -> Any:
+        """What a service answers; JSON both ways."""
+        ...
+
+
+class ModelClient:
+    """Passes a candidate's requests on to the engine, within what a trial may ask.
+
+    Args:
+        host: The engine as the worker sees it, or a `StubModel`.
+
+    Attributes:
+        calls: What was asked and answered since `begin`, for the trace: the first calls, as long
+            as they are not too many or too long.
+        left_out: How many calls are not among them.
+        usage: What the model consumed since `begin`. The engine counts this by itself.
+    """
+
+    def __init__(self, host: Asks) -> None:
+        self._host = host
+        self._facts: dict[str, Any] | None = None
+        self.begin()
+
+    def begin(self, *, capped: bool = True, trial: int = 0) -> None:
+        """Start a trial; without caps a preparation, which may learn from many examples.
+
+        Another trial of a task gets other samples of the model.
+        """
+        self._capped, self._trial = capped, trial
+        self._asked = self._tokens = 0
+        self._room = MOST_CHARACTERS
+        self.calls: list[dict[str, Any]] = []
+        self.left_out = 0
+        self.usage = Usage()
+
+    @property
+    def services(self) -> Mapping[str, Callable[..., Any]]:
+        """What to hand to `harness.call`."""
+        return {"model": self.model, "count": self.count, "model_facts": self.facts}
+
+    @property
+    def asked(self) -> int:
+        """How many calls were made since `begin`, cached ones included."""
+        return self._asked
+
+    def model(
+        self,
+        prompt: object = None,
+        messages: object = None,
+        choices: object = None,
+        scores: object = None,
+        max_tokens: object = None,
+        temperature: object = None,
+        stop: object = None,
+        sample: object = None,
+    ) -> dict[str, Any]:
+        """The answer to a request, which the engine checks.
+
+        It says what it takes to answer, and not whether the answer was known already: no score
+        may depend on what happens to be cached.
+
+        Raises:
+            TrialCapError: The trial has asked all that it may.
+        """
+        parts = {
+            "prompt": prompt,
+            "messages": messages,
+            "choices": choices,
+            "scores": scores,
+            "max_tokens": max_tokens,
+            "temperature": temperature,
+            "stop": stop,
+            "sample": self._own(sample),
+        }
+        request = {name: value for name, value in parts.items() if value is not None}
+        self._check()
+        self._asked += 1
+        try:
+            answer: dict[str, Any] = self._host.ask("model", **request)
+        except Exception as error:
+            self._keep({**request, "error": str(error)})
+            raise
+        usage = answer["usage"]
+        self.usage += Usage(**usage)
+        counted = answer["saved"] if answer["cached"] else usage
+        self._tokens += counted["tokens_in"] + counted["tokens_out"]
+        self._keep({**request, "answer": _shown(answer, counted)})
+        return {name: answer[name] for name in ("text", "finish", "scores")} | {"usage": counted}
+
+    def count(self, texts: object) -> list[int]:
+        """How many tokens each text has."""
+        counts: list[int] = self._host.ask("count", texts=texts)
+        return counts
+
+    def facts(self) -> dict[str, Any]:
+        """What a harness may know of the model; asked of the engine once."""
+        if self._facts is None:
+            self._facts = self._host.ask("model_facts")
+        return dict(self._facts)
+
+    def _own(self, sample: object) -> object:
+        """A number of a sample, among those of this trial."""
+        if not self._trial or not isinstance(sample, int | None):
+            return sample
+        return (sample or 0) + self._trial * SAMPLES
+
+    def _check(self) -> None:
+        if not self._capped:
+            return
+        facts = self.facts()
+        caps = {
+            "calls": (self._asked, facts["trial_calls"]),
+            "tokens": (self._tokens, facts["trial_tokens"]),
+        }
+        for name, (value, cap) in caps.items():
+            if cap is not None and value >= cap:
+                raise TrialCapError(
+                    f"a trial may ask {cap:,} {name} of the model, and this one has had "
+                    f"{self._asked:,} calls and {self._tokens:,} tokens."
+                )
+
+    def _keep(self, call: dict[str, Any]) -> None:
+        call = {name: clipped(value) for name, value in call.items()}
+        size = len(str(call))
+        if len(self.calls) < MOST_CALLS and size <= self._room and not self.left_out:
+            self.calls.append(call)
+            self._room -= size
+        else:
+            self.left_out += 1
+
+
+def _shown(answer: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
+    """An answer for the trace, with the tokens it took or once took."""
+    kept = {"text": clipped(answer["text"]), "finish": answer["finish"]}
+    if answer["scores"] is not None:
+        kept["scores"] = answer["scores"]
+    tokens = {name: counted[name] for name in ("tokens_in", "tokens_out")}
+    return {**kept, **tokens, "cached": answer["cached"]}
+
+
+def clipped(value: object, longest: int = LONGEST_TEXT) -> object:
+    """A value as it is, but of a long text its two ends.
+
+    >>> clipped("abcdefghij", 4)
+    'ab … 6 characters … ij'
+    """
+    if not isinstance(value, str) or len(value) <= longest:
+        return value
+    half = longest // 2
+    return f"{value[:half]} … {len(value) - 2 * half:,} characters … {value[-half:]}"
+
+
+class StubModel:
+    """Stands in for the engine: requests are read as strictly, and answered by rote.
+
+    The text is "stub", or the first of the choices; all choices score alike; a word is a token.
+
+    Args:
+        window: What it says of itself.
+        gives_scores: What it says of itself.
+
+    >>> StubModel().ask("model", prompt="Wet?", choices=["yes", "no"], scores=True)["text"]
+    'yes'
+    """
+
+    def __init__(self, *, window: int | None = 8192, gives_scores: bool = True) -> None:
+        self._window = window
+        self._gives_scores = gives_scores
+
+    @property
+    def services(self) -> Mapping[str, Callable[..., Any]]:
+        """What to hand to `harness.call`."""
+        return {"model": self._model, "count": self._count, "model_facts": self._facts}
+
+    def ask(self, service: str, /, **payload: Any) -> Any:
+        """What a service answers."""
+        if service not in self.services:
+            known = nearest(service, self.services)
+            raise InputError(f"the stub model offers no service {service!r}.{known}")
+        return self.services[service](**payload)
+
+    def _model(self, **payload: object) -> dict[str, Any]:
+        request = read_request(payload, Sampling(), gives_scores=self._gives_scores)
+        even = {choice: -math.log(len(request.choices)) + 0.0 for choice in request.choices}
+        reply = ModelReply(
+            text=request.choices[0] if request.choices else "stub",
+            finish="stop",
+            tokens_in=sum(self._count(request.texts())),
+            tokens_out=1,
+            scores=even if request.scores else None,
+        )
+        return answer(reply, Spent())
+
+    def _count(self, texts: object) -> list[int]:
+        return [len(text.split()) for text in read_texts(texts)]
+
+    def _facts(self) -> dict[str, Any]:
+        return {
+            "name": "stub",
+            "window": self._window,
+            "scores": self._gives_scores,
+            "trial_calls": None,
+            "trial_tokens": None,
+        }

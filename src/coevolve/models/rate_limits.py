@@ -1,0 +1,200 @@
+"""Calls at once, calls and tokens per minute, and asking again after a failure."""
+
+import asyncio
+import time
+from collections import deque
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+
+import numpy as np
+
+from coevolve.errors import ConfigError
+from coevolve.models.model_errors import ModelReplyError, ModelUnavailable
+from coevolve.search.evaluation import backoff
+
+MINUTE = 60.0
+LONGEST_NAP = 1.0
+"""Seconds after which the head of the queue looks again, since a call may give tokens back."""
+
+Sleep = Callable[[float], Awaitable[object]]
+
+
+class Entry:
+    """What a call took of its minute; `amount` may be put right afterwards."""
+
+    def __init__(self, at: float, amount: float) -> None:
+        self.at = at
+        self.amount = amount
+
+
+class Minute:
+    """At most `most` of something in any sixty seconds.
+
+    >>> minute = Minute(100)
+    >>> _ = minute.enter(0.0, 80)
+    >>> minute.wait(30.0, 20), minute.wait(30.0, 50)
+    (0.0, 30.0)
+    """
+
+    def __init__(self, most: float) -> None:
+        self.most = most
+        self._entries: deque[Entry] = deque()
+
+    def wait(self, now: float, amount: float) -> float:
+        """Seconds until there is room for an amount; one beyond all bounds counts as the most."""
+        while self._entries and self._entries[0].at + MINUTE <= now:
+            self._entries.popleft()
+        over = sum(entry.amount for entry in self._entries) + min(amount, self.most) - self.most
+        for entry in self._entries:
+            if over <= 0:
+                break
+            over -= entry.amount
+            if over <= 0:
+                return entry.at + MINUTE - now
+        return 0.0
+
+    def enter(self, now: float, amount: float) -> Entry:
+        """Take an amount."""
+        entry = Entry(now, min(amount, self.most))
+        self._entries.append(entry)
+        return entry
+
+
+class Turn:
+    """The right to make one call."""
+
+    def __init__(self, entry: Entry | None) -> None:
+        self._entry = entry
+
+    def used(self, tokens: int) -> None:
+        """Say how many tokens the call really took."""
+        if self._entry is not None:
+            self._entry.amount = tokens
+
+
+class Pace:
+    """Lets calls begin, first come first served, within the limits of a service.
+
+    Args:
+        concurrency: Calls under way at once.
+        requests_per_minute: Calls that begin in any sixty seconds; None for any number.
+        tokens_per_minute: Tokens of calls that begin in any sixty seconds. A call counts with
+            what it may take until it is known what it took.
+        clock: The time in seconds.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        concurrency: int = 8,
+        requests_per_minute: int | None = None,
+        tokens_per_minute: int | None = None,
+        clock: Callable[[], float] = time.monotonic,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        limits = {
+            "concurrency": concurrency,
+            "requests_per_minute": requests_per_minute,
+            "tokens_per_minute": tokens_per_minute,
+        }
+        for name, value in limits.items():
+            if value is not None and value < 1:
+                raise ConfigError(f"{name} must be 1 or more, got {value!r}.")
+        self._slots = asyncio.Semaphore(concurrency)
+        self._requests = Minute(requests_per_minute) if requests_per_minute else None
+        self._tokens = Minute(tokens_per_minute) if tokens_per_minute else None
+        self._head = asyncio.Lock()
+        self._clock, self._sleep = clock, sleep
+
+    @asynccontextmanager
+    async def turn(self, tokens: int) -> AsyncIterator[Turn]:
+        """Wait for the right to make a call that may take so many tokens."""
+        async with self._slots:
+            async with self._head:
+                while (wait := self._wait(tokens)) > 0:
+                    await self._sleep(min(wait, LONGEST_NAP))
+                now = self._clock()
+                if self._requests is not None:
+                    self._requests.enter(now, 1)
+                entry = None if self._tokens is None else self._tokens.enter(now, tokens)
+            yield Turn(entry)
+
+    def _wait(self, tokens: int) -> float:
+        now = self._clock()
+        return max(
+            0.0 if self._requests is None else self._requests.wait(now, 1),
+            0.0 if self._tokens is None else self._tokens.wait(now, tokens),
+        )
+
+
+AGAIN = (ModelUnavailable, ModelReplyError)
+"""What is worth another attempt."""
+
+
+class Retrying:
+    """How often and how patiently a model is asked again.
+
+    Between attempts it waits as `coevolve.search.evaluation.backoff` says, or longer if the
+    service asks for it, up to a bound.
+
+    Args:
+        attempts: Attempts at one call in all.
+        seconds: Time-out of one attempt.
+        longest_wait: Seconds to wait at most where the service says how long.
+        seed: The seed of the run, for the jitter.
+        sleep: Waits so many seconds.
+    """
+
+    def __init__(
+        self,
+        *,
+        attempts: int = 5,
+        seconds: float = 600.0,
+        longest_wait: float = 120.0,
+        seed: int = 0,
+        sleep: Sleep = asyncio.sleep,
+    ) -> None:
+        if attempts < 1:
+            raise ConfigError(f"attempts must be 1 or more, got {attempts!r}.")
+        for name, value in {"seconds": seconds, "longest_wait": longest_wait}.items():
+            if not value > 0:
+                raise ConfigError(f"{name} must be positive, got {value!r}.")
+        self._attempts, self._seconds, self._longest = attempts, seconds, longest_wait
+        self._seed, self._sleep = seed, sleep
+
+    async def __call__[Answer](self, key: str, ask: Callable[[], Awaitable[Answer]]) -> Answer:
+        """What `ask` gives; the error of the last attempt if none gives anything.
+
+        The jitter depends on the seed and the key alone, not on what else is going on.
+        """
+        rng = np.random.default_rng([self._seed, int(key[:16], 16)])
+        for attempt in range(self._attempts):
+            try:
+                return await ask()
+            except AGAIN as error:
+                if attempt + 1 == self._attempts:
+                    error.args = (f"{error} (after {self._attempts} attempts)",)
+                    raise
+                wait = backoff(attempt, rng)
+                asked = getattr(error, "retry_after", None)
+            await self._sleep(wait if asked is None else max(wait, min(asked, self._longest)))
+        raise AssertionError("there is at least one attempt")
+
+    async def in_time[Answer](self, answer: Awaitable[Answer]) -> Answer:
+        """An answer, if it comes within the time-out.
+
+        Raises:
+            ModelUnavailable: It did not.
+        """
+        limit = asyncio.timeout(self._seconds)
+        try:
+            async with limit:
+                return await answer
+        except TimeoutError as error:
+            if not limit.expired():
+                raise
+            raise ModelUnavailable(
+                f"the model did not answer within {self._seconds:g} s; `seconds` in [model] "
+                "allows more."
+            ) from error

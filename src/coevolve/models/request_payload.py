@@ -1,0 +1,163 @@
+"""Requests as harnesses write them: JSON that may be anything, read strictly.
+
+A harness chooses what to ask, and how to have it answered within what the configuration allows.
+It cannot name a model, an address or a key, since a request has no place for them.
+"""
+
+from collections.abc import Mapping
+from typing import cast, get_args
+
+from coevolve.errors import nearest
+from coevolve.models.model_errors import RequestRefused
+from coevolve.models.provider import Message, ModelRequest, Role, Sampling
+
+NAMES = (
+    "prompt",
+    "messages",
+    "choices",
+    "scores",
+    "max_tokens",
+    "temperature",
+    "stop",
+    "sample",
+)
+MOST_CHOICES = 1_000
+MOST_STOPS = 4
+"""What the services that take fewest take."""
+MOST_SAMPLES = 1_000_000
+
+_ROLES = get_args(Role)
+
+
+def read_request(
+    payload: Mapping[str, object], sampling: Sampling, *, gives_scores: bool = True
+) -> ModelRequest:
+    """The request that a payload describes; None stands for what is left out.
+
+    Raises:
+        RequestRefused: It describes none.
+
+    >>> read_request({"prompt": "Hello", "max_tokens": 9000}, Sampling()).max_tokens
+    1024
+    """
+    given = {name: value for name, value in payload.items() if value is not None}
+    for name in given:
+        if name not in NAMES:
+            known = nearest(name, NAMES) or f" It has {', '.join(NAMES)}."
+            raise RequestRefused(f"a request to the model has no {name!r:.80}.{known}")
+    choices = _texts("choices", given.get("choices", []), MOST_CHOICES)
+    if "choices" in given and not choices:
+        raise RequestRefused("choices must not be empty; leave it out for a free answer.")
+    if len(set(choices)) < len(choices):
+        twice = next(choice for choice in choices if choices.count(choice) > 1)
+        raise RequestRefused(f"choices must differ, got {twice!r:.80} twice.")
+    prompt, messages = _asked(given)
+    return ModelRequest(
+        prompt=prompt,
+        messages=messages,
+        system=sampling.system,
+        choices=choices,
+        scores=_scores(given.get("scores", False), choices, gives_scores),
+        max_tokens=min(_max_tokens(given, sampling), sampling.max_tokens),
+        temperature=_temperature(given.get("temperature", sampling.temperature)),
+        stop=_texts("stop", given.get("stop", []), MOST_STOPS),
+        sample=_whole("sample", given.get("sample", 0), least=0, most=MOST_SAMPLES),
+        reasoning_effort=sampling.reasoning_effort,
+    )
+
+
+def read_texts(texts: object) -> list[str]:
+    """The texts whose tokens are to be counted.
+
+    Raises:
+        RequestRefused: They are none.
+    """
+    if not isinstance(texts, list):
+        raise RequestRefused(f"texts must be a list of texts, got {texts!r:.80}.")
+    return [_text("a text to count", text, empty=True) for text in texts]
+
+
+def _asked(given: Mapping[str, object]) -> tuple[str | None, tuple[Message, ...]]:
+    if ("prompt" in given) == ("messages" in given):
+        got = "both" if "prompt" in given else "neither"
+        raise RequestRefused(f"a request to the model has a prompt or messages, got {got}.")
+    if "prompt" in given:
+        return _text("prompt", given["prompt"]), ()
+    messages = given["messages"]
+    if not isinstance(messages, list) or not messages:
+        raise RequestRefused(f"messages must be a list of some messages, got {messages!r:.80}.")
+    turns = tuple(_message(turn) for turn in messages)
+    _check_turns([turn.role for turn in turns])
+    return None, turns
+
+
+def _message(turn: object) -> Message:
+    if not isinstance(turn, dict) or turn.keys() != {"role", "content"}:
+        raise RequestRefused(f"a message must have a role and a content, got {turn!r:.80}.")
+    if turn["role"] not in _ROLES:
+        raise RequestRefused(f"a role must be one of {_ROLES}, got {turn['role']!r:.80}.")
+    return Message(cast(Role, turn["role"]), _text("the content of a message", turn["content"]))
+
+
+def _check_turns(roles: list[Role]) -> None:
+    """Refuse what only some models take: others fail on it, which would look like an outage."""
+    turns = roles[1:] if roles[0] == "system" else roles
+    wanted = ["assistant" if place % 2 else "user" for place in range(len(turns))]
+    if turns != wanted or len(turns) % 2 == 0:
+        raise RequestRefused(
+            "messages must be those of the user and the assistant by turns, the user first and "
+            f"last, and before them maybe one of the system; got {', '.join(roles):.80}."
+        )
+
+
+def _text(name: str, value: object, *, empty: bool = False) -> str:
+    if not isinstance(value, str):
+        raise RequestRefused(f"{name} must be text, got {value!r:.80}.")
+    if not empty and not value.strip():
+        raise RequestRefused(f"{name} must not be empty, got {value!r:.80}.")
+    if not value.isascii():
+        try:
+            value.encode()
+        except UnicodeEncodeError as error:
+            raise RequestRefused(f"{name} has half a character in it: {error}.") from None
+    return value
+
+
+def _texts(name: str, value: object, most: int) -> tuple[str, ...]:
+    if not isinstance(value, list):
+        raise RequestRefused(f"{name} must be a list of texts, got {value!r:.80}.")
+    if len(value) > most:
+        raise RequestRefused(f"{name} must be {most:,} texts or fewer, got {len(value):,}.")
+    # White space alone is a fair place to stop, and no choice.
+    return tuple(
+        _text(f"each of {name}", text, empty=name == "stop" and text != "") for text in value
+    )
+
+
+def _scores(value: object, choices: tuple[str, ...], given: bool) -> bool:
+    if not isinstance(value, bool):
+        raise RequestRefused(f"scores must be true or false, got {value!r:.80}.")
+    if value and not choices:
+        raise RequestRefused("scores are those of choices; give the choices too.")
+    if value and not given:
+        raise RequestRefused("this model gives no scores; ask for one of the choices instead.")
+    return value
+
+
+def _max_tokens(given: Mapping[str, object], sampling: Sampling) -> int:
+    return _whole("max_tokens", given.get("max_tokens", sampling.max_tokens), least=1)
+
+
+def _whole(name: str, value: object, *, least: int, most: int | None = None) -> int:
+    whole = isinstance(value, int) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        bounds = f"{least} or more" if most is None else f"from {least} to {most:,}"
+        raise RequestRefused(f"{name} must be a whole number, {bounds}, got {value!r:.80}.")
+    return cast(int, value)
+
+
+def _temperature(value: object) -> float | None:
+    number = isinstance(value, int | float) and not isinstance(value, bool)
+    if value is not None and not (number and 0 <= cast(float, value) <= 2):
+        raise RequestRefused(f"temperature must be a number in [0, 2], got {value!r:.80}.")
+    return cast(float | None, value)

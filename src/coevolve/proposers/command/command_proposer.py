@@ -1,0 +1,281 @@
+"""A proposer that has a command-line agent write candidates."""
+
+import asyncio
+import contextlib
+import os
+import re
+import time
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from coevolve.core.outcomes import MOST_USAGE, Usage
+from coevolve.errors import CoevolveError, ConfigError, StopRun
+from coevolve.executors.isolation.launch import one_line
+from coevolve.proposers.base import Broken, Proposal, Proposed, View, in_thread
+from coevolve.proposers.command.agent_process import MEGABYTE, Ended, Recording, Room, work
+from coevolve.proposers.command.agent_sandbox import Isolation, Setting, ready, why_no_sandbox
+from coevolve.proposers.command.agent_setup import find_installation
+from coevolve.proposers.command.agents import Agent
+from coevolve.proposers.command.usage_meters import Meter, decoded
+from coevolve.proposers.handover import collect
+from coevolve.proposers.workspace import Workspace, lay_out
+from coevolve.proposers.workspace.workspace import set_aside, sweep
+
+_MOST_REPORT = 16 * MEGABYTE
+"""Trajectories of hundreds of steps have a few; of JSON that is made to, this takes 0.4 GB."""
+_MOST_USED = MOST_USAGE / 1000
+"""Of anything in one proposal; the sum over a run must be believable, too."""
+_LAST = 400
+_BOXES = re.compile(r"[\u2500-\u257f]+")
+_REFUSED = re.compile(
+    r"api.?key|unauthori[sz]ed|authenticat|auth method|\b401\b|log ?in|logged in|credential",
+    re.IGNORECASE,
+)
+
+
+class AgentError(CoevolveError):
+    """An agent that failed before it did anything."""
+
+
+def usage_of(meter: Meter, seconds: float) -> Usage:
+    """What is known to be used; notes say what is not."""
+    return Usage(
+        tokens_in=min(meter.tokens_in or 0, int(_MOST_USED)),
+        tokens_out=min(meter.tokens_out or 0, int(_MOST_USED)),
+        dollars=min(meter.dollars or 0.0, _MOST_USED),
+        seconds=seconds,
+    )
+
+
+def notes_of(name: str, ended: Ended, meter: Meter) -> list[str]:
+    """How it ended, if not well, and what is not known, since nothing is not zero."""
+    notes = []
+    if ended.full:
+        notes.append(f"{name} was stopped: {ended.full}.")
+    elif ended.late:
+        notes.append(f"{name} was stopped after {ended.seconds:,.0f} s.")
+    elif ended.code:
+        said = one_line(meter.error, 200)
+        notes.append(f"{name} ended with code {ended.code}{f': {said}' if said else ''}.")
+    if meter.silent:
+        return [*notes, f"{name} reported no usage."]
+    known = {"tokens": meter.tokens_in, "dollars": meter.dollars}
+    unknown = [word for word, value in known.items() if value is None]
+    return [*notes, *(f"{name} did not report {word}." for word in unknown)]
+
+
+def complain(agent: Agent, ended: Ended, meter: Meter, transcript: str, log: Path) -> None:
+    """Raise what the operator must mend: an agent that failed without any work.
+
+    Raises:
+        StopRun: Its key seems to be refused.
+        AgentError: It failed otherwise; another try may do better.
+    """
+    if ended.well or ended.stopped or meter.tokens_in or meter.tokens_out:
+        return
+    last = _BOXES.sub(" ", meter.error or transcript.strip()[-_LAST:])
+    said = one_line(last, _LAST).rstrip(".") or "nothing"
+    what = f"{agent.name} ended with code {ended.code} and wrote nothing; it said: {said}."
+    if _REFUSED.search(said):
+        keys = f"set one of {', '.join(agent.keys)}" if agent.keys else "name it in `keys`"
+        raise StopRun(
+            f"{what} It seems to lack a key: {keys}, or log in with the agent. All it said is "
+            f"in {log}."
+        )
+    raise AgentError(f"{what} All it said is in {log}.")
+
+
+def left_report(workspace: Path, name: str) -> object:
+    """The file an agent left about itself, unless it leads out of the workspace or is huge."""
+    if not name:
+        return None
+    try:
+        file = (workspace / name).resolve()
+        if not file.is_relative_to(workspace.resolve()) or not file.is_file():
+            return None
+        with os.fdopen(os.open(file, os.O_RDONLY | os.O_NOFOLLOW), "rb") as report:
+            data = report.read(_MOST_REPORT + 1)
+    except OSError:
+        return None
+    return decoded(data) if len(data) <= _MOST_REPORT else None
+
+
+def without_secrets(
+    proposals: tuple[Proposal, ...], secrets: Sequence[str]
+) -> tuple[tuple[Proposal, ...], list[str]]:
+    """The proposals that hold no key of the agent, with a note on each that does.
+
+    In what they say of themselves it is blanked out.
+    """
+    texts = [secret.encode() for secret in secrets]
+    kept, notes = [], []
+    for proposal in proposals:
+        blank = replace(
+            proposal,
+            name=blanked(proposal.name, secrets),
+            hypothesis=blanked(proposal.hypothesis, secrets),
+            components=tuple(blanked(part, secrets) for part in proposal.components),
+        )
+        held = (path.encode() + b"\n" + data for path, data in proposal.files.items())
+        if any(text in file for file in held for text in texts):
+            notes.append(f"{blank.name!r} was not taken: it holds a key of the agent.")
+        else:
+            kept.append(blank)
+    return tuple(kept), notes
+
+
+def blanked(text: str, secrets: Sequence[str]) -> str:
+    """A text without the secrets in it."""
+    for secret in secrets:
+        text = text.replace(secret, "[hidden]")
+    return text
+
+
+_MARGIN = 10.0
+_LONGEST_SWEEP = 5.0
+
+
+class CommandProposer:
+    """Has a command-line agent write candidates in a workspace of their own.
+
+    Each round gets a folder, `round-001`, and beside it a log of what the agent prints, which
+    can be followed while it works. Candidates that it wrote before it failed, or before its time
+    was over, count.
+
+    Args:
+        agent: Made by `preset` or `custom`.
+        folder: Where workspaces and logs go.
+        seconds: How long one proposal may take; less where the view says so.
+        isolation: "bwrap" shows the agent its workspace, its installation and the system alone;
+            "none" trusts it with all that this user can do.
+        hidden: Folders that it must not see even where they lie among those it may read.
+        readable: Further files and folders that it may read.
+        keys: Further variables of the environment that it gets.
+
+    >>> from coevolve.proposers.command import preset
+    >>> CommandProposer(preset("codex"), folder=Path("proposing"), seconds=600).name
+    'codex'
+    """
+
+    def __init__(
+        self,
+        agent: Agent,
+        *,
+        folder: Path,
+        seconds: float = 1800.0,
+        isolation: Isolation = "bwrap",
+        hidden: Sequence[Path] = (),
+        readable: Sequence[Path] = (),
+        keys: Sequence[str] = (),
+    ) -> None:
+        if not seconds > 0:
+            raise ConfigError(f"seconds must be positive, got {seconds!r}.")
+        self._agent, self._folder, self._seconds = agent, folder, seconds
+        self._setting = Setting(
+            isolation=isolation,
+            hidden=(*hidden, folder),
+            readable=tuple(readable),
+            keys=tuple(keys),
+        )
+
+    @property
+    def name(self) -> str:
+        """What the agent is called."""
+        return self._agent.name
+
+    def check(self) -> None:
+        """Make sure that the agent is here and can be confined.
+
+        Raises:
+            ConfigError: It is not; the message says what to do.
+        """
+        find_installation(self._agent)
+        reason = why_no_sandbox() if self._setting.confined else ""
+        if reason:
+            raise ConfigError(
+                f"{self.name} cannot be confined, since bwrap does not work here: {reason} "
+                "Install bubblewrap and allow user namespaces (docs/isolation.md says how), or "
+                "trust the agent with this machine: isolation = 'none'."
+            )
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        return await self._ask(view, f"round-{view.round:03d}", count)
+
+    async def repair(self, view: View, broken: Broken) -> Proposed:
+        name = f"round-{view.round:03d}-repair-{broken.proposal.name}"
+        return await self._ask(view, name, 1, broken)
+
+    async def _ask(
+        self, view: View, name: str, count: int, broken: Broken | None = None
+    ) -> Proposed:
+        began = time.monotonic()
+        try:
+            self.check()
+        except ConfigError as error:
+            raise StopRun(str(error)) from error
+        folder, log = self._folder / name, self._folder / f"{name}.log"
+        set_aside(folder)  # of a proposal that was interrupted
+        await self._sweep(_LONGEST_SWEEP)
+        shown = replace(view, seconds=min(view.seconds, self._seconds))
+        workspace = await in_thread(lay_out, shown, folder, count=count, broken=broken)
+        meter = self._agent.meter()
+        # Nothing comes between the copies of its credentials and its work, which removes them.
+        with Recording(log, line=meter.line) as recording:
+            room, seconds = Room(workspace), self._limit(view, time.monotonic() - began)
+            start = ready(self._agent, self._setting, workspace)
+            recording.hide(start.secrets)
+            ended = await work(start.launch, start.stdin, recording, seconds, room)
+        proposals, notes = await in_thread(
+            self._taken, workspace, view, count, broken, meter, start.secrets
+        )
+        left = view.seconds - (time.monotonic() - began)
+        await self._sweep(min(_LONGEST_SWEEP, left / 2))
+        if not proposals:
+            if not notes or broken is not None:
+                complain(self._agent, ended, meter, recording.transcript, log)
+            notes.append(f"{self.name} wrote no candidate.")
+        return Proposed(
+            proposals=proposals,
+            usage=usage_of(meter, ended.seconds),
+            transcript=recording.transcript,
+            notes=(*notes_of(self.name, ended, meter), *notes),
+        )
+
+    def _taken(
+        self,
+        workspace: Workspace,
+        view: View,
+        count: int,
+        broken: Broken | None,
+        meter: Meter,
+        secrets: Sequence[str],
+    ) -> tuple[tuple[Proposal, ...], list[str]]:
+        """What is taken over of an agent's work, with notes; the rest is put away."""
+        meter.report(left_report(workspace.folder, self._agent.report))
+        # A mended candidate may lie beside the broken one, which then is no candidate.
+        most = count if broken is None else count + 1
+        collected = collect(workspace.proposals, view, count=most, source=self.name)
+        written = tuple(p for p in collected.proposals if not _unmended(p, broken))[:count]
+        proposals, leaking = without_secrets(written, secrets)
+        notes = [blanked(note, secrets) for note in (*collected.notes, *leaking)]
+        try:
+            workspace.put_away(proposals)
+        except OSError as error:  # a full disk, say; the run keeps what was taken over
+            notes.append(f"its workspace was not kept: {error.strerror}.")
+        return proposals, notes
+
+    async def _sweep(self, seconds: float) -> None:
+        """Delete what was set aside; what takes longer than this goes on beside the search."""
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(seconds):
+                await in_thread(sweep, self._folder)
+
+    def _limit(self, view: View, passed: float) -> float:
+        """The agent's seconds, so that its candidates can be collected in time."""
+        return min(self._seconds, view.seconds - passed - min(_MARGIN, 0.1 * view.seconds))
+
+
+def _unmended(proposal: Proposal, broken: Broken | None) -> bool:
+    """Whether it is the candidate to mend, left as it was."""
+    return broken is not None and dict(proposal.files) == dict(broken.proposal.files)

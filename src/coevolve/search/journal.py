@@ -1,0 +1,224 @@
+"""The journal of a run and its recorder: every event is recorded before it has an effect."""
+
+import json
+import shutil
+import tempfile
+import time
+import weakref
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any, Protocol
+
+from coevolve.core.events import Event, Log, sealed
+from coevolve.errors import DamageError
+from coevolve.search.budget import usage_row
+from coevolve.search.candidate import Candidate, address_of
+from coevolve.search.effects import apply, fold
+from coevolve.search.run_state import RunState
+from coevolve.search.trials import Fault, Prepared, Result, Trial
+
+
+class Journal(Protocol):
+    """The record of one run: events in order, and contents by address."""
+
+    def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
+        """Record (type, body) pairs in one transaction; on return they are kept."""
+        ...
+
+    def events(self, since: int = 0, until: int | None = None) -> Iterator[Event]:
+        """Events number `since` up to, not including, `until`, checked for damage."""
+        ...
+
+    def skim(self, until: int | None = None) -> Iterator[Event]:
+        """Events as `events` gives them, for a fold; may leave out what a later one sums up.
+
+        What may be left out are the events of a wave, "outcome", "failed" and "reopened", before
+        the event "told" that closes it. Those of a wave that is still open may come after others.
+        """
+        ...
+
+    def put(self, data: bytes, *, durable: bool = False) -> str:
+        """Keep some bytes and return their address; durable ones outlive a power cut."""
+        ...
+
+    def get(self, address: str) -> bytes:
+        """The bytes kept at an address."""
+        ...
+
+    def checkout(self, candidate: Candidate) -> Path:
+        """A folder with the files of a candidate, which nobody should change."""
+        ...
+
+    def clock(self) -> float:
+        """Seconds the run has been worked on, over all sessions; never runs backwards."""
+        ...
+
+
+class Executor(Protocol):
+    """Where trials run. Every method makes one attempt and never raises for a trial's sake.
+
+    It may have an attribute `isolation_name` that says how candidate code is kept apart, which
+    every session records.
+    """
+
+    @property
+    def capacity(self) -> int:
+        """How many attempts may be under way at once."""
+        ...
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
+        ...
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
+        ...
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        """Run one attempt; cancelling the call ends it and all its processes."""
+        ...
+
+    async def close(self) -> None:
+        """End every process."""
+        ...
+
+
+class MemoryJournal:
+    """A journal in memory.
+
+    >>> journal = MemoryJournal()
+    >>> journal.append([("opened", {"name": "mine"})])[0]["seq"]
+    0
+    >>> journal.get(journal.put(b"text"))
+    b'text'
+    """
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._log = Log()
+        self._contents: dict[str, bytes] = {}
+        self._clock, self._since = clock, clock()
+        self._folder: Path | None = None
+
+    def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
+        """Record events."""
+        made = []
+        for kind, body in events:
+            stamped = {**body, "at": 0.0, "clock": self.clock()}
+            line = sealed(len(self._log), kind, stamped, self._log.seal)
+            self._log.append(line)
+            made.append(json.loads(line.text))
+        return made
+
+    def events(self, since: int = 0, until: int | None = None) -> Iterator[Event]:
+        """Events in order."""
+        found = self._log.since(since)
+        return iter(found if until is None else found[: max(0, until - since)])
+
+    def skim(self, until: int | None = None) -> Iterator[Event]:
+        """Events in order, all of them."""
+        return self.events(until=until)
+
+    def put(self, data: bytes, *, durable: bool = False) -> str:
+        """Keep some bytes and return their address."""
+        address = address_of(data)
+        self._contents[address] = data
+        return address
+
+    def get(self, address: str) -> bytes:
+        """The bytes kept at an address."""
+        if address not in self._contents:
+            raise DamageError(f"nothing is kept at {address!r}.")
+        return self._contents[address]
+
+    def checkout(self, candidate: Candidate) -> Path:
+        """A folder with the files of a candidate, gone with the journal."""
+        if self._folder is None:
+            self._folder = Path(tempfile.mkdtemp(prefix="coevolve-memory-"))
+            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+        folder = self._folder / candidate.address
+        for path, address in candidate.files.items():
+            target = folder / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_bytes(self.get(address))
+        return folder
+
+    def clock(self) -> float:
+        """Seconds since the journal was made."""
+        return self._clock() - self._since
+
+
+class Recorder:
+    """A journal and the state it makes, which change together.
+
+    `listen` is called with every event after it had its effect.
+    """
+
+    def __init__(
+        self, journal: Journal, listen: Callable[[Event], None] = lambda event: None
+    ) -> None:
+        self.journal = journal
+        self.state: RunState = fold(journal.skim())
+        self._listen = listen
+
+    def record(self, kind: str, body: Mapping[str, Any]) -> None:
+        """Record an event, then let it have its effect."""
+        self._record([(kind, body)])
+
+    def _record(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
+        for event in self.journal.append(events):
+            apply(self.state, event)
+            self._listen(event)
+
+    def outcome(self, trial: Trial, result: Result) -> None:
+        """Record the outcome of a trial; a candidate's fault scores 0, another is missing."""
+        self.record("outcome", self._row(trial, result))
+
+    def failed(self, trial: Trial, result: Result) -> None:
+        """Record an attempt that will be made again."""
+        body = self._row(trial, result)
+        del body["score"]
+        self.record("failed", body | {"attempt": trial.attempt})
+
+    def exhausted(self, cap: str) -> None:
+        """Record that a cap of the budget is reached."""
+        spent = asdict(self.state.spending(self.journal.clock()))
+        ended: list[tuple[str, Mapping[str, Any]]] = [("exhausted", {"cap": cap, "spent": spent})]
+        if self.state.wave is not None:
+            rest = f"the budget of {cap} was spent"
+            ended.insert(0, ("told", {**self.state.wave.to_json(), "rest": rest}))
+        self._record(ended)
+
+    def told(self) -> None:
+        """Record what the wave came to, which closes it."""
+        if self.state.wave is not None:
+            self.record("told", {**self.state.wave.to_json(), "rest": ""})
+
+    def _row(self, trial: Trial, result: Result) -> dict[str, Any]:
+        row: dict[str, Any] = {
+            "candidate": trial.candidate,
+            "task": trial.task,
+            "trial": trial.trial,
+            "score": result.score,
+            "usage": usage_row(result.usage),
+        }
+        if trial.split != "validation":
+            row["split"] = trial.split
+        if result.fault is not None:
+            row["fault"] = fault_json(result.fault)
+            row["score"] = score_of(result.fault)
+        if result.trace is not None:
+            row["trace"] = self.journal.put(result.trace.encode())
+        return row
+
+
+def score_of(fault: Fault) -> float | None:
+    """0 where the candidate is to blame; missing where the infrastructure is."""
+    return 0.0 if fault.blame in ("candidate", "benchmark", "doubtful") else None
+
+
+def fault_json(fault: Fault | None) -> dict[str, str] | None:
+    """A fault as plain JSON."""
+    if fault is None:
+        return None
+    return {"blame": fault.blame.value, "kind": fault.kind, "reason": fault.reason}

@@ -1,0 +1,182 @@
+"""The state of a run: a fold over its events."""
+
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from coevolve.core.events import Event
+from coevolve.core.pool import Pool
+from coevolve.core.selector import Selector
+from coevolve.errors import EventError
+from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
+from coevolve.search.candidate import Candidate
+from coevolve.search.trials import Pace, Tally
+from coevolve.search.wave import Wave
+
+
+class Status(StrEnum):
+    """How far a candidate has come.
+
+    >>> Status.REFUSED.value
+    'refused'
+    """
+
+    PROPOSED = "proposed"
+    BROKEN = "broken"
+    CHECKED = "checked"
+    READY = "ready"
+    EVALUATED = "evaluated"
+    REFUSED = "refused"
+
+
+@dataclass(slots=True, kw_only=True)
+class Entry:
+    """A candidate and how far it has come; `reason` says why it was refused.
+
+    A broken one failed its check, and waits to be mended by its proposer, which happens once.
+    `leaks` are the places where it speaks of tasks it may not know.
+    """
+
+    candidate: Candidate
+    status: Status = Status.PROPOSED
+    reason: str = ""
+    state: str | None = None
+    leaks: tuple[str, ...] = ()
+    repaired: bool = False
+
+    def refuse(self, reason: str) -> None:
+        """Set it aside for good, before any trial of it."""
+        self.status, self.reason = Status.REFUSED, reason
+
+
+@dataclass(slots=True, kw_only=True)
+class Turn:
+    """One round of the run: what was proposed for it, and whether it is over.
+
+    `note` says what went wrong with the proposal, if anything; `repairs` are the transcripts of
+    what was mended, by candidate.
+    """
+
+    number: int
+    names: tuple[str, ...] = ()
+    asked: bool = False
+    settled: bool = False
+    note: str = ""
+    transcript: str | None = None
+    repairs: dict[str, str] = field(default_factory=dict)
+    trials: int = 0
+    missing: int = 0
+
+    @property
+    def thin(self) -> bool:
+        """Whether under half of its outcomes have a score."""
+        return 2 * self.missing > self.trials
+
+
+@dataclass(slots=True, kw_only=True)
+class RunState:
+    """All that is known of a run; only `effects.apply` changes it."""
+
+    name: str
+    settings: Settings
+    selector: Selector
+    trials: int
+    test: Selector | None
+    rescored: Selector
+    config: dict[str, Any]
+    entries: dict[str, Entry] = field(default_factory=dict)
+    turns: list[Turn] = field(default_factory=list)
+    wave: Wave | None = None
+    proposing: Ledger = field(default_factory=Ledger)
+    totals: Tally
+    proposals: Pace = field(default_factory=Pace)
+    proposing_since: int | None = None
+    exhausted: str | None = None
+    chosen: dict[str, Any] | None = None
+    finishing: bool = False
+    stopped: dict[str, Any] | None = None
+    ended: dict[str, Any] | None = None
+    events: int = 0
+    clock: float = 0.0
+    sessions: int = 0
+
+    @classmethod
+    def opened(cls, event: Event) -> "RunState":
+        """The state after the first event, which must be "opened"."""
+        if event["type"] != "opened":
+            raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
+        if event["schema"] != SCHEMA:
+            raise EventError(f"a run of schema {event['schema']!r}; this is schema {SCHEMA}.")
+        selector = Selector.from_events([event["selector"]])
+        starts = [Candidate.from_json(start) for start in event["starts"]]
+        trials = event["selector"]["trials"]
+        test = event["test"] and Selector(
+            Pool.from_json(event["test"]), protocol="full", trials=trials
+        )
+        state = cls(
+            name=event["name"],
+            settings=Settings.from_json(event["settings"]),
+            selector=selector,
+            trials=trials,
+            test=test,
+            rescored=Selector(selector.pool, protocol="full", trials=trials),
+            config=event["config"],
+            totals=Tally(pace=Pace.of(selector.pool)),
+            entries={start.name: Entry(candidate=start) for start in starts},
+        )
+        state.note(event)
+        return state
+
+    @property
+    def starts(self) -> list[str]:
+        """Names of the starting harnesses."""
+        return [name for name, entry in self.entries.items() if entry.candidate.round == 0]
+
+    @property
+    def turn(self) -> Turn | None:
+        """The first round that is not over: one of the last two, the last being proposed ahead."""
+        return next((turn for turn in self.turns[-2:] if not turn.settled), None)
+
+    @property
+    def tally(self) -> Tally:
+        """What all trials came to, those of the wave under way included."""
+        if self.wave is None:
+            return self.totals
+        both = Tally(pace=Pace(costs=self.totals.pace.costs))
+        both.add(self.totals)
+        both.add(self.wave.tally)
+        return both
+
+    @property
+    def evaluating(self) -> Ledger:
+        """What evaluating has spent."""
+        both = Ledger()
+        for ledger in (self.totals.ledger, *([self.wave.tally.ledger] if self.wave else [])):
+            both.add(ledger)
+        return both
+
+    @property
+    def pace(self) -> Pace:
+        """How long trials take, as of before the wave under way."""
+        return self.totals.pace
+
+    @property
+    def dearest(self) -> Spending:
+        """The most a single trial has cost."""
+        paces = [self.totals.pace, *([self.wave.tally.pace] if self.wave else [])]
+        return Spending(
+            trials=1,
+            tokens=max(pace.tokens for pace in paces),
+            dollars=max(pace.dollars for pace in paces),
+        )
+
+    def spending(self, clock: float | None = None) -> Spending:
+        """What the run has spent so far."""
+        seconds = self.clock if clock is None else max(clock, self.clock)
+        return Spending.of(self.proposing, self.evaluating, seconds)
+
+    def note(self, event: Event) -> None:
+        """Note how far the state has come."""
+        self.events = max(self.events, event["seq"] + 1)
+        if event["clock"] > self.clock:
+            self.clock = event["clock"]

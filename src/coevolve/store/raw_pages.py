@@ -1,0 +1,178 @@
+"""Lines found in the raw pages and log of a damaged SQLite file, without SQLite.
+
+Only what append-only tables need: leaf pages of a table, and overflow pages for long lines
+(https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1). Whatever makes no sense is
+passed over: the seals decide in the end which of the lines found are good.
+
+SQLite takes the end of the log to be where its checksums stop, as it must after a crash, so that
+a damaged frame silently hides all that follows. Frames are written in order: where a good salt
+follows a bad frame, the bad frame was good once, and what follows was recorded.
+(https://www.sqlite.org/fileformat2.html, section 4)
+"""
+
+import mmap
+import struct
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Self
+
+from coevolve.store.database import PAGE
+from coevolve.store.layout import Layout
+
+_LEAF = 0x0D
+_MOST_LOCAL = PAGE - 35
+_LEAST_LOCAL = (PAGE - 12) * 32 // 255 - 23
+_LOG_HEADER = 32
+_FRAME_HEADER = 24
+
+
+class RawPages:
+    """All pages of a journal and of its log, as many as are there; a context manager."""
+
+    def __init__(self, layout: Layout) -> None:
+        self._files = [_mapped(path) for path in (layout.journal, layout.log)]
+        main, log = map(len, self._files)
+        frame = _FRAME_HEADER + PAGE
+        self._main = range(0, main - PAGE + 1, PAGE)
+        self._log = range(_LOG_HEADER, log - frame + 1, frame)
+        # A page of a long line is written once, so its last copy in the log is as good as any.
+        self._logged = {self._number(at): at for at in self._log}
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for file in self._files:
+            if isinstance(file, mmap.mmap):
+                file.close()
+
+    def lines(self) -> Iterator[tuple[int, bytes]]:
+        """(seq, line) pairs, roughly in order; the same event may come several times."""
+        pages = [(0, at) for at in self._main]
+        pages += [(1, at + _FRAME_HEADER) for at in self._log]
+        places = ((_place(self._files[file][at : at + PAGE]), file, at) for file, at in pages)
+        for _, file, at in sorted(place for place in places if place[0] is not None):
+            yield from self._cells(self._files[file][at : at + PAGE])
+
+    def _cells(self, page: bytes) -> Iterator[tuple[int, bytes]]:
+        for start in _cell_starts(page):
+            size, at = _varint(page, start)
+            seq, at = _varint(page, at)
+            record = self._payload(page, at, size)
+            line = record and _text(record)
+            if line:
+                yield seq, line
+
+    def _payload(self, page: bytes, at: int, size: int) -> bytes | None:
+        if size <= _MOST_LOCAL:
+            return page[at : at + size]
+        local = _LEAST_LOCAL + (size - _LEAST_LOCAL) % (PAGE - 4)
+        local = local if local <= _MOST_LOCAL else _LEAST_LOCAL
+        parts = [page[at : at + local]]
+        missing = size - local
+        number = int.from_bytes(page[at + local : at + local + 4])
+        while missing > 0:
+            found = self._page(number)
+            if found is None:
+                return None
+            parts.append(found[4 : 4 + missing])
+            missing -= PAGE - 4
+            number = int.from_bytes(found[:4])
+        return b"".join(parts)
+
+    def _page(self, number: int) -> bytes | None:
+        if number in self._logged:
+            at = self._logged[number] + _FRAME_HEADER
+            return self._files[1][at : at + PAGE]
+        at = (number - 1) * PAGE
+        return self._files[0][at : at + PAGE] if at in self._main else None
+
+    def _number(self, at: int) -> int:
+        return int.from_bytes(self._files[1][at : at + 4])
+
+
+def _mapped(path: Path) -> mmap.mmap | bytes:
+    if not path.exists() or path.stat().st_size == 0:
+        return b""
+    with path.open("rb") as file:
+        return mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
+
+
+def _place(page: bytes) -> int | None:
+    """About where in the journal a leaf page belongs; None for other pages."""
+    keys = sorted(_varint(page, _varint(page, start)[1])[0] for start in _cell_starts(page))
+    return keys[len(keys) // 2] if keys else None
+
+
+def _cell_starts(page: bytes) -> list[int]:
+    if page[0] != _LEAF:
+        return []
+    count = min(int.from_bytes(page[3:5]), (PAGE - 8) // 2)
+    starts = (int.from_bytes(page[at : at + 2]) for at in range(8, 8 + 2 * count, 2))
+    return [start for start in starts if 8 <= start < PAGE]
+
+
+def _text(record: bytes) -> bytes | None:
+    """The text of an event's record: a header, nothing for seq (it is the key), then the text."""
+    size, at = _varint(record, 0)
+    _, at = _varint(record, at)
+    kind, _ = _varint(record, at)
+    if kind < 13 or kind % 2 == 0:
+        return None
+    return record[size : size + (kind - 13) // 2]
+
+
+def _varint(data: bytes, at: int) -> tuple[int, int]:
+    """A number of 1 to 9 bytes, and where the next thing starts."""
+    value = 0
+    for place in range(8):
+        byte = data[at + place] if at + place < len(data) else 0
+        value = value << 7 | byte & 0x7F
+        if byte < 0x80:
+            return value, at + place + 1
+    return value << 8 | (data[at + 8] if at + 8 < len(data) else 0), at + 9
+
+
+_HEADER = 32
+_FRAME = 24 + PAGE
+_BIG_ENDIAN = 0x377F0683
+_LITTLE_ENDIAN = 0x377F0682
+
+_Sums = tuple[int, int]
+
+
+def hides_commits(path: Path) -> bool:
+    """Whether there are transactions in a log behind a frame that is not what it was."""
+    if not path.exists():
+        return False
+    with path.open("rb") as file:
+        header = file.read(_HEADER)
+        if len(header) < _HEADER:
+            return False
+        magic, salt = int.from_bytes(header[:4]), header[16:24]
+        order = ">" if magic == _BIG_ENDIAN else "<"
+        sums = _summed(header[:24], (0, 0), order)
+        if magic not in (_BIG_ENDIAN, _LITTLE_ENDIAN) or sums != _stored(header[24:]):
+            return len(file.read(_FRAME)) == _FRAME
+        good = True
+        while len(frame := file.read(_FRAME)) == _FRAME:
+            if frame[8:16] != salt:
+                good = False
+            elif not good and frame[4:8] != bytes(4):
+                return True
+            elif good:
+                sums = _summed(frame[:8] + frame[24:], sums, order)
+                good = sums == _stored(frame[16:24])
+    return False
+
+
+def _stored(data: bytes) -> _Sums:
+    return int.from_bytes(data[:4]), int.from_bytes(data[4:])
+
+
+def _summed(data: bytes, sums: _Sums, order: str) -> _Sums:
+    first, second = sums
+    for even, odd in struct.iter_unpack(f"{order}II", data):
+        first = first + even + second & 0xFFFFFFFF
+        second = second + odd + first & 0xFFFFFFFF
+    return first, second
