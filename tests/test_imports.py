@@ -11,7 +11,7 @@ import coevolve
 
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
-    {"errors"},
+    {"errors", "registry", "settings"},
     {"core"},
     {"search"},
     {"store", "executors", "models"},

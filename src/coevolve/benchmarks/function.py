@@ -21,7 +21,7 @@ from coevolve.errors import ConfigError, InputError, nearest
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.executors.workload import Host, Score
 from coevolve.models.model_client import ModelClient
-from coevolve.search.loading import load_module
+from coevolve.registry import load_module
 
 Evaluate = Callable[..., float | Score | Missing]
 

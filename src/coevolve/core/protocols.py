@@ -258,6 +258,8 @@ BUILT_IN = (
 
 
 _registered: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUILT_IN}
+PLUGS = _registered
+"""Every protocol that can be found by name; `coevolve.registry` reads it."""
 
 
 def protocol(name: str) -> SearchProtocol:

@@ -8,8 +8,8 @@ from typing import Self
 
 from coevolve.errors import InputError
 from coevolve.proposers.base import Proposal, Proposed, View, as_proposed, in_thread
+from coevolve.registry import load_function
 from coevolve.search.candidate import read_folder
-from coevolve.search.loading import load_function
 
 Item = Path | str | Proposal
 
