@@ -11,7 +11,8 @@ import coevolve
 
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
-    {"errors", "registry", "settings"},
+    {"errors"},
+    {"registry", "settings"},
     {"core"},
     {"search"},
     {"store", "executors", "models"},
