@@ -91,7 +91,9 @@ def _source(path: Path, series: str | None) -> Source:
     if not (path / "run.db").is_file():
         return read_source(path, series)
     from coevolve.cli.files import write_events
+    from coevolve.runs.session import find_protocol
 
+    find_protocol(path)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / path.resolve().name
         events.mkdir()

@@ -78,8 +78,8 @@ def check_run(folder: Path) -> Iterator[Finding]:
     if not health.intact:
         yield noted("run", "it was never opened", "`coevolve run FILE.toml` takes it over.")
         return
+    find_protocol(folder)
     with RunStore.read(folder) as store:
-        find_protocol(store)
         yield from _contents(store)
 
 

@@ -27,8 +27,10 @@ def export(
 ) -> None:
     """Write the outcomes of a run: .csv or .parquet rows, an .npz matrix, .jsonl events."""
     from coevolve.cli.files import write_csv, write_events, write_matrix, write_parquet
+    from coevolve.runs.session import find_protocol
 
     folder = find_run(run)
+    find_protocol(folder)
     writers: dict[str, tuple[Callable[[Path, Path], int], str]] = {
         ".csv": (write_csv, "outcomes"),
         ".parquet": (write_parquet, "outcomes"),

@@ -288,7 +288,9 @@ def protocol(name: str) -> SearchProtocol:
 def checked_protocol(name: str, found: object) -> SearchProtocol:
     """What was found under a name, if it is a protocol."""
     if not isinstance(found, SearchProtocol):
-        raise InputError(f"{name!r} must be a SearchProtocol, but is a {type(found).__name__}.")
+        raise InputError(
+            f"{name!r} must be a SearchProtocol, but is of type {type(found).__name__}."
+        )
     return found
 
 
