@@ -15,7 +15,7 @@ LAYERS = (
     {"registry", "settings"},
     {"core"},
     {"search"},
-    {"store", "executors", "models"},
+    {"store", "views", "executors", "models"},
     {"proposers", "benchmarks"},
     {"runs"},
     {"analysis", "dashboard", "integrations"},
