@@ -16,7 +16,7 @@ LAYERS = (
     {"settings"},
     {"core"},
     {"search"},
-    {"store", "executors", "models"},
+    {"store", "views", "executors", "models"},
     {"proposers"},
     {"benchmarks"},
     {"testing"},

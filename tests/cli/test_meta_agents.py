@@ -114,8 +114,8 @@ class TestAModel:
         assert done.returncode == 0, done.stderr
         assert len(endpoint.seen) == 2
         assert "SyntaxError" in json.dumps(endpoint.seen[1].body["messages"])
-        assert "gives back doubling: check failed" in done.stdout
-        assert "doubling was mended" in done.stdout
+        assert "doubling failed its check; sent back for repair: " in done.stdout
+        assert "doubling repaired" in done.stdout
         assert read_state(tmp_path / "runs/doubling").entries["doubling"].status == "evaluated"
 
     def test_a_wrong_key_stops_the_run_which_goes_on_later(self, tmp_path: Path) -> None:

@@ -18,9 +18,9 @@ from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, Proposed, View
-from coevolve.search.report import report
 from coevolve.search.run_state import Status
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+from coevolve.views.report import report
 from tests.search.snapshots import snapshot
 from tests.search.stubs import (
     POOL,
