@@ -3,7 +3,7 @@
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -11,12 +11,14 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from coevolve.analysis.tables import ANALYSES, Settings, Table, analyse, read_source
-from coevolve.analysis.tables.analysis_source import EVENTS, Source
-from coevolve.analysis.tables.table import checked_suffix, save_figure
 from coevolve.cli.lists import names, numbers, whole_numbers
 from coevolve.cli.progress import with_bar
-from coevolve.errors import InputError, StateError
+from coevolve.errors import ConfigError, InputError, StateError
+
+if TYPE_CHECKING:
+    from coevolve_reproductions.tables import Source, Table
+
+TABLES = ("difficulty", "accuracy", "ablation", "swap", "ties", "cost", "headroom")
 
 
 def analyse_command(
@@ -27,7 +29,7 @@ def analyse_command(
             help="A run folder, an .npz outcome matrix, or a .jsonl file of events.",
         ),
     ],
-    table: Annotated[str, typer.Option(help=f"One of {', '.join(ANALYSES)}.")],
+    table: Annotated[str, typer.Option(help=f"One of {', '.join(TABLES)}.")],
     series: Annotated[
         str | None, typer.Option(help="Series of a matrix.", show_default="the first")
     ] = None,
@@ -57,6 +59,13 @@ def analyse_command(
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, not a table.")] = False,
 ) -> None:
     """Print an analysis of the paper, and write it as CSV and as a figure."""
+    try:  # on first use: no other command needs the tables
+        from coevolve_reproductions.tables import Settings, analyse, checked_suffix
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the tables of the paper are not installed ({error}); reinstall task-coevolve, "
+            "which has them in the package coevolve_reproductions."
+        ) from error
     if figure is not None:
         checked_suffix(figure)
     settings = Settings(
@@ -86,8 +95,10 @@ def analyse_command(
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
 
 
-def _source(path: Path, series: str | None) -> Source:
-    """The run or matrix under a path; of a run folder, the events its journal makes."""
+def _source(path: Path, series: str | None) -> "Source":
+    """The run or matrix under a path; of a run folder, the events of its journal."""
+    from coevolve_reproductions.tables import EVENTS, read_source
+
     if not (path / "run.db").is_file():
         return read_source(path, series)
     from coevolve.cli.files import write_events
@@ -99,8 +110,12 @@ def _source(path: Path, series: str | None) -> Source:
         return read_source(events, series)
 
 
-def _written(err: Console, table: Table, name: str, out: Path, figure: Path | None) -> list[Path]:
+def _written(
+    err: Console, table: "Table", name: str, out: Path, figure: Path | None
+) -> list[Path]:
     """Write the table and its figure; without matplotlib the table alone."""
+    from coevolve_reproductions.tables import save_figure
+
     data = out / f"{name}-{table.name}.csv"
     drawn = figure or data.with_suffix(".svg")
     try:
@@ -117,7 +132,7 @@ def _written(err: Console, table: Table, name: str, out: Path, figure: Path | No
         return [data]
 
 
-def _grid(table: Table) -> Grid:
+def _grid(table: "Table") -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in table.shown:
         grid.add_column(

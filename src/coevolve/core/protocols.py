@@ -19,18 +19,18 @@ from coevolve.core.estimators import (
 )
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import JointModel
-from coevolve.core.rivals import (
-    ExpectedScoreWeights,
-    Halving,
-    MidRangeWeights,
-    PairedRacing,
-    Stepwise,
-    Thompson,
-)
 from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights, Weighting
 from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
+from coevolve.registry import find, names
 
-__all__ = ["SearchProtocol", "protocol", "protocol_from_json", "protocols", "register"]
+__all__ = [
+    "SearchProtocol",
+    "protocol",
+    "protocol_from_json",
+    "protocols",
+    "register",
+    "register_part",
+]
 
 _PARTS: dict[str, Callable[..., Any]] = {
     part.__name__: part
@@ -53,14 +53,18 @@ _PARTS: dict[str, Callable[..., Any]] = {
         AdaptiveShare,
         CostShare,
         MostEvaluated,
-        Halving,
-        PairedRacing,
-        Thompson,
-        Stepwise,
-        MidRangeWeights,
-        ExpectedScoreWeights,
     )
 }
+
+
+def register_part[Part: type](part: Part) -> Part:
+    """Let events name a class of parts without its module, as they name the built-in ones.
+
+    A decorator for classes that a package with protocols of its own brings.
+    """
+    if _PARTS.setdefault(part.__name__, part) is not part:
+        raise InputError(f"another part is already registered as {part.__name__!r}.")
+    return part
 
 
 def part_to_json(part: Any) -> dict[str, Any]:
@@ -79,8 +83,10 @@ def part_to_json(part: Any) -> dict[str, Any]:
 
 
 def part_from_json(data: dict[str, Any]) -> Any:
-    """The built-in part that `part_to_json` described."""
+    """The built-in or registered part that `part_to_json` described."""
     name = data["part"]
+    if name not in _PARTS:
+        protocols()  # installed packages register their parts when they are loaded
     if name not in _PARTS:
         raise EventError(
             f"the events use {name!r}, which is not a built-in part; pass the protocol they were "
@@ -206,54 +212,6 @@ BUILT_IN = (
         estimator=Joint(),
         allocation=CostShare(),
     ),
-    SearchProtocol(
-        name="mid-range",
-        summary="rival: only tasks with 30-70% past success; raw mean",
-        weighting=MidRangeWeights(),
-        design=SuccessiveDesign(),
-    ),
-    SearchProtocol(
-        name="halving",
-        summary="rival: successive halving over candidates; raw mean",
-        allocation=Halving(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="racing",
-        summary="rival: candidates race on shared tasks; a paired t-test drops them",
-        design=UniformDesign(redraws=False),
-        allocation=PairedRacing(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="racing-wilcoxon",
-        summary="rival: the same with Wilcoxon's signed ranks",
-        design=UniformDesign(redraws=False),
-        allocation=PairedRacing(test="wilcoxon"),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="thompson",
-        summary="rival: Thompson sampling over candidates, a draw for every task",
-        allocation=Thompson(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="item-information",
-        summary="rival: most informative tasks under a fitted item-response model",
-        weighting=InformationWeights(power=8.0),
-        design=PivotalDesign(),
-        estimator=Joint(),
-        allocation=Stepwise(steps=3),
-    ),
-    SearchProtocol(
-        name="active-testing",
-        summary="rival: draws by a surrogate's expectation, in five steps, with LURE weights",
-        weighting=ExpectedScoreWeights(),
-        design=PivotalDesign(),
-        estimator=HorvitzThompson(),
-        allocation=Stepwise(steps=5),
-    ),
 )
 
 
@@ -268,22 +226,32 @@ def protocol(name: str) -> SearchProtocol:
     >>> protocol("task-coevolve").weighting
     VarianceWeights(floor=0.125, bonus=0.025, window=None, cost=0.0)
     """
-    try:
-        return _registered[name]
-    except (KeyError, TypeError):
+    found = _find(name)
+    if found is None:
+        known = (*_registered, *_installed())
         raise UnknownProtocolError(
-            f"no protocol is named {name!r}; there are {', '.join(_registered)}."
-            + nearest(name, _registered)
-        ) from None
+            f"no protocol is named {name!r}; there are {', '.join(known)}." + nearest(name, known)
+        )
+    return found
 
 
 def protocols() -> tuple[SearchProtocol, ...]:
-    """Every registered protocol, the built-in ones first.
+    """Every known protocol: built-in, registered, and those of installed packages.
 
     >>> [known.name for known in protocols()][:3]
     ['full', 'naive', 'random-resample']
     """
-    return tuple(_registered.values())
+    return (*_registered.values(), *(find("protocols", name) for name in _installed()))
+
+
+def _find(name: str) -> SearchProtocol | None:
+    found: SearchProtocol | None = _registered.get(name) if isinstance(name, str) else None
+    return find("protocols", name) if found is None and name in _installed() else found
+
+
+def _installed() -> list[str]:
+    """Names of the protocols that installed packages declare as entry points."""
+    return [name for name in names("protocols") if name not in _registered]
 
 
 def register(new: SearchProtocol) -> None:
@@ -316,7 +284,7 @@ def protocol_from_json(
         for key, value in known.to_json().items():
             if key != "allocation" and data[key] != value:
                 raise EventError(f"{key} was {data[key]} in the events, but is {value} now.")
-    known = known or _registered.get(data["name"])
+    known = known or _find(data["name"])
     own = known.to_json() if known else {}
     parts = {
         key: getattr(known, key) if own.get(key) == value else part_from_json(value)
