@@ -11,7 +11,7 @@ from xml.etree import ElementTree
 import numpy as np
 import pytest
 
-from coevolve.analysis.tables import ANALYSES
+from coevolve_reproductions.tables import ANALYSES
 from tests.analysis.runs import CANDIDATES, SCORES, TASKS, finished, written
 
 COMMAND = Path(sys.executable).parent / "coevolve"

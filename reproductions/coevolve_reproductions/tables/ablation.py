@@ -4,12 +4,25 @@ from typing import Any
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables.analysis_source import Replayed, Settings, about, labels, replayed
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import Column, Row, Table, height, lines_of_dots, mean_and_sd
 from coevolve.core.estimators import RawMean
 from coevolve.core.protocols import protocols
 from coevolve.core.weights import UniformWeights
+from coevolve_reproductions.tables.analysis_source import (
+    Replayed,
+    Settings,
+    about,
+    labels,
+    replayed,
+)
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import (
+    Column,
+    Row,
+    Table,
+    height,
+    lines_of_dots,
+    mean_and_sd,
+)
 
 PROTOCOLS = (
     "naive",

@@ -7,9 +7,10 @@ import numpy as np
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables.analysis_source import Settings, about, labels, replayed
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import (
+from coevolve.core.choice import Choice, HighestEstimate
+from coevolve_reproductions.tables.analysis_source import Settings, about, labels, replayed
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import (
     BLUE,
     RED,
     Column,
@@ -19,7 +20,6 @@ from coevolve.analysis.tables.table import (
     lines_of_dots,
     mean_and_sd,
 )
-from coevolve.core.choice import Choice, HighestEstimate
 
 PROTOCOLS = ("naive", "random-resample", "task-coevolve")
 

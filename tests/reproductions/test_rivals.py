@@ -6,11 +6,10 @@ import numpy as np
 import pytest
 
 from coevolve import History, Pool
-from coevolve.core.allocation import CostShare, Request, share, split
-from coevolve.core.choice import MostEvaluated, Standing
-from coevolve.core.estimators import Estimate
-from coevolve.core.inclusion import successive_inclusion
-from coevolve.core.rivals import (
+from coevolve.core.allocation import Request
+from coevolve.core.search_view import SearchView, TaskView
+from coevolve.errors import InputError
+from coevolve_reproductions.rivals import (
     ExpectedScoreWeights,
     Halving,
     MidRangeWeights,
@@ -18,9 +17,6 @@ from coevolve.core.rivals import (
     Stepwise,
     Thompson,
 )
-from coevolve.core.search_view import SearchView, TaskView
-from coevolve.core.weights import InformationWeights, VarianceWeights
-from coevolve.errors import InputError
 
 TASKS = 100
 
@@ -105,65 +101,6 @@ def test_the_middle_range_is_drawn_first_and_filled_up() -> None:
     assert weights.tolist() == [0.001, 1.0, 1.0, 0.001]
 
 
-def test_the_most_evaluated_wins_before_the_highest() -> None:
-    def standing(name: str, value: float, asked: int) -> Standing:
-        estimate = Estimate(
-            value=value,
-            se=None,
-            low=None,
-            high=None,
-            tasks=min(asked, 7),  # a missing outcome does not lose the race
-            drawn=asked,
-            pool_size=9,
-            method="raw mean",
-        )
-        return Standing(name, 1, estimate)
-
-    field = [standing("lucky", 1.0, 2), standing("known", 0.6, 8), standing("less", 0.5, 8)]
-    choice = MostEvaluated().choose(field, [])
-    assert (choice.candidate, choice.why) == (
-        "known",
-        "highest estimate 0.600, among 2 with 8 tasks",
-    )
-
-
-def test_costs_are_a_choice() -> None:
-    history = History(mean=np.full(3, 0.5), count=np.full(3, 4))
-    costs = np.array([1.0, 4.0, 16.0])
-    blind = VarianceWeights()(TaskView(history=history, costs=costs))
-    assert len(set(blind)) == 1
-    neyman = VarianceWeights(cost=0.5)(TaskView(history=history, costs=costs))
-    np.testing.assert_allclose(neyman / neyman[0], [1, 1 / 2, 1 / 4])
-    chances = np.full(3, 0.5)
-    per_cost = InformationWeights(cost=1.0)(
-        TaskView(history=history, costs=costs, chances=chances)
-    )
-    np.testing.assert_allclose(per_cost / per_cost[0], [1, 1 / 4, 1 / 16])
-
-
-def test_a_share_of_the_cost_buys_more_tasks_where_they_are_cheap() -> None:
-    costs = [1.0] * 50 + [9.0] * 50
-    pool = Pool([str(i) for i in range(100)], costs=costs)
-    cheap = 1 / np.array(costs)
-    assert CostShare(fraction=0.2).sizes(pool, np.ones(100)) == (20,)
-    (size,) = CostShare(fraction=0.2).sizes(pool, cheap)
-    pi = successive_inclusion(cheap, size)
-    assert pi @ np.array(costs) == pytest.approx(0.2 * sum(costs), rel=0.03)
-    assert size > 40
-
-
-def test_without_costs_a_share_of_the_cost_is_a_share_of_the_tasks() -> None:
-    pool = Pool([str(i) for i in range(89)])
-    assert CostShare(fraction=0.2).sizes(pool, np.ones(89)) == share(0.2, pool)
-
-
-def test_splitting_over_pools_loses_nothing() -> None:
-    for size in range(30):
-        parts = split(size, np.array([7, 0, 13, 5]))
-        assert sum(parts) == min(size, 25)
-        assert parts[1] == 0
-
-
 @pytest.mark.parametrize(
     ("make", "message"),
     [
@@ -175,8 +112,6 @@ def test_splitting_over_pools_loses_nothing() -> None:
         (lambda: MidRangeWeights(low=0.8), "low and high must be in order"),
         (lambda: MidRangeWeights(rest=0), r"rest must be in \(0, 1\], got 0"),
         (lambda: Halving(fraction=0), r"fraction must be in \(0, 1\], got 0"),
-        (lambda: VarianceWeights(cost=-1), "cost must be an exponent from 0 to 100, got -1"),
-        (lambda: InformationWeights(floor=0), "floor must be positive, got 0"),
     ],
 )
 def test_parameters_without_sense_are_refused(make: Any, message: str) -> None:
@@ -189,9 +124,3 @@ def test_expected_scores_follow_the_history() -> None:
     weights = ExpectedScoreWeights()(TaskView(history=history))
     assert (np.diff(weights) > 0).all()
     assert (weights > 0).all()
-
-
-def test_information_weights_need_a_model() -> None:
-    history = History(mean=np.full(3, 0.5), count=np.full(3, 4))
-    with pytest.raises(InputError, match="needs a protocol whose estimator is a joint model"):
-        InformationWeights()(TaskView(history=history))

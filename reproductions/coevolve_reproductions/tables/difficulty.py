@@ -7,11 +7,21 @@ import numpy as np
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables.analysis_source import Settings, about, replayed
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import BLUE, INK, ORANGE, PALE, RED, SKY, Column, Row, Table
 from coevolve.core.outcome_table import GROUPS
 from coevolve.errors import InputError
+from coevolve_reproductions.tables.analysis_source import Settings, about, replayed
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import (
+    BLUE,
+    INK,
+    ORANGE,
+    PALE,
+    RED,
+    SKY,
+    Column,
+    Row,
+    Table,
+)
 
 LABELS = {
     "never": "nobody",

@@ -10,12 +10,12 @@ import pytest
 from coevolve import Pool
 from coevolve.analysis import Matrix, replay, synthetic_matrix
 from coevolve.analysis.replay_search import Stage
-from coevolve.analysis.tables import ANALYSES, Search, Settings, Source, Table, analyse
-from coevolve.analysis.tables.table import Column, mean_and_sd
 from coevolve.core.estimators import Difference, Hajek, RawMean
 from coevolve.core.protocols import protocol, protocols
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError
+from coevolve_reproductions.tables import ANALYSES, Search, Settings, Source, Table, analyse
+from coevolve_reproductions.tables.table import Column, mean_and_sd
 from tests.analysis.runs import CANDIDATES, finished, series
 
 ALL = tuple(CANDIDATES)

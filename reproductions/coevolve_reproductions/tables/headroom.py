@@ -7,11 +7,11 @@ from typing import Any
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables.analysis_source import Settings
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import BLUE, GREEN, INK, PALE, Column, Row, Table
 from coevolve.core.estimators import Estimate
 from coevolve.errors import StateError
+from coevolve_reproductions.tables.analysis_source import Settings
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import BLUE, GREEN, INK, PALE, Column, Row, Table
 
 COLUMNS = (
     Column(name="candidate", heading="candidate", wide=True),

@@ -5,14 +5,23 @@ from dataclasses import dataclass, replace
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables import ablation, accuracy, cost, difficulty, headroom, swap, ties
-from coevolve.analysis.tables.analysis_source import Settings, Source, read_source
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import Column, Table, save_figure
 from coevolve.errors import InputError, nearest
+from coevolve_reproductions.tables import (
+    ablation,
+    accuracy,
+    cost,
+    difficulty,
+    headroom,
+    swap,
+    ties,
+)
+from coevolve_reproductions.tables.analysis_source import EVENTS, Settings, Source, read_source
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import Column, Table, checked_suffix, save_figure
 
 __all__ = [
     "ANALYSES",
+    "EVENTS",
     "Analysis",
     "Column",
     "Search",
@@ -20,6 +29,7 @@ __all__ = [
     "Source",
     "Table",
     "analyse",
+    "checked_suffix",
     "read_source",
     "save_figure",
 ]

@@ -5,9 +5,12 @@ from typing import Any
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables.analysis_source import Settings, about, labels, replayed
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import (
+from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
+from coevolve.core.joint import Joint
+from coevolve.core.posterior import JointModel
+from coevolve_reproductions.tables.analysis_source import Settings, about, labels, replayed
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import (
     BLUE,
     GREEN,
     PALE,
@@ -19,9 +22,6 @@ from coevolve.analysis.tables.table import (
     lines_of_dots,
     mean_and_sd,
 )
-from coevolve.core.estimators import Difference, Estimator, Hajek, HorvitzThompson, RawMean
-from coevolve.core.joint import Joint
-from coevolve.core.posterior import JointModel
 
 ESTIMATORS: Mapping[str, Estimator | JointModel] = {
     "Hájek": Hajek(),

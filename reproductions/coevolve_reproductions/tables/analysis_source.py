@@ -9,7 +9,6 @@ from coevolve.analysis.matrix import Series
 from coevolve.analysis.matrix_files import read_events, read_matrix
 from coevolve.analysis.replay import Report
 from coevolve.analysis.replay_search import Plan, Stage
-from coevolve.analysis.tables.finished_search import Search
 from coevolve.core.protocols import SearchProtocol
 from coevolve.errors import (
     CoevolveError,
@@ -19,6 +18,7 @@ from coevolve.errors import (
     ReplayError,
     nearest,
 )
+from coevolve_reproductions.tables.finished_search import Search
 
 SEEDS = 10
 FRACTION = 0.2

@@ -7,9 +7,10 @@ import numpy as np
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables.analysis_source import Settings, about, replayed
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import (
+from coevolve.errors import StateError
+from coevolve_reproductions.tables.analysis_source import Settings, about, replayed
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import (
     BLUE,
     PALE,
     RED,
@@ -20,7 +21,6 @@ from coevolve.analysis.tables.table import (
     Table,
     mean_and_sd,
 )
-from coevolve.errors import StateError
 
 COLUMNS = (
     Column(name="protocol", heading="protocol"),

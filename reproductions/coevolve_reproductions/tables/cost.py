@@ -7,11 +7,20 @@ import numpy as np
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
-from coevolve.analysis.tables.analysis_source import Settings, about, replayed
-from coevolve.analysis.tables.finished_search import Search
-from coevolve.analysis.tables.table import BLUE, INK, PALE, Column, Row, Table, height, mean_and_sd
 from coevolve.core.arrays import Floats
 from coevolve.core.events import Event
+from coevolve_reproductions.tables.analysis_source import Settings, about, replayed
+from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.table import (
+    BLUE,
+    INK,
+    PALE,
+    Column,
+    Row,
+    Table,
+    height,
+    mean_and_sd,
+)
 
 MEASURES = ("tokens_in", "tokens_out", "dollars", "hours")
 _WORDS = {"tokens_in": "input tokens", "tokens_out": "output tokens"}
