@@ -12,7 +12,7 @@ import pytest
 
 from coevolve.runs.session import read_state
 from coevolve.search.run_state import RunState
-from tests.cli.projects import COMMAND
+from tests import command
 from tests.models.endpoint import Act, Endpoint, cuts, drops, hangs, raw, refuses, says
 
 KEY = "sk-loopback-0123456789"
@@ -78,9 +78,7 @@ def project(folder: Path, url: str) -> Path:
 
 def coevolve(folder: Path, *args: str, key: str = KEY) -> subprocess.CompletedProcess[str]:
     environment = {**os.environ, "LOOPBACK_KEY": key}
-    return subprocess.run(
-        [COMMAND, *args], cwd=folder, env=environment, capture_output=True, text=True, check=False
-    )
+    return command.coevolve(*args, cwd=folder, env=environment, litellm=True)
 
 
 def state_of(folder: Path) -> RunState:
@@ -176,14 +174,7 @@ def test_a_wrong_key_stops_the_run_with_advice_and_the_right_one_goes_on(tmp_pat
 def test_a_key_that_is_not_set_is_named_before_anything_is_spent(tmp_path: Path) -> None:
     folder = project(tmp_path, "http://127.0.0.1:9/v1")
     environment = {name: value for name, value in os.environ.items() if name != "LOOPBACK_KEY"}
-    done = subprocess.run(
-        [COMMAND, "run", "asked.toml"],
-        cwd=folder,
-        env=environment,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
+    done = command.coevolve("run", "asked.toml", cwd=folder, env=environment)
     assert done.returncode == 2
     assert "LOOPBACK_KEY" in done.stderr
     assert not (folder / "runs").exists()

@@ -18,6 +18,7 @@ LOOP = """
 import sys
 from pathlib import Path
 from coevolve.store import RunStore
+from tests.effort import effort
 with RunStore.open(Path(sys.argv[1])) as run:
     while True:
         [*_, last] = run.append([("noted", {"text": "x" * 300})] * int(sys.argv[2]))
@@ -108,7 +109,9 @@ class Crashes(RuleBasedStateMachine):
         self.scratch.close()
 
 
-Crashes.TestCase.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+Crashes.TestCase.settings = settings(
+    max_examples=effort(10, 40), stateful_step_count=15, deadline=None
+)
 TestCrashes = Crashes.TestCase
 
 
