@@ -83,7 +83,7 @@ def test_searches_repeat_exactly() -> None:
 
 
 def test_full_search_beats_a_fixed_subset() -> None:
-    """Over 12 worlds, or the first 4 in `make test`, the mean true score of the winner differs by more than 5 points."""
+    """Over 12 worlds, or 4, the mean true score of the winner differs by more than 5 points."""
     found = {
         name: np.mean(
             [

@@ -101,8 +101,11 @@ def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunSt
 
 @pytest.mark.parametrize(
     "where",
-    [{"KILL": "propose"}, {"KILL": "retry"}]
-    + first(3, [{"KILL": "write", "AFTER": str(after)} for after in (1, 60, 420, 0, 2, 230)]),
+    [
+        {"KILL": "propose"},
+        {"KILL": "retry"},
+        *first(3, [{"KILL": "write", "AFTER": str(n)} for n in (1, 60, 420, 0, 2, 230)]),
+    ],
     ids=lambda where: "-".join(where.values()),
 )
 def test_killed_in_the_middle_of(

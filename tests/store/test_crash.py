@@ -12,13 +12,13 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from coevolve.store import RunStore, verify
+from tests.effort import effort
 from tests.store.helpers import crashed, kept, noted, python, scratch, texts
 
 LOOP = """
 import sys
 from pathlib import Path
 from coevolve.store import RunStore
-from tests.effort import effort
 with RunStore.open(Path(sys.argv[1])) as run:
     while True:
         [*_, last] = run.append([("noted", {"text": "x" * 300})] * int(sys.argv[2]))
@@ -26,7 +26,11 @@ with RunStore.open(Path(sys.argv[1])) as run:
 """
 
 
-@pytest.mark.parametrize(("batch", "appends"), [(1, 1), (1, 40), (1, 2500), (7, 300)])
+@pytest.mark.parametrize(
+    ("batch", "appends"),
+    [(1, 40), (7, 300)]
+    + [pytest.param(*more, marks=pytest.mark.long) for more in ((1, 1), (1, 2500))],
+)
 def test_a_writer_killed_in_the_middle_loses_nothing_it_was_told_is_kept(
     tmp_path: Path, batch: int, appends: int
 ) -> None:
