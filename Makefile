@@ -53,7 +53,7 @@ bench: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/latency.py
 
-# Each takes minutes to hours; docs/benchmarks.md says what it measures.
+# Each takes minutes to hours; the head of its file says what it measures.
 bench-%: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$*.py
 
