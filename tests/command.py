@@ -18,6 +18,7 @@ import subprocess
 import sys
 import tempfile
 import threading
+import traceback
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -131,7 +132,6 @@ def _serve(connection: socket.socket) -> None:
         _, status = os.waitpid(child, 0)
         connection.send(str(os.waitstatus_to_exitcode(status)).encode())
     connection.close()
-    gc.unfreeze()
     for stream, wanted in zip(streams, (1, 2), strict=True):
         os.dup2(stream, wanted)
         os.close(stream)
@@ -155,7 +155,23 @@ def _main() -> None:
     sys.path[0] = str(COMMAND.parent)  # as in the installed script
     _import()
     _serve(socket.socket(fileno=int(sys.argv[1])))
-    sys.exit(sys.modules["coevolve.cli.main"].app())
+    status = 1
+    try:
+        sys.modules["coevolve.cli.main"].app()
+    except SystemExit as end:
+        status = end.code if isinstance(end.code, int) else 0 if end.code is None else 1
+    except BaseException:
+        traceback.print_exc()
+    _end(status)
+
+
+def _end(status: int) -> None:
+    """End as an interpreter does, but leave the imported modules to the system to clear."""
+    threading._shutdown()  # type: ignore[attr-defined]  # waits for threads that are no daemons
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(status)
 
 
 if __name__ == "__main__":
