@@ -123,7 +123,8 @@ def _serve(connection: socket.socket) -> None:
         request = json.loads(message)
         if request["litellm"] and "litellm" not in sys.modules:
             os.environ |= {"LITELLM_LOCAL_MODEL_COST_MAP": "True", "LITELLM_MODE": "PRODUCTION"}
-            importlib.import_module("litellm")
+            for name in ("litellm", "litellm.proxy._types", "openai.resources"):
+                importlib.import_module(name)
         gc.freeze()
         if (child := os.fork()) == 0:
             break
