@@ -32,11 +32,11 @@ from coevolve.search.candidate import MOST_BYTES, MOST_FILES
 from coevolve.search.evaluation import EMPTY_ROUNDS
 from coevolve.search.leaks.leak_scan import LONG
 from coevolve.views import answer_text
+from tests.command import coevolve
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("proposers", "write-a-proposer", "meta-agent")
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in NAMES}
-COMMAND = Path(sys.executable).parent / "coevolve"
 AGENT = re.compile(r"^\| `([\w-]+)` \| `(\w+)` \| `(.+?)` \| (.+?) \| (.+?) \| (.*?) ?\|$", re.M)
 
 
@@ -156,11 +156,11 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of the page on meta-agents, after its run."""
     folder = tmp_path_factory.mktemp("page") / "readings"
-    subprocess.run([COMMAND, "init", folder], capture_output=True, check=True)
+    assert coevolve("init", folder).returncode == 0
     file = folder / "coevolve.toml"
     file.write_text(file.read_text().replace("rounds = 8", "rounds = 3"))
     for words in (["run", "coevolve.toml", "--quiet"], ["propose", "--view", "--to", "view"]):
-        subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, check=True)
+        assert coevolve(*words, cwd=folder).returncode == 0
     return folder
 
 
@@ -230,7 +230,7 @@ def test_the_agent_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     (shown,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve propose")]
     (said,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve show")]
     folder = tmp_path / "readings"
-    subprocess.run([COMMAND, "init", folder], capture_output=True, check=True)
+    assert coevolve("init", folder).returncode == 0
     (folder / "my-agent").write_text(agent)
     (folder / "my-agent").chmod(0o755)
     table = table.replace("/home/me/bin/my-agent", "./my-agent") + 'isolation = "none"\n'
@@ -240,7 +240,7 @@ def test_the_agent_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     file.write_text(re.sub(r"\[proposer\]\n.*?\n\n", f"{table}\n", text, flags=re.S))
 
     def ran(*words: str) -> str:
-        done = subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, text=True)
+        done = coevolve(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -42,7 +42,7 @@ def test_only_the_command_mentions_the_reproductions() -> None:
         for path in (ROOT / "src").rglob("*.py")
         if "coevolve_reproductions" in path.read_text()
     }
-    assert found <= {"src/coevolve/cli/analyse.py"}
+    assert found <= {"src/coevolve/cli/analyse_command.py"}
 
 
 def test_every_rival_is_an_entry_point_and_has_the_name_it_is_found_by() -> None:

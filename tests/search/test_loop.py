@@ -29,6 +29,7 @@ from tests.search.stubs import (
     StubExecutor,
     StubProposer,
     chance,
+    cuts,
     go_on,
     opened,
     whole_run,
@@ -115,7 +116,7 @@ def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool, rescore: bool
     opened(journal, rounds=3, candidates=1, overlap=overlap, rescore=rescore)
     expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
     events = list(journal.events())
-    for kept in range(1, len(events)):
+    for kept in cuts(events):
         part = MemoryJournal()
         part._contents.update(journal._contents)
         for event in events[:kept]:
