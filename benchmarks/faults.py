@@ -28,7 +28,7 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     SyntheticProposer,
     read_harness,
 )
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.search.budget import Settings
 from coevolve.search.evaluation import RETRIES
 from coevolve.search.journal import MemoryJournal
@@ -90,7 +90,7 @@ async def _search(
         ),
         starts=benchmark.starts,
     )
-    inline = InlineExecutor(benchmark, contents=journal)
+    inline = InProcessExecutor(benchmark, contents=journal)
     faulty = FaultyExecutor(inline, rate=rate, seed=world.seed)
     return journal, await Search(journal, faulty, SyntheticProposer(world)).run()
 

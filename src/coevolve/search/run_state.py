@@ -75,7 +75,10 @@ class Turn:
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """All that is known of a run; only `effects.apply` changes it."""
+    """All that is known of a run; only `effects.apply` changes it.
+
+    `cut` is the last wave if a budget ended it before its last trial.
+    """
 
     name: str
     settings: Settings
@@ -87,6 +90,7 @@ class RunState:
     entries: dict[str, Entry] = field(default_factory=dict)
     turns: list[Turn] = field(default_factory=list)
     wave: Wave | None = None
+    cut: Wave | None = None
     proposing: Ledger = field(default_factory=Ledger)
     totals: Tally
     proposals: Pace = field(default_factory=Pace)
