@@ -29,7 +29,7 @@ from coevolve.runs.trying import trying
 from coevolve.search.acceptance import MOST_LEAKS
 from coevolve.search.candidate import MOST_BYTES, MOST_FILES
 from coevolve.search.evaluation import EMPTY_ROUNDS
-from coevolve.search.leaks.leak_scan import LONG
+from coevolve.search.leaks import LONG
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("proposers", "write-a-proposer", "meta-agent")
