@@ -3,11 +3,12 @@
 import os
 from pathlib import Path
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError
 from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.gateway import Gateway
 from coevolve.models.hosted_service import check_service
-from coevolve.models.model_spend import Prices, Spent, price_of
+from coevolve.models.model_spend import Prices, price_of
 from coevolve.models.provider import Caps, Provider, Sampling
 from coevolve.models.rate_limits import Pace, Retrying
 from coevolve.models.response_cache import ResponseCache, cache_folder
@@ -71,7 +72,7 @@ def build_gateway(
         prices=_prices(model),
         cache=None if path is None else ResponseCache(path),
         recorder=None if model.record is None else Recorder(base / model.record, provider),
-        spent=Spent(tokens_in=spent.tokens_in, tokens_out=spent.tokens_out, dollars=spent.dollars),
+        spent=Usage(tokens_in=spent.tokens_in, tokens_out=spent.tokens_out, dollars=spent.dollars),
     )
 
 
