@@ -30,7 +30,7 @@ from coevolve.runs.proposal_trial import proposal_trial
 from coevolve.search.acceptance import MOST_LEAKS
 from coevolve.search.candidate import MOST_BYTES, MOST_FILES
 from coevolve.search.evaluation import EMPTY_ROUNDS
-from coevolve.search.leaks.leak_scan import LONG
+from coevolve.search.leaks import LONG
 from coevolve.views import answer_text
 from tests.command import coevolve
 

@@ -165,7 +165,7 @@ def test_a_log_without_its_cache_is_not_written_into_a_new_one(path: Path) -> No
     path.parent.mkdir()
     log = path.with_name("cache.db-wal")
     log.write_bytes(b"frames")
-    with pytest.raises(CacheError, match="the log of a cache that is not there"):
+    with pytest.raises(CacheError, match="the log of a cache that is missing"):
         ResponseCache(path)
     assert log.read_bytes() == b"frames"
 

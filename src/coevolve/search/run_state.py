@@ -110,7 +110,11 @@ class RunState:
         if event["type"] != "opened":
             raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
         if event["schema"] != SCHEMA:
-            raise EventError(f"a run of schema {event['schema']!r}; this is schema {SCHEMA}.")
+            raise EventError(
+                f"the run has event schema {event['schema']!r}, written by a newer version of "
+                f"coevolve; this version reads schema {SCHEMA}. Upgrade with `pip install "
+                "--upgrade task-coevolve`, then open the run again."
+            )
         selector = Selector.from_events([event["selector"]])
         starts = [Candidate.from_json(start) for start in event["starts"]]
         trials = event["selector"]["trials"]

@@ -1,18 +1,14 @@
-"""The scan of a candidate's files for tasks it should not know."""
+"""The leak scan: questions, answers and ids of tasks in the files of a candidate."""
 
-import hashlib
 import re
-import zlib
 from bisect import bisect_left
 from collections import Counter, defaultdict
-from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
-from typing import Any, Literal
+from typing import Literal
 
 from coevolve.search.candidate import Files
-from coevolve.search.leaks.file_texts import (
-    TOKEN,
+from coevolve.search.leak_texts import (
     Stream,
     Texts,
     Work,
@@ -25,16 +21,14 @@ from coevolve.search.leaks.file_texts import (
 
 What = Literal["question", "answer", "id", "unread"]
 
-UNREAD = "could not be searched to its end"
-
-_SHOWN = 3
+UNREAD = "could not be searched in full; it is too large, or not text"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Secret:
-    """What a task asks, and its answer; "" where there is none.
+    """The question of a task, and its answer; "" where there is none.
 
-    An answer that is a label, one of a few that many tasks share, is no secret.
+    An answer that is a label, one of a few that many tasks share, is not secret.
 
     >>> Secret(text="Which metal is liquid at room temperature?", answer="mercury").answer
     'mercury'
@@ -46,25 +40,25 @@ class Secret:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Leak:
-    """A task in the files of a candidate, never with the text itself; or a file too large to tell.
+    """A place in the files of a candidate that reveals a task, or a file that was not searched.
 
-    In words it does not say which task of the sealed test it is, since proposers read why
-    a candidate was refused.
+    The message never contains the text of the task. It does not name a task of the sealed test,
+    because proposers read why a candidate was refused.
 
     Args:
-        path: The file; only the beginning, if the task is in the name of the file.
-        line: Where in it the first trace of the task was found, from 1; 0 if it is in its name.
-        task: The task's id; "" for what was not read.
-        what: Its "question", its "answer", or its "id" as a text of its own. "unread" is a file
-            that takes too much work to search, so that it may have any task in it.
+        path: The file. If its name reveals the task, only the beginning of the name.
+        line: The first line that reveals the task, from 1; 0 for the name of the file.
+        task: The id of the task; "" for a file that was not searched.
+        what: The "question", the "answer", or the "id" as a string of its own. "unread" is a file
+            that is too large to search, or not text, so it may contain any task.
         sealed: Whether it is a task of the sealed test.
 
     >>> print(Leak(path="harness.py", line=7, task="s2d-003", what="question"))
     harness.py, line 7: has the question of task 's2d-003'
     >>> print(Leak(path="data/Which me...", line=0, task="s2d-003", what="question"))
     data/Which me...: the name of the file has the question of task 's2d-003'
-    >>> print(Leak(path="data.json", line=1, task="", what="unread"))
-    data.json: could not be searched to its end
+    >>> print(Leak(path="data.gz", line=1, task="", what="unread"))
+    data.gz: could not be searched in full; it is too large, or not text
     """
 
     path: str
@@ -72,16 +66,6 @@ class Leak:
     task: str
     what: What
     sealed: bool = False
-
-    def to_json(self) -> dict[str, Any]:
-        """Plain JSON."""
-        return {
-            "path": self.path,
-            "line": self.line,
-            "task": self.task,
-            "what": self.what,
-            "sealed": self.sealed,
-        }
 
     def __str__(self) -> str:
         if self.what == "unread":
@@ -91,18 +75,8 @@ class Leak:
         return f"{self.path}{where} has the {self.what} of {task}"
 
 
-def summary(leaks: Sequence[Leak]) -> str:
-    """Some leaks in one line, the first few of them in full.
-
-    >>> summary([])
-    ''
-    """
-    more = f"; and {len(leaks) - _SHOWN} more" if len(leaks) > _SHOWN else ""
-    return "; ".join(map(str, leaks[:_SHOWN])) + more
-
-
 Found = tuple[str, int]
-"""A task, and the line in which it was found."""
+"""A task and the line that reveals it."""
 
 LENGTH = 16
 """Letters of a shingle."""
@@ -111,7 +85,23 @@ ENOUGH = 8
 LONG = LENGTH + ENOUGH - 1
 """Letters in a row that have so many shingles."""
 SHARED = 2
-"""Texts that may have a shingle in common; what more of them have is boilerplate."""
+"""Texts that may have a shingle in common; a shingle of more of them is boilerplate."""
+NEAR = 64
+"""Letters that contain the distinctive shingles of a quotation."""
+WHOLE = 12
+"""The least weight of a text that is recognized as a whole question, or a line of one."""
+BEGINNING = 24
+"""The least weight of a text that is recognized as the beginning of a question."""
+REPEATED = 0.1
+"""The largest share of answers that occur twice; if more do, the answers are labels."""
+
+_QUESTION_PRICE, _ANSWER_PRICE = 20_000, 400
+"""The work of comparing a text with one question, and with one answer."""
+_KEY = re.compile(r"^\s*\w[\w ]{0,20}[:：]\s*")
+_ID = re.compile(r"(?=.*\d)(?=.*[^\W\d]).{5,}|(?=.*[-_/:.]).{12,}")
+_NAME = 12
+"""Characters shown of a file name that is a leak; so few identify no question."""
+_NONE: Mapping[str, Secret] = {}
 
 
 def shingles(text: str) -> Iterator[str]:
@@ -120,9 +110,9 @@ def shingles(text: str) -> Iterator[str]:
 
 
 def probes(text: str, index: Container[str]) -> list[tuple[int, str]]:
-    """Some of the shingles that an index knows, with where they are.
+    """Shingles of a text that are in an index, with their positions.
 
-    Every `ENOUGH`-th shingle is looked up, which meets every quotation of `LONG` letters once.
+    Only every `ENOUGH`-th shingle is looked up; that is one of every quotation of `LONG` letters.
 
     >>> probes("a" * LENGTH + "b" * LENGTH, {"b" * LENGTH})
     [(16, 'bbbbbbbbbbbbbbbb')]
@@ -131,20 +121,8 @@ def probes(text: str, index: Container[str]) -> list[tuple[int, str]]:
     return [(at, text[at : at + LENGTH]) for at in starts if text[at : at + LENGTH] in index]
 
 
-NEAR = 64
-"""Letters within which the distinctive shingles of a quotation lie."""
-WHOLE = 12
-"""Weight from which on a text that stands alone is recognised as a question, or a line of one."""
-BEGINNING = 24
-"""Weight from which on it is recognised as the beginning of one."""
-
-_LOOK = 20_000
-"""What it costs to look around a shingle."""
-_KEY = re.compile(r"^\s*\w[\w ]{0,20}[:：]\s*")
-
-
 class Questions:
-    """The questions of tasks, to be found by what no other text has."""
+    """Finds the questions of tasks by shingles that no other text has."""
 
     def __init__(self, questions: Mapping[str, str]) -> None:
         self._tasks: dict[str, str] = {}  # by squeezed question: the first task that asks it
@@ -152,12 +130,12 @@ class Questions:
             if text := squeezed(question):
                 self._tasks.setdefault(text, task)
         self._shingles = _indexed(self._tasks)
-        self._wholes = _standing_alone(questions)
+        self._wholes = _wholes(questions)
         self._beginnings = sorted(text for text in self._tasks if weight(text) >= BEGINNING)
         self._known: list[str] = []
 
     def forget(self, known: Iterable[Texts]) -> None:
-        """Leave out what these texts have in common with the questions."""
+        """Ignore from now on what these texts and the questions have in common."""
         for texts in known:
             for stream in texts.streams:
                 for shingle in shingles(stream.text):
@@ -182,20 +160,20 @@ class Questions:
             for question in self._shingles[shingle]:
                 if question in found:
                     continue
-                if not work.take(1, _LOOK):
+                if not work.pay(_QUESTION_PRICE):
                     return
                 if self._dense(stream.text, position, question):
                     found.add(question)
                     yield self._tasks[question], stream.line(position)
 
     def _dense(self, text: str, position: int, question: str) -> bool:
-        """Whether enough of a question lies around a position."""
+        """Whether enough shingles of a question are around a position."""
         around = text[max(0, position - NEAR // 2) : position + NEAR // 2 + LENGTH]
         near = {s for s in shingles(around) if question in self._shingles.get(s, ())}
         return len(near) >= ENOUGH
 
     def _begun(self, text: str) -> str | None:
-        """The task whose question begins with a text, and no known text does."""
+        """The task whose question begins with a text, unless a known text does too."""
         if 2 * len(text) < BEGINNING or not 0 < _count(self._beginnings, text) <= SHARED:
             return None
         if weight(text) < BEGINNING or _count(self._known, text):
@@ -204,7 +182,7 @@ class Questions:
 
 
 def _indexed(questions: Iterable[str]) -> dict[str, tuple[str, ...]]:
-    """Questions by their shingles, without those that are boilerplate."""
+    """Questions by their shingles, without boilerplate."""
     index: dict[str, tuple[str, ...]] = {}
     for question in questions:
         for shingle in set(shingles(question)):
@@ -212,8 +190,8 @@ def _indexed(questions: Iterable[str]) -> dict[str, tuple[str, ...]]:
     return {shingle: found for shingle, found in index.items() if len(found) <= SHARED}
 
 
-def _standing_alone(questions: Mapping[str, str]) -> dict[str, str]:
-    """What is a question as a literal of its own: all of it, or a line that no other has."""
+def _wholes(questions: Mapping[str, str]) -> dict[str, str]:
+    """Tasks by what reveals them as a string of its own: the question, or a line of only it."""
     owners: dict[str, str] = {}
     count: Counter[str] = Counter()
     for task, question in questions.items():
@@ -227,21 +205,13 @@ def _standing_alone(questions: Mapping[str, str]) -> dict[str, str]:
 
 
 def _count(ordered: list[str], beginning: str) -> int:
-    """How many of some sorted texts begin like this; no more than are of interest."""
+    """How many of some sorted texts begin like this, counted up to `SHARED` + 1."""
     first = bisect_left(ordered, beginning)
     return sum(text.startswith(beginning) for text in ordered[first : first + SHARED + 1])
 
 
-REPEATED = 0.1
-"""Share of the answers that may occur twice before they count as labels."""
-
-_ANSWERS_LOOK = 400
-"""What it costs to compare an answer."""
-_ID = re.compile(r"(?=.*\d)(?=.*[^\W\d]).{5,}|(?=.*[-_/:.]).{12,}")
-
-
 class Answers:
-    """The answers of tasks, where they are long and not labels."""
+    """Finds the answers of tasks, if they are long and not labels."""
 
     def __init__(self, answers: Mapping[str, str]) -> None:
         given = {task: text for task, answer in answers.items() if (text := squeezed(answer))}
@@ -257,7 +227,7 @@ class Answers:
                 self._probes[shingle].append((text, place))
 
     def forget(self, known: Iterable[Texts]) -> None:
-        """Leave out the answers that these texts have."""
+        """Ignore from now on the answers in these texts."""
         for texts in known:
             for stream in texts.streams:
                 for answer, _ in list(self._held(stream, unbounded())):
@@ -270,11 +240,11 @@ class Answers:
                 yield self._tasks[answer], stream.line(position)
 
     def _held(self, stream: Stream, work: Work) -> Iterator[tuple[str, int]]:
-        """The answers in a stream, each where it is first."""
+        """The answers in a stream, each with its first position."""
         found: set[str] = set()
         for at, shingle in probes(stream.text, self._probes):
             possible = self._probes[shingle]
-            if work.take(len(possible), _ANSWERS_LOOK) < len(possible):
+            if not work.pay(len(possible) * _ANSWER_PRICE):
                 return
             for answer, place in possible:
                 whole = at >= place and stream.text.startswith(answer, at - place)
@@ -284,104 +254,39 @@ class Answers:
 
 
 class Ids:
-    """Ids of tasks as texts of their own, such as the keys of a table of answers."""
+    """Finds the ids of tasks as strings of their own, such as the keys of a table of answers."""
 
     def __init__(self, tasks: Iterable[str]) -> None:
         self._ids = {task for task in tasks if _ID.fullmatch(task)}
 
     def forget(self, known: Iterable[Texts]) -> None:
-        """Leave out the ids that these texts have."""
+        """Ignore from now on the ids in these texts."""
         for texts in known:
             self._ids -= {unit.text.strip() for unit in texts.units}
 
     def find(self, texts: Texts, work: Work) -> Iterator[Found]:
-        """The tasks whose ids stand in a file by themselves."""
+        """The tasks whose ids are in a file."""
         for unit in texts.units:
             if (text := unit.text.strip()) in self._ids:
                 yield text, unit.line
 
 
-SHORTEST = 8
-"""Digits of a digest that tell a question; shorter ones are there by chance."""
-
-_NAMES = ("md5", "sha1", "sha224", "sha256", "sha384", "sha512", "sha3_256", "blake2s")
-_TOKEN = re.compile(r"(?<![0-9a-zA-Z])(?:0[xX])?([0-9a-fA-F]{8,128})(?![0-9a-zA-Z])")
-
-
-class Digests:
-    """The questions of tasks by their digests."""
-
-    def __init__(self, questions: Mapping[str, str]) -> None:
-        self._questions = questions
-
-    def forget(self, known: Iterable[Texts]) -> None:
-        """Nothing: what has the digest of a question is no text of its own."""
-
-    def find(self, texts: Texts, work: Work) -> Iterator[Found]:
-        """The tasks whose digests, or the first eight or more digits of them, are in a file.
-
-        Each is found where it is first.
-        """
-        found: set[str] = set()
-        line, read = 1, 0
-        for match in _TOKEN.finditer(texts.raw):
-            if not work.take(1, TOKEN):
-                return
-            token = match[1].lower()
-            for digest, task in self._digests.get(token[:SHORTEST], ()):
-                if task not in found and digest.startswith(token):
-                    found.add(task)
-                    line += texts.raw.count("\n", read, match.start())
-                    read = match.start()
-                    yield task, line
-
-    @cached_property
-    def _digests(self) -> Mapping[str, list[tuple[str, str]]]:
-        """Digests with the first tasks that have them, by their beginnings; made when needed."""
-        found: dict[str, list[tuple[str, str]]] = defaultdict(list)
-        asked: set[str] = set()
-        for task, question in self._questions.items():
-            known = not question.strip() or question in asked
-            asked.add(question)
-            for digest in () if known else set(_digests(question)):
-                found[digest[:SHORTEST]].append((digest, task))
-        return found
-
-
-def _digests(question: str) -> Iterator[str]:
-    """Digests of a question as it is, and as programs like to write it before they take one."""
-    neat = " ".join(question.split())
-    for text in {question, question.strip(), question.lower(), neat, neat.lower()}:
-        data = text.encode(errors="ignore")
-        for name in _NAMES:
-            yield hashlib.new(name, data, usedforsecurity=False).hexdigest()
-        for size in (8, 16, 32, 64):
-            yield hashlib.blake2b(data, digest_size=size).hexdigest()
-        for check in (zlib.crc32(data), zlib.adler32(data)):
-            yield from (f"{check:08x}", str(check))
-
-
-_NONE: Mapping[str, Secret] = {}
-_BEGINNING = 12
-"""Signs shown of the name of a file that is a leak; no question is told by so few."""
-
-
 class LeakScan:
-    """Looks for the questions, answers and ids of tasks in the files of candidates.
+    """Searches the files of candidates for the questions, answers and ids of tasks.
 
-    Questions are looked for whole, by their beginning, by some two dozen letters in a row that
-    are in no more than two of them, and by common digests; in the text of a file, in its string
-    literals, and in what these have encoded or packed. Case, spaces, punctuation, quotes, line
-    breaks and escapes make no difference. Answers are looked for only if they are long and not
-    labels; ids only as texts of their own. The names of the files are searched as well. Whoever
-    takes more trouble to hide a question than this, for example by taking it apart letter by
-    letter, is not found.
+    A question is found whole, by its beginning, or by two dozen letters in a row that at most two
+    questions have. The scan reads the text of a file, its string literals, these backwards, and
+    texts in them that are encoded in base64 or hexadecimal, packed by zlib or gzip or not. Case,
+    spaces, punctuation, quotes, line breaks and escapes make no difference. An answer is found if
+    it is long and not a label, an id only as a string of its own. The names of the files are
+    searched too. A question that is hidden with more effort, for example letter by letter, in an
+    archive or by a hash, is not found.
 
-    The work for one candidate is bounded, and always ends at the same place. A file of which
-    something was left out is reported as "unread".
+    The work for one candidate is bounded, and always ends at the same place. A file that was not
+    searched in full is reported as "unread", and so is one that is not text.
 
     Args:
-        secrets: What each task of the pool asks, and its answer, by the id of the task.
+        secrets: The question and the answer of each task of the pool, by the id of the task.
         sealed: The same for the sealed test.
         known: Files that candidates may quote: starting harnesses, training examples.
 
@@ -399,42 +304,42 @@ class LeakScan:
         known: Iterable[Files] = (),
     ) -> None:
         tasks = {**secrets, **sealed}
-        questions = {task: secret.text for task, secret in tasks.items()}
-        answers = {task: secret.answer for task, secret in tasks.items()}
         self._sealed = frozenset(sealed)
-        self._looks: tuple[tuple[What, Questions | Digests | Answers | Ids], ...] = (
-            ("question", Questions(questions)),
-            ("question", Digests(questions)),
-            ("answer", Answers(answers)),
+        self._looks: tuple[tuple[What, Questions | Answers | Ids], ...] = (
+            ("question", Questions({task: secret.text for task, secret in tasks.items()})),
+            ("answer", Answers({task: secret.answer for task, secret in tasks.items()})),
             ("id", Ids(tasks)),
         )
         files = [file for given in known for file in given.items()]
+        self._known = frozenset(data for _, data in files)
         quotable = [texts_of(path, data, unbounded()) for path, data in files]
         quotable += [names_of(path, unbounded()) for path, _ in files]
         for _, look in self._looks:
             look.forget(quotable)
 
     def scan(self, files: Files) -> tuple[Leak, ...]:
-        """The leaks in some files, each task once for each way it leaks from a file.
+        """The leaks in some files: each task once for each file and each way it is revealed.
 
-        Small files are read first, so that a large one does not use up the work for them.
+        Small files are read first, because a large one may use up the work that is allowed.
         """
         leaks: set[Leak] = set()
         work = Work()
         for path in sorted(files, key=lambda path: (len(files[path]), path)):
             work.short = False
             named = self._found(names_of(path, work), work)
-            shown = _shortened(path) if named else path
+            shown = f"{path[:_NAME]}..." if named and len(path) > _NAME else path
             for task, what in named:
                 leaks.add(self._leak(shown, 0, task, what))
-            for (task, what), line in self._found(texts_of(path, files[path], work), work).items():
-                leaks.add(self._leak(shown, line, task, what))
+            if files[path] not in self._known:
+                inside = self._found(texts_of(path, files[path], work), work)
+                for (task, what), line in inside.items():
+                    leaks.add(self._leak(shown, line, task, what))
             if work.short:
                 leaks.add(Leak(path=shown, line=1, task="", what="unread"))
         return tuple(sorted(leaks, key=_order))
 
     def _found(self, texts: Texts, work: Work) -> dict[tuple[str, What], int]:
-        """What leaks from some texts, and the first lines where it does."""
+        """The tasks that some texts reveal, and how, with the first line that does."""
         found: dict[tuple[str, What], int] = {}
         for what, look in self._looks:
             for task, line in look.find(texts, work):
@@ -445,10 +350,6 @@ class LeakScan:
         return Leak(path=path, line=line, task=task, what=what, sealed=task in self._sealed)
 
 
-def _shortened(path: str) -> str:
-    return path if len(path) <= _BEGINNING else f"{path[:_BEGINNING]}..."
-
-
 def _order(leak: Leak) -> tuple[bool, str, int, str, str]:
-    """Tasks before what was not read."""
+    """Tasks come before files that were not searched."""
     return leak.what == "unread", leak.path, leak.line, leak.task, leak.what

@@ -1,11 +1,11 @@
-"""What several want at once is asked once."""
+"""Equal calls at the same time are made once."""
 
 import asyncio
 from collections.abc import Awaitable, Callable
 
 import pytest
 
-from coevolve.models.gateway import Flights
+from coevolve.models.gateway import SharedCalls
 from coevolve.models.model_errors import ModelUnavailable
 
 
@@ -26,64 +26,64 @@ class Calls:
         return "yes"
 
 
-def flown(use: Callable[[Flights[str], Calls], Awaitable[None]]) -> None:
+def shared_by(use: Callable[[SharedCalls[str], Calls], Awaitable[None]]) -> None:
     async def whole() -> None:
-        flights: Flights[str] = Flights()
+        shared: SharedCalls[str] = SharedCalls()
         try:
             async with asyncio.timeout(30):
-                await use(flights, Calls())
+                await use(shared, Calls())
         finally:
-            await flights.close()
+            await shared.close()
 
     asyncio.run(whole())
 
 
-async def waiting(flights: Flights[str], calls: Calls, many: int) -> list[asyncio.Task[object]]:
+async def waiting(shared: SharedCalls[str], calls: Calls, many: int) -> list[asyncio.Task[object]]:
     tasks: list[asyncio.Task[object]] = [
-        asyncio.create_task(flights.join("k", calls)) for _ in range(many)
+        asyncio.create_task(shared.join("k", calls)) for _ in range(many)
     ]
     await asyncio.sleep(0.01)
     return tasks
 
 
 def test_all_get_the_one_answer_and_one_of_them_is_first() -> None:
-    async def use(flights: Flights[str], calls: Calls) -> None:
-        tasks = await waiting(flights, calls, 5)
+    async def use(shared: SharedCalls[str], calls: Calls) -> None:
+        tasks = await waiting(shared, calls, 5)
         calls.may_end.set()
         answers = await asyncio.gather(*tasks)
         assert calls.made == 1
         assert sorted(answers) == [("yes", False)] * 4 + [("yes", True)]  # type: ignore[type-var]
-        assert await flights.join("k", calls) == ("yes", True)
+        assert await shared.join("k", calls) == ("yes", True)
         assert calls.made == 2
 
-    flown(use)
+    shared_by(use)
 
 
 def test_who_came_first_may_leave() -> None:
-    async def use(flights: Flights[str], calls: Calls) -> None:
-        first, second = await waiting(flights, calls, 2)
+    async def use(shared: SharedCalls[str], calls: Calls) -> None:
+        first, second = await waiting(shared, calls, 2)
         first.cancel()
         await asyncio.wait([first])
         calls.may_end.set()
         assert await second == ("yes", True)
         assert (calls.made, calls.cancelled) == (1, 0)
 
-    flown(use)
+    shared_by(use)
 
 
 def test_when_nobody_waits_the_call_ends_and_the_next_is_another() -> None:
-    async def use(flights: Flights[str], calls: Calls) -> None:
-        tasks = await waiting(flights, calls, 2)
+    async def use(shared: SharedCalls[str], calls: Calls) -> None:
+        tasks = await waiting(shared, calls, 2)
         for task in tasks:
             task.cancel()
         await asyncio.wait(tasks)
-        again = asyncio.create_task(flights.join("k", calls))
+        again = asyncio.create_task(shared.join("k", calls))
         await asyncio.sleep(0.01)
         assert (calls.made, calls.cancelled) == (2, 1)
         calls.may_end.set()
         assert await again == ("yes", True)
 
-    flown(use)
+    shared_by(use)
 
 
 def test_all_get_the_error_and_the_next_call_is_another() -> None:
@@ -95,24 +95,24 @@ def test_all_get_the_error_and_the_next_call_is_another() -> None:
         await asyncio.sleep(0)
         raise ModelUnavailable("busy")
 
-    async def use(flights: Flights[str], calls: Calls) -> None:
+    async def use(shared: SharedCalls[str], calls: Calls) -> None:
         both = await asyncio.gather(
-            flights.join("k", fail), flights.join("k", fail), return_exceptions=True
+            shared.join("k", fail), shared.join("k", fail), return_exceptions=True
         )
         assert [str(error) for error in both] == ["busy", "busy"]
         with pytest.raises(ModelUnavailable):
-            await flights.join("k", fail)
+            await shared.join("k", fail)
         assert made == 2
 
-    flown(use)
+    shared_by(use)
 
 
 def test_closing_tells_those_who_wait() -> None:
-    async def use(flights: Flights[str], calls: Calls) -> None:
-        tasks = await waiting(flights, calls, 2)
-        await flights.close()
+    async def use(shared: SharedCalls[str], calls: Calls) -> None:
+        tasks = await waiting(shared, calls, 2)
+        await shared.close()
         for task in tasks:
             with pytest.raises(ModelUnavailable, match="closed"):
                 await task
 
-    flown(use)
+    shared_by(use)
