@@ -33,8 +33,8 @@ from coevolve.views.formatting import (
 from coevolve.views.report import CandidateRow, Report, report
 
 NARROW, WIDE = 12, 30
-_AROUND = 46
-"""Columns of a candidate's line beside its name and its bar."""
+_AROUND = 33
+"""Columns of a candidate's line beside its name, its estimate and its bar."""
 _LONGEST_NAME = 32
 TICK = 0.5
 """Seconds between two drawings."""
@@ -88,18 +88,20 @@ def chosen_rows(now: Report, most: int) -> list[CandidateRow]:
 def candidate_lines(now: Report, rows: list[CandidateRow], width: int) -> Iterator[Text]:
     """A heading and a line for each candidate."""
     longest = max(len(row.name) for row in rows)
-    names = max(9, min(longest, _LONGEST_NAME, width - _AROUND - NARROW))
-    bar = max(NARROW, min(WIDE, width - _AROUND - names))
+    scores = max([13, *(len(estimate(row.estimate)) for row in rows if row.estimate)])
+    around = _AROUND + scores
+    names = max(9, min(longest, _LONGEST_NAME, width - around - NARROW))
+    bar = max(NARROW, min(WIDE, width - around - names))
     scale = "0" + "1".rjust(bar - 1)
-    head = f"  {'candidate':<{names}}  round  {'estimate':<13}  {scale}  tasks"
+    head = f"  {'candidate':<{names}}  round  {'estimate':<{scores}}  {scale}  tasks"
     yield Text(head, "bright_black", no_wrap=True)
     for row in rows:
-        line = _line(row, names, bar, best=row.name == now.best)
+        line = _line(row, names, scores, bar, best=row.name == now.best)
         line.truncate(width, overflow="ellipsis")
         yield line
 
 
-def _line(row: CandidateRow, names: int, bar: int, *, best: bool) -> Text:
+def _line(row: CandidateRow, names: int, scores: int, bar: int, *, best: bool) -> Text:
     line = Text(no_wrap=True, style="bold" if best else "")
     line.append("★ " if best else "  ", "yellow")
     name = Text(row.name)
@@ -109,7 +111,7 @@ def _line(row: CandidateRow, names: int, bar: int, *, best: bool) -> Text:
     if row.estimate is None:
         line.append(_progress(row), "red" if row.status == "refused" else "bright_black")
         return line
-    line.append(f"{estimate(row.estimate):<13}  ")
+    line.append(f"{estimate(row.estimate):<{scores}}  ")
     line.append(interval_bar(row.estimate, bar))
     line.append(f"  {tasks_seen(row.estimate)}")
     if notes := list(_notes(row)):

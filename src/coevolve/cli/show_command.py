@@ -186,7 +186,7 @@ def _task(found: "TaskDetails") -> Iterator[RenderableType]:
         {
             "mean score": "" if found.mean is None else over,
             "missing": str(found.missing or ""),
-            "drawn in": f"round (probability) {draws}" if draws else "",
+            "drawn in round (probability)": draws,
         }
     )
     yield _outcomes(found.outcomes, "candidate")
@@ -202,7 +202,7 @@ def _round(found: "RoundDetails") -> Iterator[RenderableType]:
         {
             "note": found.note,
             "warning": "under half of its outcomes have a score" if found.thin else "",
-            "drew": f"task (probability) {draws}" if draws else "",
+            "drew (probability)": draws,
         }
     )
     explained = any(row.hypothesis for row in found.candidates)

@@ -1,7 +1,7 @@
-"""Durations and amounts of money, as people write them: is the harness's reading right?
+"""The benchmark: read durations and amounts of money as people write them.
 
-A task is a text. The harness must say how many seconds it is, or how much money. This file runs
-outside the sandbox: the answers below are out of the candidates' reach.
+A task is a text. The harness returns the number of seconds, or the amount of money. This file runs
+outside the sandbox: candidates cannot see the answers below.
 """
 
 from coevolve.executors.isolation import Harness
@@ -114,13 +114,13 @@ A harness reads durations and amounts of money, as people write them. `read(text
 text and what it is, "duration" or "amount"; it returns the number of seconds, or the amount as a
 number without its currency. It scores 1 if that is right, else 0. Texts come in several notations
 and languages.
-"""  # for whoever writes harnesses; their functions and the rules of the sandbox are added
+"""  # shown to proposers; the functions and the rules of the sandbox are added
 
 _FIRST_SEALED_AMOUNT = TEST_TASKS.index("$18")
 
 
 def secrets() -> dict[str, str]:
-    """What each task asks, for candidates are scanned for what they know by heart."""
+    """The text of each task. Candidates are scanned for it."""
     return {task: task for task in DURATIONS | AMOUNTS}
 
 

@@ -1,7 +1,7 @@
-"""Writes new harnesses: the best one so far, with rules for what it got wrong.
+"""The proposer: adds rules to the best harness for the tasks it failed.
 
-A real proposer asks a language model. This one knows some rules beforehand, a few of them bad,
-and tries those that would change a text its parent failed on.
+A real proposer calls a language model. This one has a fixed list of rules, a few of them bad, and
+tries those that change a text its parent failed on.
 """
 
 import ast
@@ -40,7 +40,7 @@ BLOCK = re.compile(r"^RULES = (\[.*?^\])", re.M | re.S)
 
 
 def propose(view: View, count: int) -> list[Proposal]:
-    """New harnesses on top of the best one."""
+    """New harnesses based on the best one."""
     rng = random.Random(view.seed)
     parent = view.standing(view.parent)
     source = view.files(view.parent)["harness.py"].decode()
@@ -51,7 +51,7 @@ def propose(view: View, count: int) -> list[Proposal]:
     proposals = []
     for number in range(count):
         chosen = rng.sample(useful or new, min(3, len(useful or new)))
-        # What recognises more of a text goes first, or another rule would take a part of it.
+        # Long patterns first: a short one could match a part of the same text.
         more = sorted(rules + [IDEAS[name] for name in chosen], key=lambda rule: -len(rule[0]))
         lines = "".join(f'    (r"{pattern}", r"{into}"),\n' for pattern, into in more)
         text = source.replace(BLOCK.findall(source)[0], f"[\n{lines}]")
