@@ -12,7 +12,7 @@ import coevolve
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
     {"errors"},
-    {"registry", "settings"},
+    {"registry", "settings", "service_words"},
     {"core"},
     {"search"},
     {"store", "executors", "models"},
