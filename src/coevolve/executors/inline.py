@@ -1,4 +1,4 @@
-"""Trials in the engine's own process, one after another."""
+"""Trials in the process of the engine, one after another."""
 
 import asyncio
 import json
@@ -22,22 +22,21 @@ from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Prepared, Result, Trial
 
 NOWHERE = Path("/nonexistent")
-"""Where the files of candidates are for an executor that has none."""
+"""The folder of candidates for an executor without contents."""
 
 
 class InlineExecutor:
-    """Runs trials where it stands: for synthetic worlds, notebooks and tests.
+    """Runs trials in this process: for synthetic worlds, notebooks and tests.
 
-    The benchmark's code runs in this process, so that a trial can be neither cancelled nor
-    ended by a time limit once it has begun, and nothing else happens meanwhile. Candidate code,
-    if the benchmark calls any, has its own process as everywhere.
+    A trial that has begun can be neither cancelled nor ended by a time limit, and it blocks the
+    event loop. Candidate code, if the benchmark calls any, still has its own process.
 
     Args:
         workload: The benchmark.
-        contents: Where candidates' files and states are; a benchmark that never looks at a
-            candidate's files needs none.
-        capacity: How many attempts it accepts at once; they wait for each other.
-        isolation: "auto", "bwrap" or "process", or one that was found already.
+        contents: Where the files and the states of candidates are stored; not needed by a
+            benchmark that never reads a candidate's files.
+        capacity: How many attempts it accepts at once; they run one after another.
+        isolation: "auto", "bwrap" or "process", or an isolation.
         limits: What a candidate may use.
     """
 
@@ -62,45 +61,45 @@ class InlineExecutor:
         self._closed = False
 
     async def check(self, candidate: Candidate) -> Prepared:
-        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
+        """Check whether a candidate can be evaluated at all; `fault` says why not."""
         return await self._prepared(check_candidate, candidate)
 
     async def prepare(self, candidate: Candidate) -> Prepared:
-        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
+        """Make a candidate ready for trials, once; its state is passed to every trial."""
         return await self._prepared(prepare_candidate, candidate)
 
     async def run(self, candidate: Candidate, trial: Trial) -> Result:
         """Run one attempt."""
-        await self._turn()
+        await self._yield()
         try:
-            harness = self._at(candidate, trial.state)
+            harness = self._harness_of(candidate, trial.state)
         except Exception as error:
             return Result(fault=classify(error))
         return run_trial(self._workload, harness, trial.task, trial.trial, trial.split)
 
     async def close(self) -> None:
-        """End the candidate's process, if there is one."""
+        """End the candidate's process, if any."""
         self._closed = True
         self._drop()
 
     async def _prepared(
         self, step: Callable[[Workload, WatchedHarness], Prepared], candidate: Candidate
     ) -> Prepared:
-        await self._turn()
+        await self._yield()
         try:
-            harness = self._at(candidate, None)
+            harness = self._harness_of(candidate, None)
         except Exception as error:
             return Prepared(fault=classify(error))
         return step(self._workload, harness)
 
-    async def _turn(self) -> None:
-        """Let others go on before the engine is busy with this attempt."""
+    async def _yield(self) -> None:
+        """Let other coroutines run before this attempt blocks the event loop."""
         await asyncio.sleep(0)
         if self._closed:
             raise StateError("the executor is closed; make another one.")
 
-    def _at(self, candidate: Candidate, state: str | None) -> WatchedHarness:
-        """The harness of a candidate, kept while attempts are the same candidate's."""
+    def _harness_of(self, candidate: Candidate, state: str | None) -> WatchedHarness:
+        """The harness of a candidate, kept until another candidate is evaluated."""
         held = Held(candidate.name, candidate.address, state)
         if self._harness is None or self._holds != held:
             self._drop()
@@ -125,7 +124,9 @@ class InlineExecutor:
         if address is None:
             return None
         if self._contents is None:
-            raise InputError("an executor without contents cannot look up a candidate's state.")
+            raise InputError(
+                "an executor without contents cannot read a candidate's state; pass contents."
+            )
         return json.loads(self._contents.get(address))
 
     def _drop(self) -> None:
