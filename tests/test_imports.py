@@ -12,7 +12,7 @@ import coevolve
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
     {"errors"},
-    {"registry", "findings"},
+    {"registry", "findings", "service_words"},
     {"settings"},
     {"core"},
     {"search"},

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
+from coevolve.executors.isolation.folders import Scratch
 from coevolve.executors.isolation.launch import Launch
-from coevolve.executors.worker_process import Scratch
 from coevolve.proposers.command import CommandProposer, custom
 from coevolve.search.proposal import View
 

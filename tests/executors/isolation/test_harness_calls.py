@@ -49,7 +49,7 @@ def model(prompt):
 
 def careful():
     try:
-        coevolve_host.ask("nobody")
+        coevolve_host.ask("unknown")
     except coevolve_host.AskError as error:
         return str(error)
 
@@ -83,7 +83,7 @@ def test_calls_share_a_process_until_it_is_closed(harness: Harness) -> None:
     assert harness.call("count") == 1
 
 
-def test_an_exception_names_its_place_and_the_process_serves_on(harness: Harness) -> None:
+def test_an_exception_names_its_place_and_the_process_continues(harness: Harness) -> None:
     harness.call("count")
     with pytest.raises(HarnessFault) as caught:
         harness.call("fail")
@@ -150,7 +150,7 @@ def test_a_service_answers_from_this_side(harness: Harness) -> None:
 
     answer = harness.call("model", "hi", services={"model": model})
     assert answer == {"text": "HI", "temperature": 0}
-    assert harness.call("careful") == "there is no service 'nobody'; there is none"
+    assert harness.call("careful") == "unknown service 'unknown'; available: none"
 
 
 def test_what_a_service_raises_is_raised_here(harness: Harness) -> None:
@@ -162,7 +162,7 @@ def test_what_a_service_raises_is_raised_here(harness: Harness) -> None:
     assert harness.call("count") == 1
 
 
-def test_time_in_a_service_is_not_the_candidates(isolation: Isolation, make: Make) -> None:
+def test_time_in_a_service_does_not_count(isolation: Isolation, make: Make) -> None:
     code = "import coevolve_host\ndef act(): return coevolve_host.ask('slow')"
     harness = make(code, isolation, replace(STRICT, seconds=2))
 
@@ -192,7 +192,7 @@ def test_memory_is_watched_while_a_service_works(isolation: Isolation, make: Mak
     assert caught.value.kind == "memory-limit"
 
 
-def test_what_is_no_json_is_the_callers_mistake(harness: Harness) -> None:
+def test_what_is_not_json_is_the_callers_mistake(harness: Harness) -> None:
     for value in (float("nan"), {1, 2}, "\ud800", object()):
         with pytest.raises(InputError, match="JSON"):
             harness.call("echo", value)
@@ -205,7 +205,7 @@ def test_large_values_pass_both_ways(isolation: Isolation, make: Make) -> None:
     assert harness.call("same", text) == text
 
 
-def test_cpu_time_is_limited_in_each_call_anew(isolation: Isolation, make: Make) -> None:
+def test_cpu_time_is_limited_per_call(isolation: Isolation, make: Make) -> None:
     harness = make(
         """
         import time
@@ -233,7 +233,7 @@ def test_a_harness_outlives_the_thread_that_started_it(isolation: Isolation, mak
     assert answers == [0, 1, 2]
 
 
-def test_a_sandbox_that_cannot_start_is_nobodys_fault(
+def test_a_sandbox_that_cannot_start_is_infrastructure(
     isolation: Isolation, make: Make, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     runner = tmp_path / "runner.py"

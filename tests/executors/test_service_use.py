@@ -1,4 +1,4 @@
-"""What services report is counted however an attempt ends, and waiting for them is no fault."""
+"""The cost of services is counted however an attempt ends; waiting for them is not a fault."""
 
 import asyncio
 from pathlib import Path
@@ -188,14 +188,14 @@ def test_checks_and_preparations_count_too(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("task", ["relay:stuck", "fine:stuck"])
-def test_one_answer_that_does_not_come_in_time_is_nobodys_fault(tmp_path: Path, task: str) -> None:
+def test_one_answer_that_comes_too_late_is_infrastructure(tmp_path: Path, task: str) -> None:
     late = ran(tmp_path, task, trial_seconds=6).fault
     assert late is not None
     assert (late.blame, late.kind) == (Blame.INFRASTRUCTURE, "service-limit")
     assert "'stuck' did not answer within" in late.reason
 
 
-def test_a_candidate_that_asks_on_for_ever_is_not_excused(tmp_path: Path) -> None:
+def test_a_candidate_that_keeps_asking_is_not_excused(tmp_path: Path) -> None:
     late = ran(tmp_path, "often:slow", trial_seconds=6).fault
     assert late is not None
     assert (late.blame, late.kind) == (Blame.DOUBTFUL, "time-limit")

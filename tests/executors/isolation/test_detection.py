@@ -1,4 +1,4 @@
-"""Which isolation is found, and what is said where none is."""
+"""Which isolation is found, and the message where none works."""
 
 from collections.abc import Iterator
 from pathlib import Path

@@ -4,7 +4,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from coevolve.executors.worker_process import Scratch
+from coevolve.executors.isolation.folders import Scratch
 
 
 def test_a_folder_is_gone_after_removal(tmp_path: Path) -> None:
@@ -19,7 +19,7 @@ def test_what_a_killed_process_left_is_cleared_and_what_a_living_one_holds_is_no
 ) -> None:
     code = (
         "import os, sys; from pathlib import Path; "
-        "from coevolve.executors.worker_process import Scratch;"
+        "from coevolve.executors.isolation.folders import Scratch;"
         "Scratch.make(Path(sys.argv[1])); os.kill(os.getpid(), 9)"
     )
     subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=False)

@@ -1,4 +1,4 @@
-"""Nothing remains of a candidate: no process, no file, however its harness ends."""
+"""No process and no file of a candidate is left, however its harness ends."""
 
 import os
 import random

@@ -1,4 +1,4 @@
-"""What lies among installed packages and is hidden all the same."""
+"""Folders that are hidden although they are among installed packages."""
 
 import json
 import os

@@ -8,7 +8,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevolve.executors.channel import MOST_BYTES, AsyncPipe, Inbox, Pipe, PipeError, pack
+from coevolve.executors.channel import (
+    MOST_BYTES,
+    AsyncPipe,
+    Pipe,
+    PipeError,
+    pack,
+    worker_inbox,
+)
 
 
 @given(
@@ -17,7 +24,7 @@ from coevolve.executors.channel import MOST_BYTES, AsyncPipe, Inbox, Pipe, PipeE
 )
 def test_messages_arrive_whole_and_in_order(messages: list[Any], cuts: list[int]) -> None:
     data = b"".join(map(pack, messages))
-    inbox, arrived, number = Inbox(), [], 0
+    inbox, arrived, number = worker_inbox(), [], 0
     while data:
         size = cuts[number % len(cuts)]
         inbox.feed(data[:size])
@@ -33,11 +40,11 @@ def test_messages_arrive_whole_and_in_order(messages: list[Any], cuts: list[int]
         (b"\xff\xff\xff\xff", "was announced"),
         (b"\0\0\0\x02{]", "is not JSON"),
         (b"\0\0\0\x02\xff\xfe", "is not JSON"),
-        (b"\0\0\0\x02[]", "no JSON object"),
+        (b"\0\0\0\x02[]", "not a JSON object"),
     ],
 )
 def test_rubbish_is_refused(data: bytes, reason: str) -> None:
-    inbox = Inbox()
+    inbox = worker_inbox()
     inbox.feed(data)
     with pytest.raises(PipeError, match=reason):
         inbox.take()

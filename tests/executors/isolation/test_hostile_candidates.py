@@ -1,4 +1,4 @@
-"""A zoo of hostile candidates: each ends as its own fault, and the harness goes on."""
+"""Hostile candidates: each ends as its own fault, and the harness continues to work."""
 
 import textwrap
 from dataclasses import replace
@@ -19,7 +19,7 @@ def fine(value):
 """
 
 
-class Animal(NamedTuple):
+class Hostile(NamedTuple):
     """A hostile candidate: its code, and the kinds of fault it may end with."""
 
     name: str
@@ -27,24 +27,24 @@ class Animal(NamedTuple):
     kinds: tuple[str, ...]
 
 
-def animal(name: str, code: str, *kinds: str) -> Animal:
-    return Animal(name, textwrap.dedent(code), kinds)
+def hostile(name: str, code: str, *kinds: str) -> Hostile:
+    return Hostile(name, textwrap.dedent(code), kinds)
 
 
-ZOO = [
-    animal("infinite loop", "def act():\n    while True: pass", "time-limit"),
-    animal("sleep", "import time\ndef act(): time.sleep(1000)", "time-limit"),
-    animal(
+CANDIDATES = [
+    hostile("infinite loop", "def act():\n    while True: pass", "time-limit"),
+    hostile("sleep", "import time\ndef act(): time.sleep(1000)", "time-limit"),
+    hostile(
         "allocates 10 GB",
         "def act():\n    hoard = bytearray(10 << 30)\n    return len(hoard)",
         "memory-limit",
     ),
-    animal(
+    hostile(
         "allocates bit by bit",
         "def act():\n    hoard = []\n    while True: hoard.append(bytearray(1 << 20))",
         "memory-limit",
     ),
-    animal(
+    hostile(
         "allocates in many processes",
         """
         import os, time
@@ -58,26 +58,26 @@ ZOO = [
         """,
         "memory-limit",
     ),
-    animal(
+    hostile(
         "prints 1 GB",
         "def act():\n    for _ in range(1 << 10): print('x' * (1 << 20))",
         "output-limit",
     ),
-    animal(
+    hostile(
         "prints 1 GB past Python",
         "import os\ndef act():\n    for _ in range(1 << 14): os.write(2, b'x' * (1 << 16))",
         "output-limit",
     ),
-    animal("leaves with os._exit", "import os\ndef act(): os._exit(0)", "exit"),
-    animal("leaves with an odd code", "import os\ndef act(): os._exit(77)", "exit"),
-    animal("SystemExit", "def act(): raise SystemExit(0)", "SystemExit"),
-    animal("KeyboardInterrupt", "def act(): raise KeyboardInterrupt", "KeyboardInterrupt"),
-    animal("BaseException", "def act(): raise BaseException('no')", "BaseException"),
-    animal("kills itself", "import os\ndef act(): os.kill(os.getpid(), 9)", "killed"),
-    animal("crashes", "import os\ndef act(): os.kill(os.getpid(), 11)", "killed"),
-    animal("signals its group", "import os\ndef act(): os.kill(0, 9)", "killed", "exit"),
-    animal("stops itself", "import os\ndef act(): os.kill(os.getpid(), 19)", "time-limit"),
-    animal(
+    hostile("leaves with os._exit", "import os\ndef act(): os._exit(0)", "exit"),
+    hostile("leaves with an odd code", "import os\ndef act(): os._exit(77)", "exit"),
+    hostile("SystemExit", "def act(): raise SystemExit(0)", "SystemExit"),
+    hostile("KeyboardInterrupt", "def act(): raise KeyboardInterrupt", "KeyboardInterrupt"),
+    hostile("BaseException", "def act(): raise BaseException('no')", "BaseException"),
+    hostile("kills itself", "import os\ndef act(): os.kill(os.getpid(), 9)", "killed"),
+    hostile("crashes", "import os\ndef act(): os.kill(os.getpid(), 11)", "killed"),
+    hostile("signals its group", "import os\ndef act(): os.kill(0, 9)", "killed", "exit"),
+    hostile("stops itself", "import os\ndef act(): os.kill(os.getpid(), 19)", "time-limit"),
+    hostile(
         "ignores every signal",
         """
         import signal
@@ -88,24 +88,24 @@ ZOO = [
         """,
         "time-limit",
     ),
-    animal("returns NaN", "def act(): return float('nan')", "not-json"),
-    animal("returns infinity", "def act(): return [1, float('-inf')]", "not-json"),
-    animal("returns a 100 MB string", "def act(): return 'x' * 100_000_000", "answer-limit"),
-    animal("returns rubbish", "def act(): return {'f': lambda: 1}", "not-json"),
-    animal("returns a set", "def act(): return {1, 2}", "not-json"),
-    animal("returns half a character", "def act(): return chr(0xD800)", "not-json"),
-    animal("returns a huge number", "def act(): return 1 << 100_000", "not-json"),
-    animal(
+    hostile("returns NaN", "def act(): return float('nan')", "not-json"),
+    hostile("returns infinity", "def act(): return [1, float('-inf')]", "not-json"),
+    hostile("returns a 100 MB string", "def act(): return 'x' * 100_000_000", "answer-limit"),
+    hostile("returns rubbish", "def act(): return {'f': lambda: 1}", "not-json"),
+    hostile("returns a set", "def act(): return {1, 2}", "not-json"),
+    hostile("returns half a character", "def act(): return chr(0xD800)", "not-json"),
+    hostile("returns a huge number", "def act(): return 1 << 100_000", "not-json"),
+    hostile(
         "returns a deep nest",
         "def act():\n    nest = []\n    for _ in range(100_000): nest = [nest]\n    return nest",
         "not-json",
     ),
-    animal(
+    hostile(
         "returns itself",
         "def act():\n    nest = []\n    nest.append(nest)\n    return nest",
         "not-json",
     ),
-    animal(
+    hostile(
         "raises the unprintable",
         """
         class Rude(Exception):
@@ -115,12 +115,12 @@ ZOO = [
         """,
         "Rude",
     ),
-    animal(
+    hostile(
         "raises escapes for the terminal",
         "def act(): raise ValueError('\\x1b]0;owned\\x07\\r\\n\\ud800' + 'x' * 10**6)",
         "ValueError",
     ),
-    animal(
+    hostile(
         "raises what hangs when shown",
         """
         class Slow(Exception):
@@ -130,8 +130,8 @@ ZOO = [
         """,
         "time-limit",
     ),
-    animal("overflows the stack", "def act(): return act()", "RecursionError"),
-    animal(
+    hostile("overflows the stack", "def act(): return act()", "RecursionError"),
+    hostile(
         "leaves threads behind and exits",
         """
         import sys, threading, time
@@ -141,7 +141,7 @@ ZOO = [
         """,
         "SystemExit",
     ),
-    animal(
+    hostile(
         "hangs in atexit",
         """
         import atexit, time
@@ -151,7 +151,7 @@ ZOO = [
         """,
         "ValueError",
     ),
-    animal(
+    hostile(
         "too many threads",
         """
         import threading, time
@@ -162,7 +162,7 @@ ZOO = [
         "process-limit",
         "RuntimeError",
     ),
-    animal(
+    hostile(
         "too many processes",
         """
         import os, time
@@ -176,7 +176,7 @@ ZOO = [
         "process-limit",
         "BlockingIOError",
     ),
-    animal(
+    hostile(
         "writes a huge file",
         """
         import tempfile
@@ -186,7 +186,7 @@ ZOO = [
         """,
         "OSError",
     ),
-    animal(
+    hostile(
         "burns CPU in many processes",
         """
         import os
@@ -199,24 +199,24 @@ ZOO = [
         "process-limit",
         "BlockingIOError",
     ),
-    animal("dribbles output", "def act():\n    while True: print('x', flush=True)", "time-limit",
+    hostile("dribbles output", "def act():\n    while True: print('x', flush=True)", "time-limit",
            "output-limit"),
-    animal(
+    hostile(
         "asks for ever",
         "import coevolve_host\ndef act():\n    while True: coevolve_host.ask('echo', 1)",
         "ask-limit",
     ),
-    animal(
+    hostile(
         "asks a service that is not there",
         "import coevolve_host\ndef act(): return coevolve_host.ask('shell', 'ls')",
         "AskError",
     ),
-    animal(
+    hostile(
         "asks with wrong arguments",
         "import coevolve_host\ndef act(): return coevolve_host.ask('echo', nonsense=1)",
         "AskError",
     ),
-    animal(
+    hostile(
         "breaks what the runner uses",
         """
         import builtins, os, sys
@@ -228,7 +228,7 @@ ZOO = [
         """,
         "exit",
     ),
-    animal(
+    hostile(
         "replaces the runner",
         """
         import sys
@@ -239,35 +239,35 @@ ZOO = [
         """,
         "exit",
     ),
-    animal(
+    hostile(
         "closes every descriptor",
         "import os\ndef act(): os.closerange(0, 600)",
         "exit",
         "protocol",
     ),
-    animal(
+    hostile(
         "closes every descriptor and stays",
         "import os, time\ndef act():\n    os.closerange(0, 600)\n    time.sleep(100)",
         "protocol",
     ),
-    animal("lets the wrong type out", "def act(): return 'one'", "wrong-type"),
-    animal("lets a boolean out", "def act(): return True", "wrong-type"),
+    hostile("returns the wrong type", "def act(): return 'one'", "wrong-type"),
+    hostile("returns a boolean", "def act(): return True", "wrong-type"),
 ]  # fmt: skip
 
 
-@pytest.mark.parametrize("animal", ZOO, ids=lambda animal: animal.name.replace(" ", "-"))
-def test_each_ends_as_its_own_fault_and_the_harness_goes_on(
-    animal: Animal, isolation: Isolation, make: Make
+@pytest.mark.parametrize("hostile", CANDIDATES, ids=lambda one: one.name.replace(" ", "-"))
+def test_each_ends_as_its_own_fault_and_the_harness_continues(
+    hostile: Hostile, isolation: Isolation, make: Make
 ) -> None:
-    seconds = 1 if "time-limit" in animal.kinds else 30
-    harness = make(FINE + animal.code, isolation, replace(STRICT, seconds=seconds))
+    seconds = 1 if "time-limit" in hostile.kinds else 30
+    harness = make(FINE + hostile.code, isolation, replace(STRICT, seconds=seconds))
     assert harness.call("fine", 3) == 3
     for _ in range(2):
         with pytest.raises(HarnessFault) as caught:
             harness.call("act", returns=float, services={"echo": lambda value: value})
         fault = caught.value.fault
         assert fault.blame is Blame.CANDIDATE
-        assert fault.kind in animal.kinds, fault
+        assert fault.kind in hostile.kinds, fault
         assert fault.reason
         assert fault.reason.isprintable()
         assert len(fault.reason) <= 500
@@ -275,29 +275,29 @@ def test_each_ends_as_its_own_fault_and_the_harness_goes_on(
 
 
 IMPORTS = [
-    animal("hangs at import", "import time\ntime.sleep(1000)", "import-limit"),
-    animal("exits at import", "import os\nos._exit(0)", "exit"),
-    animal("fails at import", "1 / 0", "ZeroDivisionError"),
-    animal("is no Python", "def act(:", "SyntaxError"),
-    animal("is no text", "\udc80", "SyntaxError"),
-    animal("leaves at import", "raise SystemExit", "SystemExit"),
-    animal("needs a package nobody has", "import nonsense_xyz", "ModuleNotFoundError"),
-    animal("asks at import", "import coevolve_host\ncoevolve_host.ask('echo', 1)", "AskError"),
-    animal("prints at import", "while True: print('x' * 1000)", "output-limit"),
-    animal("forks at import", "import os\nif os.fork(): os._exit(0)", "exit", "protocol"),
+    hostile("hangs at import", "import time\ntime.sleep(1000)", "import-limit"),
+    hostile("exits at import", "import os\nos._exit(0)", "exit"),
+    hostile("fails at import", "1 / 0", "ZeroDivisionError"),
+    hostile("is not Python", "def act(:", "SyntaxError"),
+    hostile("is not text", "\udc80", "SyntaxError"),
+    hostile("leaves at import", "raise SystemExit", "SystemExit"),
+    hostile("needs a package that is not installed", "import nonsense_xyz", "ModuleNotFoundError"),
+    hostile("asks at import", "import coevolve_host\ncoevolve_host.ask('echo', 1)", "AskError"),
+    hostile("prints at import", "while True: print('x' * 1000)", "output-limit"),
+    hostile("forks at import", "import os\nif os.fork(): os._exit(0)", "exit", "protocol"),
 ]
 
 
-@pytest.mark.parametrize("animal", IMPORTS, ids=lambda animal: animal.name.replace(" ", "-"))
+@pytest.mark.parametrize("hostile", IMPORTS, ids=lambda one: one.name.replace(" ", "-"))
 def test_what_happens_at_import_is_a_fault_too(
-    animal: Animal, isolation: Isolation, make: Make
+    hostile: Hostile, isolation: Isolation, make: Make
 ) -> None:
-    slow = animal.kinds == ("import-limit",)
+    slow = hostile.kinds == ("import-limit",)
     harness = make("", isolation, replace(STRICT, startup_seconds=3 if slow else 20))
     file = harness.folder / "harness.py"
-    file.write_bytes((FINE + animal.code).encode("utf-8", "surrogateescape"))
+    file.write_bytes((FINE + hostile.code).encode("utf-8", "surrogateescape"))
     with pytest.raises(HarnessFault) as caught:
         harness.call("fine", 3)
-    assert caught.value.kind in animal.kinds, caught.value
+    assert caught.value.kind in hostile.kinds, caught.value
     file.write_text(FINE)
     assert harness.call("fine", 3) == 3
