@@ -28,13 +28,13 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     SyntheticProposer,
     read_harness,
 )
-from coevolve.executors.faulty import FaultyExecutor
 from coevolve.executors.inline import InlineExecutor
 from coevolve.search.budget import Settings
 from coevolve.search.evaluation import RETRIES
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.run_state import RunState
+from coevolve.testing.faulty import FaultyExecutor
 
 TASKS, ROUNDS, CANDIDATES, FRACTION = 89, 4, 3, 0.2
 OUTCOMES = {"noisy": 0.7, "sharp": 3.0}

@@ -1,43 +1,22 @@
 """Whether a project and a run are in good order."""
 
-import asyncio
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from coevolve.benchmarks.base import leak_scan_of
-from coevolve.benchmarks.conformance import Finding, check_benchmark, failed, noted, passed
-from coevolve.cli.machine import unset_key
 from coevolve.cli.words import plural
-from coevolve.errors import CoevolveError, ConfigError, StopRun
+from coevolve.errors import CoevolveError, StopRun
+from coevolve.findings import Finding, failed, noted, passed
 from coevolve.models.embedded import embedded_line
 from coevolve.models.model_client import StubModel
-from coevolve.models.model_errors import NotRecorded
-from coevolve.models.provider import ModelRequest
-from coevolve.proposers.command import examine
 from coevolve.runs.building import build_benchmark
+from coevolve.runs.building import check_model as usable_model
 from coevolve.runs.config import RunConfig
-from coevolve.runs.model import build_provider
-from coevolve.runs.model import check_model as usable_model
-from coevolve.runs.model_settings import ModelSettings
-from coevolve.runs.proposer import agent_of, build_proposer, check_ready
-from coevolve.runs.proposer_settings import (
-    CommandProposerSettings,
-    FunctionProposerSettings,
-    LLMProposerSettings,
-    OwnProposerSettings,
-)
-from coevolve.runs.session import recorded_config
+from coevolve.runs.session import find_protocol, recorded_config
 from coevolve.search.effects import fold
+from coevolve.settings import Context
 from coevolve.store import RunStore, owner, verify
-
-_READERS = (
-    CommandProposerSettings,
-    FunctionProposerSettings,
-    LLMProposerSettings,
-    OwnProposerSettings,
-)
-"""Proposers that may read tasks in traces, and write them into candidates."""
+from coevolve.testing import check_benchmark
 
 
 def check_embedded() -> Iterator[Finding]:
@@ -49,73 +28,19 @@ def check_embedded() -> Iterator[Finding]:
 def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
     """Whether the model of a project answers: a service is asked for one word."""
     model = config.model
-    if model is None or unset_key(model):
+    if model is None or model.unset_key:
         return  # a key has a line of its own
     try:
         usable_model(config, base)
     except CoevolveError as error:
         yield failed("model", str(error))
     else:
-        yield from _check_model("model", model, base)
-
-
-def _check_model(about: str, model: ModelSettings, base: Path) -> Iterator[Finding]:
-    if not model.hosted and model.replay is None:
-        there, line = embedded_line()
-        yield passed(about, line) if there else failed(about, line)
-        return
-    try:
-        seconds = asyncio.run(_ask_once(model, base))
-    except NotRecorded:
-        yield passed(about, f"answers come from {model.replay}")
-    except CoevolveError as error:
-        yield failed(about, str(error))
-    else:
-        yield passed(about, f"{model.name} answers in {seconds:.1f} s, the first time")
-
-
-async def _ask_once(model: ModelSettings, base: Path) -> float:
-    """How many seconds the model takes to answer."""
-    provider = build_provider(model, base)
-    started = time.perf_counter()
-    try:
-        async with asyncio.timeout(model.seconds):
-            await provider.complete(ModelRequest(prompt="Say yes.", max_tokens=16))
-    except TimeoutError:
-        raise ConfigError(f"{model.name} did not answer within {model.seconds:g} s.") from None
-    else:
-        return time.perf_counter() - started
-    finally:
-        await provider.close()
-
-
-def check_proposer(config: RunConfig, base: Path) -> Iterator[Finding]:
-    """The proposer can be built; its agent is here and confined, or its model answers."""
-    table = config.proposer
-    try:
-        made = build_proposer(config, base)
-        if not isinstance(table, CommandProposerSettings):  # which is looked at more closely
-            check_ready(made)
-        if isinstance(table, LLMProposerSettings):
-            yield from _check_model("proposer's model", table.model, base)
-            return
-    except CoevolveError as error:
-        yield failed("proposer", str(error))
-        return
-    if isinstance(table, CommandProposerSettings):
-        readable = [base / path for path in table.readable]
-        for found in examine(
-            agent_of(table, base), isolation=table.isolation, readable=readable, keys=table.keys
-        ):
-            about = f"proposer, {found.about}"
-            yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
-    else:
-        yield passed("proposer", f"{table.kind!r} is ready")
+        yield from model.examine("model", base)
 
 
 def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
     """The proposer is ready, and the benchmark keeps to what the engine relies on."""
-    yield from check_proposer(config, base)
+    yield from config.proposer.examine(Context(config=config, base=base))
     try:
         # No money is spent on finding out whether all is well.
         benchmark = build_benchmark(config, base, StubModel() if config.model else None)
@@ -124,7 +49,7 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
         ):
             about = f"benchmark, {found.about}"
             yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
-        if isinstance(config.proposer, _READERS) and leak_scan_of(benchmark) is None:
+        if config.proposer.reads_traces and leak_scan_of(benchmark) is None:
             yield noted(
                 "leaks",
                 "candidates are not searched for tasks that they know by heart, since the "
@@ -154,6 +79,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
         yield noted("run", "it was never opened", "`coevolve run FILE.toml` takes it over.")
         return
     with RunStore.read(folder) as store:
+        find_protocol(store)
         yield from _contents(store)
 
 

@@ -16,7 +16,7 @@ from coevolve.cli.places import JOURNAL, find_run
 from coevolve.errors import CoevolveError
 
 if TYPE_CHECKING:
-    from coevolve.benchmarks.conformance import Finding
+    from coevolve.findings import Finding
 
 MARKS = {"passed": ("ok", "green"), "noted": ("note", "yellow"), "failed": ("mend", "bold red")}
 
@@ -57,7 +57,6 @@ def doctor(
 
 
 def _findings(target: Path | None) -> "Iterator[Finding]":
-    from coevolve.benchmarks.conformance import failed, passed
     from coevolve.cli.checkup import (
         check_embedded,
         check_model,
@@ -66,6 +65,7 @@ def _findings(target: Path | None) -> "Iterator[Finding]":
         config_of_run,
     )
     from coevolve.cli.machine import check_access, check_isolation, check_machine
+    from coevolve.findings import failed, passed
     from coevolve.runs.config import read_config
     from coevolve.runs.session import run_folder
 

@@ -17,9 +17,6 @@ from coevolve.errors import InputError
 if TYPE_CHECKING:
     from coevolve.cli.forecast import Part, Range
 
-_FREE = ("offline", "scripted", "synthetic")
-"""Proposers that take no time to speak of, and ask no model."""
-
 
 def estimate(
     file: Annotated[Path, typer.Argument(metavar="FILE.toml", help="The run to estimate.")],
@@ -37,19 +34,18 @@ def estimate(
     from coevolve.benchmarks.base import sealed_tasks
     from coevolve.cli.forecast import NOTHING, Known, capped, parts_of, search_trials
     from coevolve.cli.learning import from_run, from_trial
-    from coevolve.runs.building import build_benchmark
+    from coevolve.runs.building import build_benchmark, workers
     from coevolve.runs.config import read_config
-    from coevolve.runs.model import workers
     from coevolve.runs.session import new_selector
 
     if like is not None and trial:
         raise InputError("--like and --trial both say what a trial takes; give one of them.")
-    config = read_config(file)
     with prints_aside(as_json):
+        config = read_config(file)
         benchmark = build_benchmark(config, file.parent)
     selector = new_selector(config, benchmark.pool)
     each: Known = {}
-    proposal: Known = NOTHING if config.proposer.kind in _FREE else {}
+    proposal: Known = NOTHING if config.proposer.free else {}
     if like is not None:
         each, proposal = from_run(find_run(like))
     if trial:
@@ -66,7 +62,7 @@ def estimate(
         trial=each,
         proposal=proposal,
     )
-    caps = config.budget.model_dump()
+    caps = config.budget.to_json()
     notes = _notes(bool(each), bool(proposal), trial, capped(parts[-1], caps) != parts[-1])
     if benchmark.pool.costs is not None:
         mean = float(benchmark.pool.costs.mean())

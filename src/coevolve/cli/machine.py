@@ -6,12 +6,11 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevolve.benchmarks.conformance import Finding, failed, noted, passed
 from coevolve.executors.isolation import PlainProcess, find_isolation
 from coevolve.executors.isolation.detection import why_not_bubblewrap
+from coevolve.findings import Finding, failed, noted, passed
+from coevolve.runs.building import workers as planned_workers
 from coevolve.runs.config import RunConfig
-from coevolve.runs.model import workers as planned_workers
-from coevolve.runs.model_settings import ModelSettings
 
 _GB = 1e9
 _LITTLE_DISK = 0.2
@@ -62,20 +61,15 @@ def check_access(config: RunConfig | None) -> Iterator[Finding]:
     model = None if config is None else config.model
     if model is None or model.key is None or model.replay is not None:
         # A proposer's key has lines of its own.
-        if config is None or config.proposer.kind not in ("llm", "command"):
+        if config is None or not config.proposer.has_keys:
             yield passed("keys", "no key needed")
-    elif unset_key(model):
+    elif model.unset_key:
         name = model.key if model.key.isupper() else "that model.key names"  # or is it a key?
         yield failed("keys", f"the environment variable {name} is not set", "Set it to the key.")
     else:
         yield passed("keys", f"{model.key} is set")
     if model is None:
         yield passed("model", "none needed")
-
-
-def unset_key(model: ModelSettings) -> bool:
-    """Whether the model needs a key that is not there."""
-    return model.key is not None and model.replay is None and not os.environ.get(model.key)
 
 
 def _memory(workers: int, config: RunConfig | None) -> Finding:

@@ -18,8 +18,7 @@ from coevolve.errors import InputError
 
 if TYPE_CHECKING:
     from coevolve.runs.config import RunConfig
-    from coevolve.runs.tried import OneProposal, Tried
-    from coevolve.runs.trying import Trying
+    from coevolve.runs.proposal_trial import ProposalTrial, TriedCandidate, TriedProposal
 
 
 def propose(
@@ -49,12 +48,12 @@ def propose(
 ) -> None:
     """Have the next candidates proposed and checked; nothing is evaluated or recorded."""
     from coevolve.proposers.workspace import lay_out
-    from coevolve.runs.trying import trying
+    from coevolve.runs.proposal_trial import proposal_trial
 
     config, base, run = _project(target)
     wanted, to = count or config.search.candidates, _empty(to)
     console = Console(highlight=False)
-    with prints_aside(as_json), trying(config, base, run) as attempt:
+    with prints_aside(as_json), proposal_trial(config, base, run) as attempt:
         to.mkdir(parents=True, exist_ok=True)
         try:
             space = lay_out(attempt.view, to, count=wanted) if only_view else None
@@ -84,17 +83,10 @@ def _empty(to: Path | None) -> Path:
     return to
 
 
-def _ask(attempt: "Trying", count: int, to: Path) -> "OneProposal":
+def _ask(attempt: "ProposalTrial", count: int, to: Path) -> "TriedProposal":
     """Have candidates proposed, and say whom is waited for where that may take long."""
-    from coevolve.runs.proposer import WORKSPACES
-    from coevolve.runs.proposer_settings import CommandProposerSettings, LLMProposerSettings
-
-    table = attempt.config.proposer
-    if isinstance(table, CommandProposerSettings):
-        minutes, logs = f"{table.seconds / 60:.0f} minutes", f"{to}/{WORKSPACES}/*.log"
-        typer.echo(f"The agent has up to {minutes}; what it prints is in {logs}.", err=True)
-    elif isinstance(table, LLMProposerSettings):
-        typer.echo(f"{table.model.name} is asked.", err=True)
+    if waiting := attempt.config.proposer.waiting(to):
+        typer.echo(waiting, err=True)
     return asyncio.run(attempt.propose(count, workspace=to))
 
 
@@ -117,7 +109,7 @@ def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
     return *found, folder
 
 
-def _write(proposal: "OneProposal", folder: Path) -> None:
+def _write(proposal: "TriedProposal", folder: Path) -> None:
     """Write candidates into a folder each, as an agent hands them over."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in proposal.tried:
@@ -138,12 +130,12 @@ def _write(proposal: "OneProposal", folder: Path) -> None:
         (folder / "transcript.txt").write_bytes(said)
 
 
-def _place(folder: Path, one: "Tried") -> Path:
+def _place(folder: Path, one: "TriedCandidate") -> Path:
     """The folder of a candidate; its name might be that of anything else that is written."""
     return folder / "candidates" / one.candidate.name
 
 
-def _print(console: Console, made: "OneProposal", to: Path) -> None:
+def _print(console: Console, made: "TriedProposal", to: Path) -> None:
     for one in made.tried:
         _print_candidate(console, one, to)
     if not made.tried:
@@ -158,11 +150,11 @@ def _print(console: Console, made: "OneProposal", to: Path) -> None:
     console.print(f"Nothing was evaluated or recorded. All of it is in {to}.", markup=False)
 
 
-def _print_candidate(console: Console, one: "Tried", to: Path) -> None:
+def _print_candidate(console: Console, one: "TriedCandidate", to: Path) -> None:
     candidate = one.candidate
     facts = [candidate.kind, *(f"from {parent}" for parent in candidate.parents)]
-    if one.mended:
-        facts.append("mended once")
+    if one.repaired:
+        facts.append("repaired once")
     verdict = "[red]cannot be evaluated[/]" if one.fault else "[green]passed its check[/]"
     console.print(
         f"[bold cyan]{escape(candidate.name)}[/]  "

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from coevolve import registry
 from coevolve.core.allocation import AdaptiveShare, Allocation, CostShare, Share, WholePool
 from coevolve.core.choice import ChoiceRule, HighestEstimate, MostEvaluated
 from coevolve.core.designs import DesignMethod, PivotalDesign, SuccessiveDesign, UniformDesign
@@ -21,7 +22,6 @@ from coevolve.core.joint import Joint
 from coevolve.core.posterior import JointModel
 from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights, Weighting
 from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
-from coevolve.registry import find, names
 
 __all__ = [
     "SearchProtocol",
@@ -60,7 +60,7 @@ _PARTS: dict[str, Callable[..., Any]] = {
 def register_part[Part: type](part: Part) -> Part:
     """Let events name a class of parts without its module, as they name the built-in ones.
 
-    A decorator for classes that a package with protocols of its own brings.
+    Decorates the classes of an installed package that declares protocols as entry points.
     """
     if _PARTS.setdefault(part.__name__, part) is not part:
         raise InputError(f"another part is already registered as {part.__name__!r}.")
@@ -76,23 +76,29 @@ def part_to_json(part: Any) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(f"the fields of {part!r} must be plain JSON: {error}.") from error
-    kind: type = type(part)
-    built_in = _PARTS.get(kind.__name__) is kind
-    name = kind.__name__ if built_in else f"{kind.__module__}.{kind.__qualname__}"
-    return {"part": name} | plain
+    return {"part": _part_name(type(part))} | plain
 
 
-def part_from_json(data: dict[str, Any]) -> Any:
-    """The built-in or registered part that `part_to_json` described."""
+def part_from_json(data: dict[str, Any], known: object = None) -> Any:
+    """The part that `part_to_json` described: a built-in one, or one of the class of `known`."""
     name = data["part"]
-    if name not in _PARTS:
-        protocols()  # installed packages register their parts when they are loaded
-    if name not in _PARTS:
+    if name.isidentifier() and name not in _PARTS:
+        protocols()  # an installed package registers its parts when it is loaded
+    kind = type(known) if _part_name(type(known)) == name else _PARTS.get(name)
+    if kind is None:
         raise EventError(
             f"the events use {name!r}, which is not a built-in part; pass the protocol they were "
-            "made with: Selector.from_events(events, protocol=...)."
+            "made with, Selector.from_events(events, protocol=...), or register it first "
+            "(coevolve.register)."
         )
-    return _PARTS[name](**{key: value for key, value in data.items() if key != "part"})
+    if is_dataclass(known) and part_to_json(known) == data:
+        return known
+    return kind(**{key: value for key, value in data.items() if key != "part"})
+
+
+def _part_name(kind: type) -> str:
+    """The name of a part's class in events; with its module unless it is built in."""
+    return kind.__name__ if _PARTS.get(kind.__name__) is kind else registry.class_name(kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -215,43 +221,41 @@ BUILT_IN = (
 )
 
 
-_registered: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUILT_IN}
-PLUGS = _registered
-"""Every protocol that can be found by name; `coevolve.registry` reads it."""
+PLUGS: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUILT_IN}
+"""Every protocol that can be found by name, built in or registered."""
 
 
 def protocol(name: str) -> SearchProtocol:
-    """The protocol registered under a name.
+    """The protocol of a name: built in, registered, an entry point, or `package.module:name`.
 
     >>> protocol("task-coevolve").weighting
     VarianceWeights(floor=0.125, bonus=0.025, window=None, cost=0.0)
     """
-    found = _find(name)
-    if found is None:
-        known = (*_registered, *_installed())
+    if not isinstance(name, str) or not (
+        name in PLUGS or registry.REFERENCE.match(name) or name in registry.names("protocols")
+    ):
+        known = registry.names("protocols")
         raise UnknownProtocolError(
-            f"no protocol is named {name!r}; there are {', '.join(known)}." + nearest(name, known)
+            f"unknown protocol {name!r}; use one of {', '.join(known)}, register your own with "
+            f"coevolve.register, or write package.module:name.{nearest(str(name), known)}"
         )
+    return checked_protocol(name, registry.find("protocols", name))
+
+
+def checked_protocol(name: str, found: object) -> SearchProtocol:
+    """What was found under a name, if it is a protocol."""
+    if not isinstance(found, SearchProtocol):
+        raise InputError(f"{name!r} must be a SearchProtocol, but is a {type(found).__name__}.")
     return found
 
 
 def protocols() -> tuple[SearchProtocol, ...]:
-    """Every known protocol: built-in, registered, and those of installed packages.
+    """Every protocol that has a name: built-in ones first, then registered and installed ones.
 
     >>> [known.name for known in protocols()][:3]
     ['full', 'naive', 'random-resample']
     """
-    return (*_registered.values(), *(find("protocols", name) for name in _installed()))
-
-
-def _find(name: str) -> SearchProtocol | None:
-    found: SearchProtocol | None = _registered.get(name) if isinstance(name, str) else None
-    return find("protocols", name) if found is None and name in _installed() else found
-
-
-def _installed() -> list[str]:
-    """Names of the protocols that installed packages declare as entry points."""
-    return [name for name in names("protocols") if name not in _registered]
+    return tuple(protocol(name) for name in registry.names("protocols"))
 
 
 def register(new: SearchProtocol) -> None:
@@ -265,10 +269,11 @@ def register(new: SearchProtocol) -> None:
     """
     if not isinstance(new, SearchProtocol):
         raise InputError(f"register takes a SearchProtocol, got {new!r}.")
-    known = _registered.get(new.name)
-    if known is not None and known != new:
+    known = PLUGS.get(new.name)
+    # A file that is loaded again defines the same classes anew.
+    if known is not None and known != new and known.to_json() != new.to_json():
         raise InputError(f"another protocol is already registered as {new.name!r}.")
-    _registered[new.name] = new
+    PLUGS[new.name] = new
 
 
 def protocol_from_json(
@@ -276,18 +281,18 @@ def protocol_from_json(
 ) -> SearchProtocol:
     """The protocol `SearchProtocol.to_json` described.
 
-    Parts that `known`, or else the protocol registered under the name, describes alike are taken
-    from there and may be the user's own; the others must be built in. A `known` that differs in
-    more than its allocation is refused.
+    Parts may be the user's own if `known`, or else the protocol registered under the name, has
+    parts of the same classes; other parts must be built in. A `known` that differs in more than
+    its allocation is refused.
     """
     if known is not None:
         for key, value in known.to_json().items():
             if key != "allocation" and data[key] != value:
                 raise EventError(f"{key} was {data[key]} in the events, but is {value} now.")
-    known = known or _find(data["name"])
-    own = known.to_json() if known else {}
+    if known is None and data["name"] in registry.names("protocols"):
+        known = protocol(data["name"])
     parts = {
-        key: getattr(known, key) if own.get(key) == value else part_from_json(value)
+        key: part_from_json(value, getattr(known, key, None))
         for key, value in data.items()
         if key != "name"
     }

@@ -16,6 +16,7 @@ from coevolve.core.outcomes import Missing, Usage, checked_score
 from coevolve.errors import ConfigError, InputError, ScoreError
 from coevolve.executors.failures import InfrastructureError, OperatorError, classify
 from coevolve.executors.isolation import Executed, Harness
+from coevolve.registry import where_raised
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
 if TYPE_CHECKING:
@@ -150,9 +151,6 @@ class Spec:
         return found
 
 
-_OURS = str(Path(__file__).parent.parent)
-
-
 def building_fault(error: BaseException, spec: Spec) -> Fault:
     """The fault of a benchmark that could not be built: the operator's, unless the network's."""
     fault = classify(error)
@@ -168,19 +166,6 @@ def building_fault(error: BaseException, spec: Spec) -> Fault:
         kind=fault.kind,
         advice=fault.advice or "Correct the benchmark or its arguments, then resume the run.",
     ).fault
-
-
-def where_raised(error: BaseException, folder: Path | None) -> str:
-    """The file and line of an error: the last in the project, else the last not of coevolve."""
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}, line {error.lineno}"
-    stack = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and not frame.filename.startswith(_OURS)
-    ]
-    own = [f for f in stack if folder is not None and Path(f.filename).is_relative_to(folder)]
-    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or stack)[-1:])
 
 
 MOST_OUTPUT = 16_000

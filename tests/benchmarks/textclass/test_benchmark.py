@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from coevolve.benchmarks.base import sealed_tasks
-from coevolve.benchmarks.conformance import assert_benchmark
 from coevolve.benchmarks.textclass import TextClassification
 from coevolve.benchmarks.textclass.data_sets import shuffled
 from coevolve.benchmarks.textclass.harness_files import built_in
@@ -19,6 +18,7 @@ from coevolve.executors.workload import Host
 from coevolve.models.model_client import StubModel
 from coevolve.models.model_errors import ContextTooLong, ModelUnavailable
 from coevolve.search.trials import Blame, Fault
+from coevolve.testing import assert_benchmark
 from tests.benchmarks.textclass.files import ANIMALS, PUBLISHED, needs_published, write_set
 from tests.benchmarks.textclass.workbench import COPY, Scripted, at_work
 

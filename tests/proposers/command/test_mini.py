@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from coevolve.errors import StopRun
-from coevolve.proposers.base import View, check_proposer
+from coevolve.proposers.base import View
 from coevolve.proposers.command import CommandProposer, examine, preset
+from coevolve.testing import propose_once
 
 from ...models.endpoint import Act, Endpoint, says
 
@@ -56,7 +57,7 @@ def ask(view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv("OPENAI_API_BASE", endpoint.base_url)
         agent = preset("mini-swe-agent", model="openai/unpriced", arguments=arguments)
         work = CommandProposer(agent, folder=tmp_path / "work", seconds=300)
-        return asyncio.run(check_proposer(work, view, 1))
+        return asyncio.run(propose_once(work, view, 1))
 
     return ask
 

@@ -1,12 +1,11 @@
-"""A conformance suite for benchmarks: does mine keep to what the engine relies on?"""
+"""Conformance of benchmarks: whether one does what the engine relies on."""
 
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import Any, Literal
+from typing import Any
 
 from coevolve.benchmarks.base import Benchmark, briefing_of, leak_scan_of, sealed_tasks
 from coevolve.core.outcomes import Missing, checked_score
@@ -15,46 +14,9 @@ from coevolve.errors import CoevolveError
 from coevolve.executors.failures import classify
 from coevolve.executors.isolation import Executed, Harness, Isolation, Limits, find_isolation
 from coevolve.executors.workload import Score, frame_of
+from coevolve.findings import Finding, failed, noted, passed, raise_failed
 from coevolve.search.candidate import Files, check_files
 from coevolve.search.trials import Blame, Fault
-
-__all__ = ["Finding", "Kind", "assert_benchmark", "check_benchmark"]
-
-Kind = Literal["passed", "noted", "failed"]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Finding:
-    """One thing a benchmark was checked for: passed, failed, or worth knowing.
-
-    >>> print(Finding(kind="noted", about="test", detail="no sealed test", advice=""))
-    noted: test: no sealed test
-    """
-
-    kind: Kind
-    about: str
-    detail: str
-    advice: str = ""
-
-    def __str__(self) -> str:
-        return f"{self.kind}: {self.about}: {self.detail}" + (
-            f" {self.advice}" if self.advice else ""
-        )
-
-
-def passed(about: str, detail: str) -> Finding:
-    """Something that is as it should be."""
-    return Finding(kind="passed", about=about, detail=detail)
-
-
-def noted(about: str, detail: str, advice: str = "") -> Finding:
-    """Something that is allowed and worth knowing."""
-    return Finding(kind="noted", about=about, detail=detail, advice=advice)
-
-
-def failed(about: str, detail: str, advice: str = "") -> Finding:
-    """Something that must be put right."""
-    return Finding(kind="failed", about=about, detail=detail, advice=advice)
 
 
 class RecordingHarness(Harness):
@@ -76,7 +38,7 @@ class RecordingHarness(Harness):
 
 
 class Tried:
-    """How far a candidate came, and what it saw."""
+    """How far a candidate got, and what it saw."""
 
     def __init__(self) -> None:
         self.step = ""
@@ -159,9 +121,7 @@ _LONG_ENOUGH = 6
 
 def assert_benchmark(benchmark: Benchmark, **options: object) -> None:
     """Raise an AssertionError that lists what `check_benchmark` found wrong; for tests."""
-    wrong = [found for found in check_benchmark(benchmark, **options) if found.kind == "failed"]  # type: ignore[arg-type]
-    if wrong:
-        raise AssertionError("\n".join(str(found) for found in wrong))
+    raise_failed(check_benchmark(benchmark, **options))  # type: ignore[arg-type]
 
 
 def check_benchmark(
@@ -170,7 +130,7 @@ def check_benchmark(
     isolation: Isolation | str = "auto",
     limits: Limits | None = None,
 ) -> list[Finding]:
-    """Try a benchmark out, with one task and the starting harnesses, and say what was found.
+    """Run a benchmark on one task with the starting harnesses, and list the findings.
 
     Args:
         benchmark: Yours.
@@ -185,7 +145,7 @@ def check_benchmark(
 
 
 def _static(benchmark: Benchmark) -> Iterator[Finding]:
-    """What can be said without running anything."""
+    """Findings that need no trial."""
     lacking = [
         n for n in ("pool", "starts", "check", "prepare", "run") if not hasattr(benchmark, n)
     ]
@@ -210,7 +170,7 @@ def _told(benchmark: Benchmark) -> Iterator[Finding]:
         yield failed("briefing", str(error))
         return
     for leak in scan.scan({"briefing": briefing.encode()}) if scan else ():
-        yield failed("briefing", f"proposers would be told of a task: {leak}")
+        yield failed("briefing", f"the briefing mentions a task: {leak}")
 
 
 def _test_tasks(benchmark: Benchmark) -> Finding:
@@ -218,7 +178,7 @@ def _test_tasks(benchmark: Benchmark) -> Finding:
     if not tasks:
         return noted("test", "no sealed test: the final choice is judged on validation tasks only")
     if len(set(tasks)) < len(tasks):
-        return failed("test", "a test task is there twice; ids must be distinct")
+        return failed("test", "a test task occurs twice; ids must be distinct")
     if common := sorted(set(tasks) & set(benchmark.pool.tasks)):
         return failed("test", f"{common[0]!r} is both a validation and a test task")
     return passed("test", f"{len(tasks)} sealed tasks, none of them in the pool")
@@ -247,7 +207,7 @@ def _leak(benchmark: Benchmark, files: Files) -> str | None:
 
 
 def _trials(benchmark: Benchmark, bench: Bench) -> Iterator[Finding]:
-    """What running shows: the starting harnesses, then two candidates that cannot work."""
+    """Findings from trials: the starting harnesses, then two candidates that cannot work."""
     for name, files in benchmark.starts.items():
         yield from _started(benchmark, name, bench.try_out(name, files, trials=2))
     files = next(iter(benchmark.starts.values()))
@@ -270,7 +230,7 @@ def _started(benchmark: Benchmark, name: str, tried: Tried) -> Iterator[Finding]
     if isinstance(first, Missing):
         yield noted("run", f"start {name!r}: the trial is missing: {first.reason}")
     elif first == second:
-        yield passed("run", f"start {name!r} scores {first:g}, twice alike")
+        yield passed("run", f"start {name!r} scores {first:g}, both times")
     else:
         yield noted(
             "run",
@@ -285,16 +245,16 @@ def _state(name: str, state: object) -> Finding:
     try:
         alike = json.loads(json.dumps(state, allow_nan=False)) == state
     except (TypeError, ValueError, RecursionError) as error:
-        return failed("prepare", f"start {name!r}: its state is no plain JSON: {error}")
+        return failed("prepare", f"start {name!r}: its state is not plain JSON: {error}")
     if not alike:
-        return failed("prepare", f"start {name!r}: its state comes back changed from JSON")
-    return passed("prepare", f"start {name!r}: its state comes back from JSON as it was")
+        return failed("prepare", f"start {name!r}: its state changes in JSON")
+    return passed("prepare", f"start {name!r}: its state survives JSON")
 
 
 def _broken(what: str, tried: Tried) -> Finding:
     fault = tried.fault
     if fault is None:
-        return noted("faults", f"{what} is given the score {tried.scores[0]!r}")
+        return noted("faults", f"{what} gets the score {tried.scores[0]!r}")
     if fault.blame is Blame.CANDIDATE:
         return passed("faults", f"{what} is at fault in {tried.step}: {fault.reason}")
     return failed(

@@ -1,30 +1,27 @@
-"""One proposal for inspection: nothing is evaluated, and no run learns of it."""
+"""One proposal for inspection: nothing is evaluated, and no run records it."""
 
 import asyncio
 import math
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from coevolve.benchmarks.base import services_of
+from coevolve.benchmarks.base import Benchmark
+from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, ConfigError
-from coevolve.executors.local import LocalExecutor
-from coevolve.executors.worker_process import Services
 from coevolve.proposers.base import Broken, Proposal, Proposed, Repairer, View, as_proposed
-from coevolve.runs.building import benchmark_spec, build_benchmark
-from coevolve.runs.config import RunConfig
-from coevolve.runs.model import trial_gateway
-from coevolve.runs.proposer import (
+from coevolve.proposers.proposer_settings import check_ready
+from coevolve.runs.building import (
+    build_benchmark,
+    build_executor,
     build_proposer,
     build_rules,
-    check_ready,
-    proposal_seconds,
-    unrecorded,
+    trial_gateway,
 )
-from coevolve.runs.session import new_selector, test_pool
-from coevolve.runs.tried import OneProposal, Tried
+from coevolve.runs.config import RunConfig
+from coevolve.runs.session import find_protocol, new_selector, test_pool
 from coevolve.search.acceptance import Rules, accept, described, mended
 from coevolve.search.candidate import Candidate
 from coevolve.search.effects import fold
@@ -36,48 +33,101 @@ from coevolve.search.trials import Blame, Fault
 from coevolve.store import RunStore
 
 
-class Trying:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedCandidate:
+    """A candidate that was proposed and checked.
+
+    Args:
+        candidate: The candidate.
+        files: Its files.
+        fault: Why it cannot be evaluated; empty if it can.
+        leaks: Where its files mention tasks that it must not know.
+        broken: Whether the fault is its own and may be repaired.
+        repaired: Whether it was repaired.
+    """
+
+    candidate: Candidate
+    files: dict[str, bytes]
+    fault: str
+    leaks: tuple[str, ...]
+    broken: bool = False
+    repaired: bool = False
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the files."""
+        return {
+            **self.candidate.to_json(),
+            "fault": self.fault,
+            "leaks": list(self.leaks),
+            "repaired": self.repaired,
+        }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedProposal:
+    """What a proposer proposes now."""
+
+    round: int
+    tried: tuple[TriedCandidate, ...]
+    notes: tuple[str, ...]
+    usage: Usage
+    transcript: str | None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return {
+            "round": self.round,
+            "candidates": [one.to_json() for one in self.tried],
+            "notes": list(self.notes),
+            "tokens_in": self.usage.tokens_in,
+            "tokens_out": self.usage.tokens_out,
+            "dollars": self.usage.dollars,
+        }
+
+
+class ProposalTrial:
     """A project or a run as its proposer sees it now.
 
     Args:
         config: The configuration.
         base: The folder its paths start from.
-        state: The run as it is.
+        benchmark: The benchmark of the configuration.
+        state: The state of the run.
         view: What the proposer sees.
-        rules: What it is told, and what may not be in what it writes.
-        services: What the benchmark serves from the engine.
+        rules: The briefing, and the scan for tasks that candidates must not know.
     """
 
     def __init__(
         self,
         config: RunConfig,
         base: Path,
+        benchmark: Benchmark,
         state: RunState,
         view: View,
         rules: Rules,
-        services: Services,
     ) -> None:
         self.config, self.base, self.state = config, base, state
         self.view, self.rules = view, rules
-        self._services = services
+        self._benchmark = benchmark
         self._kept = MemoryJournal()
 
-    async def propose(self, count: int, *, workspace: Path) -> OneProposal:
-        """Have candidates proposed, checked in isolation, and mended once, as the engine does.
+    async def propose(self, count: int, *, workspace: Path) -> TriedProposal:
+        """Have candidates proposed, checked in isolation, and repaired once, as the engine does.
 
         Agents work below the folder `workspace`.
         """
-        proposer = build_proposer(unrecorded(self.config), self.base, folder=workspace)
+        quiet = self.config.model_copy(update={"proposer": self.config.proposer.unrecorded()})
+        proposer = build_proposer(quiet, self.base, folder=workspace)
         try:
             check_ready(proposer)
             answer = await self._asked(proposer.propose(self.view, count))
             tried, notes = await self._checked(answer, count)
             if isinstance(proposer, Repairer):
-                tried, answer = await self._mended(proposer, tried, answer)
+                tried, answer = await self._repaired(proposer, tried, answer)
         finally:
             if (close := getattr(proposer, "close", None)) is not None:
                 await close()
-        return OneProposal(
+        return TriedProposal(
             round=self.view.round,
             tried=tuple(tried),
             notes=(*answer.notes, *notes),
@@ -87,7 +137,7 @@ class Trying:
 
     async def _asked(self, answer: Awaitable[object]) -> Proposed:
         """What a proposer answers in time."""
-        seconds = proposal_seconds(self.config)
+        seconds = self.config.proposer.patience
         limit = asyncio.timeout(seconds if math.isfinite(seconds) else None)
         try:
             async with limit:
@@ -102,16 +152,18 @@ class Trying:
             why = described(error).rstrip(".")
             raise ConfigError(f"the proposer failed: {why}.") from error
 
-    async def _checked(self, answer: Proposed, most: int) -> tuple[list[Tried], list[str]]:
+    async def _checked(
+        self, answer: Proposed, most: int
+    ) -> tuple[list[TriedCandidate], list[str]]:
         round, given = self.view.round, answer.proposals
         rows, notes = accept(self.state, self._kept, round, given, self.rules, most)
         return [await self._check(row["candidate"], row) for row in rows], notes
 
-    async def _check(self, data: dict[str, Any], row: dict[str, Any]) -> Tried:
+    async def _check(self, data: dict[str, Any], row: dict[str, Any]) -> TriedCandidate:
         candidate = Candidate.from_json(data)
         files = {path: self._kept.get(address) for path, address in candidate.files.items()}
         fault = None if row["refused"] else await self._fault(candidate)
-        return Tried(
+        return TriedCandidate(
             candidate=candidate,
             files=files,
             fault=row["refused"] or (f"check failed: {fault.reason}" if fault else ""),
@@ -120,32 +172,29 @@ class Trying:
         )
 
     async def _fault(self, candidate: Candidate) -> Fault | None:
-        """What the check says against a candidate; nothing if it can be evaluated."""
-        # A check may want to know what the model can do; it asks nothing that costs.
-        gateway = trial_gateway(self.config, self.base)
-        executor = LocalExecutor(
-            benchmark_spec(self.config, self.base),
+        """Why a candidate fails its check; None if it passes."""
+        # A check may ask what the model can do, which costs nothing.
+        executor = build_executor(
+            self.config,
+            self.base,
+            self._benchmark,
             contents=self._kept,
-            isolation=self.config.isolation.kind,
-            limits=self.config.isolation.limits(),
-            prepare_seconds=self.config.executor.prepare_seconds,
-            services={**self._services, **(gateway.services() if gateway else {})},
+            gateway=trial_gateway(self.config, self.base),
+            at_once=1,
         )
         try:
             return (await executor.check(candidate)).fault
         finally:
             await executor.close()
-            if gateway is not None:
-                await gateway.close()
 
-    async def _mended(
-        self, proposer: Repairer, tried: list[Tried], answer: Proposed
-    ) -> tuple[list[Tried], Proposed]:
-        """Give back what failed its check, once."""
-        after: list[Tried] = []
+    async def _repaired(
+        self, proposer: Repairer, tried: list[TriedCandidate], answer: Proposed
+    ) -> tuple[list[TriedCandidate], Proposed]:
+        """Send candidates that failed their check back for repair, once."""
+        after: list[TriedCandidate] = []
         for one in tried:
             if one.broken:
-                back = await self._given_back(proposer, one)
+                back = await self._sent_back(proposer, one)
                 one, why = await self._again(one, back)
                 answer = replace(
                     answer,
@@ -156,25 +205,27 @@ class Trying:
             after.append(one)
         return after, answer
 
-    async def _given_back(self, proposer: Repairer, one: Tried) -> Proposed:
-        """What a proposer makes of a candidate that failed its check; nothing if it cannot."""
+    async def _sent_back(self, proposer: Repairer, one: TriedCandidate) -> Proposed:
+        """What a proposer returns for a candidate that failed its check; nothing if it fails."""
         proposal = Proposal.of(one.candidate, self._kept.get)
         try:
             broken = Broken(proposal=proposal, error=one.fault)
             return await self._asked(proposer.repair(self.view, broken))
         except CoevolveError as error:  # the other candidates are paid for
-            return Proposed(proposals=(), notes=(f"Mending {proposal.name}: {error}",))
+            return Proposed(proposals=(), notes=(f"Repair of {proposal.name}: {error}",))
 
-    async def _again(self, one: Tried, back: Proposed) -> tuple[Tried, list[str]]:
+    async def _again(
+        self, one: TriedCandidate, back: Proposed
+    ) -> tuple[TriedCandidate, list[str]]:
         row, why = mended(self.state, self._kept, one.candidate, back, self.rules)
         if row is None:
-            return one, [f"Mending {one.candidate.name}: {why}"] if why else []
-        return replace(await self._check(row["to"], row), mended=True), []
+            return one, [f"Repair of {one.candidate.name}: {why}"] if why else []
+        return replace(await self._check(row["to"], row), repaired=True), []
 
 
 @contextmanager
-def trying(config: RunConfig, base: Path, run: Path | None) -> Iterator[Trying]:
-    """A project as its proposer sees it: as of a run, or before anything was evaluated."""
+def proposal_trial(config: RunConfig, base: Path, run: Path | None) -> Iterator[ProposalTrial]:
+    """A project as its proposer sees it: in the state of a run, or before its first trial."""
     benchmark = build_benchmark(config, base)
     rules = build_rules(config, benchmark, trial_gateway(config, base))
     if run is None:
@@ -189,15 +240,16 @@ def trying(config: RunConfig, base: Path, run: Path | None) -> Iterator[Trying]:
         )
         state = fold(journal.skim())
         view = _view(state, journal, rules, config)
-        yield Trying(config, base, state, view, rules, services_of(benchmark))
+        yield ProposalTrial(config, base, benchmark, state, view, rules)
     else:
         with RunStore.read(run) as store:
+            find_protocol(store)
             state = fold(store.skim())
             view = _view(state, store, rules, config)
-            yield Trying(config, base, state, view, rules, services_of(benchmark))
+            yield ProposalTrial(config, base, benchmark, state, view, rules)
 
 
 def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
     round = len(state.turns) + 1
-    seconds = told(proposal_seconds(config))
+    seconds = told(config.proposer.patience)
     return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)
