@@ -60,7 +60,7 @@ _PARTS: dict[str, Callable[..., Any]] = {
 def register_part[Part: type](part: Part) -> Part:
     """Let events name a class of parts without its module, as they name the built-in ones.
 
-    A decorator for classes that a package with protocols of its own brings.
+    Decorates the classes of an installed package that declares protocols as entry points.
     """
     if _PARTS.setdefault(part.__name__, part) is not part:
         raise InputError(f"another part is already registered as {part.__name__!r}.")
@@ -82,10 +82,9 @@ def part_to_json(part: Any) -> dict[str, Any]:
 def part_from_json(data: dict[str, Any], known: object = None) -> Any:
     """The part that `part_to_json` described: built in, registered, or of the class of `known`."""
     name = data["part"]
+    if name.isidentifier() and name not in _PARTS:
+        protocols()  # an installed package registers its parts when it is loaded
     kind = type(known) if _part_name(type(known)) == name else _PARTS.get(name)
-    if kind is None:
-        protocols()  # installed packages register their parts when they are loaded
-        kind = _PARTS.get(name)
     if kind is None:
         raise EventError(
             f"the events use {name!r}, which is not a built-in part; pass the protocol they were "
