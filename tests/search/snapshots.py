@@ -21,7 +21,7 @@ def snapshot(state: RunState) -> dict[str, Any]:
             for name, entry in state.entries.items()
         },
         "faults": (state.tally.zeros, state.tally.missing),
-        "turns": [asdict(turn) for turn in state.turns],
+        "turns": [{**asdict(turn), "told_at": None} for turn in state.turns],
         "wave": state.wave and (state.wave.kind, state.wave.to_json(), state.wave.open),
         "proposing": ledger(state.proposing),
         "evaluating": ledger(state.evaluating),
@@ -30,7 +30,7 @@ def snapshot(state: RunState) -> dict[str, Any]:
         "finishing": state.finishing,
         "chosen": state.chosen,
         "ended": state.ended,
-        "selector": (state.selector.event_count, state.selector._log.seal),
+        "selector": (len(state.selector._log), state.selector._log.seal),
         "rescored": state.rescored._log.seal,
         "test": None if state.test is None else state.test._log.seal,
     }

@@ -26,6 +26,7 @@ def apply(state: RunState, event: Event) -> None:
 
 def _session(state: RunState, event: Event) -> None:
     state.sessions += 1
+    state.session_at, state.empty_rounds = event["seq"], 0
     state.stopped = None
 
 
@@ -130,7 +131,7 @@ def _failed(state: RunState, event: Event) -> None:
 
 
 def _reopened(state: RunState, event: Event) -> None:
-    _waiting(state).reopen(event["candidates"])
+    _waiting(state).reopen(event["candidates"], event["seq"])
 
 
 def _told(state: RunState, event: Event) -> None:
@@ -155,6 +156,7 @@ def _told(state: RunState, event: Event) -> None:
         if wave.kind == "round" and turn is not None:
             turn.trials += len(told.tasks)
             turn.missing += len(told.missing)
+            turn.told_at = event["seq"]
     state.selector.forget_events()
     if wave.kind == "rescore":
         state.wave = _test_wave(state)
@@ -177,6 +179,7 @@ def _settled(state: RunState, event: Event) -> None:
     if turn is None or turn.number != event["round"]:
         raise EventError(f"round {event['round']} is not the one under way.")
     turn.settled = True
+    state.empty_rounds = 0 if turn.asked else state.empty_rounds + 1
 
 
 def _exhausted(state: RunState, event: Event) -> None:

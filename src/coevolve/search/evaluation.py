@@ -13,7 +13,7 @@ from coevolve.errors import CoevolveError, StopRun, titled
 from coevolve.search.budget import Spending, usage_row
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import Executor, Recorder, fault_json
-from coevolve.search.run_state import Entry, RunState, Status, Turn
+from coevolve.search.run_state import Entry, RunState, Status
 from coevolve.search.trials import Blame, Cell, Fault, Prepared, Result, Trial
 from coevolve.search.wave import Wave
 
@@ -104,14 +104,17 @@ def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
         raise StopRun(f"{where}: {why}. {fault.advice}".rstrip())
 
 
-def wanting(wave: Wave, *, last: bool) -> list[str]:
-    """Starting harnesses to run once more, as too much of them is missing.
+def wanting(state: RunState) -> list[str]:
+    """Starting harnesses to run once more, because too many of their scores are missing.
 
-    Nothing can be estimated without a score in every pool. So the run stops for these if once
-    more was not enough, which is when this is the `last` time; resumed, it tries again.
+    Nothing can be estimated without a score in every pool. If one rerun in this session was not
+    enough, the run stops; when it is resumed, it tries again.
     """
+    wave = state.wave
+    if wave is None or wave.kind != "start":
+        return []
     bare = wave.bare()
-    if bare and last:
+    if bare and wave.reopened_at > state.session_at:
         why = wave.why_missing(bare[0]).rstrip(".")
         raise StopRun(
             f"starting harness {bare[0]!r} has no score at all in some pool: {why}. Find out what "
@@ -120,19 +123,23 @@ def wanting(wave: Wave, *, last: bool) -> list[str]:
     return bare or [name for name in wave.thin() if name not in wave.again]
 
 
-def check_alive(state: RunState, turn: Turn) -> None:
-    """Stop when nothing of a round came back, rather than burn the next one, too."""
-    if turn.trials and turn.missing == turn.trials:
+def check_alive(state: RunState) -> None:
+    """Stop when no trial of a round has a score, before the next round fails as well.
+
+    Only a round that was evaluated in this session counts: when the run is resumed, it continues.
+    """
+    turn = state.turn
+    if turn and turn.told_at > state.session_at and 0 < turn.trials == turn.missing:
         raise StopRun(
             f"no trial of round {turn.number} has a score: {_why_missing(state, turn.names)}. "
             "Find out what is broken, then resume the run."
         )
 
 
-def check_proposer(state: RunState, empty: int) -> None:
+def check_proposer(state: RunState) -> None:
     """Stop after several rounds without any candidate, unless a run with some is at its end."""
     over = len(state.turns) >= state.settings.rounds and state.selector.candidates
-    if empty < EMPTY_ROUNDS or over:
+    if state.empty_rounds < EMPTY_ROUNDS or over:
         return
     turn = state.turns[-1]
     reasons = [turn.note, *(state.entries[name].reason for name in turn.names)]
@@ -140,8 +147,8 @@ def check_proposer(state: RunState, empty: int) -> None:
     left = state.settings.rounds - len(state.turns)
     then = f"and {left} are left" if left else "all of them; begin a new run"
     raise StopRun(
-        f"{empty} rounds in a row gave no candidate that could be evaluated. Of the last one: "
-        f"{why}. Mend the proposer; these rounds are spent, {then}.",
+        f"{state.empty_rounds} rounds in a row gave no candidate that could be evaluated. Of the "
+        f"last one: {why}. Mend the proposer; these rounds are spent, {then}.",
         resumable=left > 0,
     )
 

@@ -236,8 +236,6 @@ class Search:
         self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposal: asyncio.Task[None] | None = None
         self._evaluation: Evaluation | None = None
-        self._empty = 0
-        self._reopened = self._evaluated = False
 
     @property
     def state(self) -> RunState:
@@ -250,12 +248,16 @@ class Search:
         return 0 if self._evaluation is None else self._evaluation.under_way
 
     async def run(self) -> RunState:
-        """Go on to the end of the run.
+        """Continue to the end of the run.
+
+        After an error it may be called again: nothing is in the state that is not in the
+        journal.
 
         Raises:
             StopRun: The operator must act first; the run can be resumed then.
         """
         try:
+            self._recorder.catch_up()
             if self.state.ended is None:
                 self._recorder.record(
                     "session",
@@ -323,15 +325,12 @@ class Search:
             await self._evaluation.run()
         finally:
             self._evaluation = None
-        self._evaluated = True
         if self.state.exhausted is not None:
             await self._drop_proposal()
 
     async def _tell(self) -> None:
-        wave = self.state.wave
-        again = wanting(wave, last=self._reopened) if wave and wave.kind == "start" else []
+        again = wanting(self.state)
         if again:
-            self._reopened = True
             self._recorder.record("reopened", {"candidates": again})
         else:
             self._recorder.told()
@@ -365,30 +364,23 @@ class Search:
         return self._proposing.propose(round)
 
     async def _ask(self) -> None:
-        self._empty = 0
-        before = self.state.selector.event_count
-        self.state.selector.ask(accepted(self.state))
-        self._record_draws(before, final=False)
+        self._record_draws(self.state.selector.plan(accepted(self.state)))
 
     async def _further(self) -> None:
-        before = self.state.selector.event_count
-        if self.state.selector.ask():
-            self._record_draws(before, final=False)
-            return
-        evaluated, self._evaluated = self._evaluated, False
-        if evaluated and self.state.turn is not None:
-            check_alive(self.state, self.state.turn)
-        self._record_settled()
+        if draws := self.state.selector.plan():
+            self._record_draws(draws)
+        else:
+            check_alive(self.state)
+            self._record_settled()
 
     async def _settle(self) -> None:
         self._record_settled()
-        self._empty += 1
-        check_proposer(self.state, self._empty)
+        check_proposer(self.state)
 
     async def _finish(self) -> None:
-        before = self.state.selector.event_count
-        if self.state.selector.candidates and self.state.selector.ask(final=True):
-            self._record_draws(before, final=True)
+        selector = self.state.selector
+        if draws := selector.plan(final=True) if selector.candidates else []:
+            self._record_draws(draws, final=True)
         else:
             await self._choose()
 
@@ -399,9 +391,8 @@ class Search:
         why = "finished" if self.state.exhausted is None else f"budget: {self.state.exhausted}"
         self._recorder.record("ended", {"why": why})
 
-    def _record_draws(self, before: int, *, final: bool) -> None:
-        drawn = list(self.state.selector.events_since(before))
-        self._recorder.record("asked", {"events": drawn, "final": final})
+    def _record_draws(self, draws: list[Event], *, final: bool = False) -> None:
+        self._recorder.record("asked", {"events": draws, "final": final})
 
     def _record_settled(self) -> None:
         if self.state.turn is not None:

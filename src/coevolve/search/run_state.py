@@ -54,7 +54,8 @@ class Turn:
     """One round of the run: what was proposed for it, and whether it is over.
 
     `note` says what went wrong with the proposal, if anything; `repairs` are the transcripts of
-    what was mended, by candidate.
+    what was mended, by candidate; `told_at` is the number of the last event that told outcomes
+    of it.
     """
 
     number: int
@@ -66,6 +67,7 @@ class Turn:
     repairs: dict[str, str] = field(default_factory=dict)
     trials: int = 0
     missing: int = 0
+    told_at: int = -1
 
     @property
     def thin(self) -> bool:
@@ -75,7 +77,11 @@ class Turn:
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """All that is known of a run; only `effects.apply` changes it."""
+    """All that is known of a run; only `effects.apply` changes it.
+
+    `session_at` is the number of the last event "session"; `empty_rounds` counts the rounds in a
+    row, up to the last one and in this session, without a candidate that could be evaluated.
+    """
 
     name: str
     settings: Settings
@@ -99,6 +105,8 @@ class RunState:
     events: int = 0
     clock: float = 0.0
     sessions: int = 0
+    session_at: int = -1
+    empty_rounds: int = 0
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":
