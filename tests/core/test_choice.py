@@ -3,11 +3,11 @@
 import pytest
 
 from coevolve import Estimate
-from coevolve.core.choice import HighestEstimate, Standing
+from coevolve.core.choice import Contender, HighestEstimate
 from coevolve.errors import InputError, NoOutcomeError
 
 
-def standing(name: str, value: float, round: int = 1) -> Standing:
+def standing(name: str, value: float, round: int = 1) -> Contender:
     estimate = Estimate(
         value=value,
         se=None,
@@ -18,7 +18,7 @@ def standing(name: str, value: float, round: int = 1) -> Standing:
         pool_size=9,
         method="raw mean",
     )
-    return Standing(name, round, estimate)
+    return Contender(name, round, estimate)
 
 
 FIELD = [standing("a", 0.5), standing("b", 0.7), standing("c", 0.7, 2), standing("d", 0.6, 2)]

@@ -7,7 +7,7 @@ import pytest
 
 from coevolve import History, Pool
 from coevolve.core.allocation import CostShare, Request, share, split
-from coevolve.core.choice import MostEvaluated, Standing
+from coevolve.core.choice import Contender, MostEvaluated
 from coevolve.core.estimators import Estimate
 from coevolve.core.inclusion import successive_inclusion
 from coevolve.core.rivals import (
@@ -106,7 +106,7 @@ def test_the_middle_range_is_drawn_first_and_filled_up() -> None:
 
 
 def test_the_most_evaluated_wins_before_the_highest() -> None:
-    def standing(name: str, value: float, asked: int) -> Standing:
+    def standing(name: str, value: float, asked: int) -> Contender:
         estimate = Estimate(
             value=value,
             se=None,
@@ -117,7 +117,7 @@ def test_the_most_evaluated_wins_before_the_highest() -> None:
             pool_size=9,
             method="raw mean",
         )
-        return Standing(name, 1, estimate)
+        return Contender(name, 1, estimate)
 
     field = [standing("lucky", 1.0, 2), standing("known", 0.6, 8), standing("less", 0.5, 8)]
     choice = MostEvaluated().choose(field, [])

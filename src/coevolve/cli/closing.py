@@ -57,7 +57,7 @@ def winner_folder(report: Report, folder: Path, state: RunState) -> Path | None:
     winner = (report.chosen or {}).get("candidate")
     if winner is None:
         return None
-    candidate = state.entries[winner].candidate
+    candidate = state.candidates[winner].candidate
     with RunStore.read(folder) as store:
         try:
             return store.checkout(candidate)
@@ -72,7 +72,7 @@ def winner_file(report: Report, folder: Path, state: RunState) -> Path | None:
     checkout = winner_folder(report, folder, state)
     if checkout is None or report.best is None:
         return checkout
-    files = list(state.entries[report.best].candidate.files)
+    files = list(state.candidates[report.best].candidate.files)
     return checkout / files[0] if len(files) == 1 else checkout
 
 

@@ -15,15 +15,15 @@ _SPENT = ("tokens_in", "tokens_out", "dollars", "seconds", "trace")
 def candidate_json(name: str, state: RunState, store: RunStore) -> dict[str, Any]:
     """A candidate: where it comes from, its files, its estimate and its outcomes."""
     row = next(row for row in report(state).candidates if row.name == name)
-    candidate = state.entries[name].candidate
+    candidate = state.candidates[name].candidate
     files = {path: len(store.get(address)) for path, address in candidate.files.items()}
     outcomes = [outcome_json(o) for o in outcome_rows(store.events()) if o.candidate == name]
-    children = [n for n, entry in state.entries.items() if name in entry.candidate.parents]
+    children = [n for n, entry in state.candidates.items() if name in entry.candidate.parents]
     folder = store.folder / "candidates" / candidate.address
     return {
         **asdict(row),
         "children": children,
-        "given_back": state.entries[name].repaired,
+        "given_back": state.candidates[name].repaired,
         "files": files,
         "folder": str(folder) if folder.is_dir() else None,
         "transcripts": transcripts(name, state),
@@ -33,10 +33,10 @@ def candidate_json(name: str, state: RunState, store: RunStore) -> dict[str, Any
 
 def transcripts(name: str, state: RunState) -> list[str]:
     """Addresses of what was said while a candidate was written and mended."""
-    round = state.entries[name].candidate.round
+    round = state.candidates[name].candidate.round
     if not round:
         return []
-    turn = state.turns[round - 1]
+    turn = state.rounds[round - 1]
     return [found for found in (turn.transcript, turn.repairs.get(name)) if found is not None]
 
 
@@ -63,7 +63,7 @@ def round_json(number: str, state: RunState, store: RunStore) -> dict[str, Any]:
     found: dict[str, Any] = {"round": round, "candidates": rows}
     if not round:
         return found | {"trials": sum(r["estimate"]["tasks"] for r in rows if r["estimate"])}
-    turn = state.turns[round - 1]
+    turn = state.rounds[round - 1]
     draws = [draw for draw in _draws(store) if draw["round"] == round]
     return found | {
         "settled": turn.settled,

@@ -41,16 +41,16 @@ def diff(
     folder, names = take_run(words, 2, USAGE)
     state = read_state(folder)
     for name in names:
-        if name not in state.entries:
+        if name not in state.candidates:
             raise UnknownCandidateError(
-                f"{folder} has no candidate {name!r}.{nearest(name, state.entries)}"
+                f"{folder} has no candidate {name!r}.{nearest(name, state.candidates)}"
             )
     rows = {row.name: row for row in report(state).candidates}
     with RunStore.read(folder) as store:
         files = [
             {
                 path: store.get(address)
-                for path, address in state.entries[n].candidate.files.items()
+                for path, address in state.candidates[n].candidate.files.items()
             }
             for n in names
         ]
@@ -106,7 +106,7 @@ def shared_tasks(first: dict[str, float], second: dict[str, float]) -> Shared:
 def _scores(state: Any, name: str) -> dict[str, float]:
     from coevolve.search.run_state import Status
 
-    if state.entries[name].status != Status.EVALUATED:
+    if state.candidates[name].status != Status.EVALUATED:
         return {}
     found = state.selector.scores(name).items()
     return {task: value for task, value in found if isinstance(value, float)}

@@ -54,7 +54,7 @@ class Narrator:
     def readied(self, event: Event) -> Iterator[str]:
         """A candidate was checked or prepared."""
         if event["fault"] is not None:
-            entry = self.state.entries[event["candidate"]]
+            entry = self.state.candidates[event["candidate"]]
             back = entry.status == Status.BROKEN
             what = "gives back" if back else "refused"
             yield f"{what} {event['candidate']}: {entry.reason}"
@@ -108,7 +108,7 @@ class Narrator:
 
     def settled(self, event: Event) -> Iterator[str]:
         """A round is over."""
-        turn = self.state.turns[event["round"] - 1]
+        turn = self.state.rounds[event["round"] - 1]
         names = [name for name in turn.names if estimate_of(self.state, name) is not None]
         scores = ", ".join(f"{name} {self._score(name)}" for name in names) or "no candidate"
         missing = f", {turn.missing} of {turn.trials} missing" if turn.missing else ""

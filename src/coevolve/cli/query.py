@@ -75,4 +75,4 @@ def _of_run(run: Path | None, asked: list[str]) -> str:
     if any(estimate_of(state, name) is None for name in state.starts):
         raise InputError(f"{folder} is in phase 0; ask again when its starts are done.")
     with RunStore.read(folder) as store:
-        return answer(source_of(view_of(state, store, len(state.turns) + 1)), asked)
+        return answer(source_of(view_of(state, store, len(state.rounds) + 1)), asked)

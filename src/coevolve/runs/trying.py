@@ -198,6 +198,6 @@ def trying(config: RunConfig, base: Path, run: Path | None) -> Iterator[Trying]:
 
 
 def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
-    round = len(state.turns) + 1
+    round = len(state.rounds) + 1
     seconds = told(proposal_seconds(config))
     return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)
