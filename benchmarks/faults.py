@@ -96,7 +96,7 @@ async def _search(
 
 
 def _checked(world: SyntheticWorld, journal: MemoryJournal, state: RunState, name: str) -> Checked:
-    entry, estimate = state.entries[name], state.selector.estimate(name)
+    entry, estimate = state.candidates[name], state.selector.estimate(name)
     truth = world.score(read_harness(journal.get(entry.candidate.files[FILE]), world))
     held = None
     if estimate.low is not None and estimate.high is not None:

@@ -94,7 +94,7 @@ class TestAModel:
         found = json.loads(done.stdout)
         assert found["chosen"]["candidate"] == "doubling"
         state = read_state(tmp_path / "runs/doubling")
-        entry = state.entries["doubling"]
+        entry = state.candidates["doubling"]
         assert entry.status == Status.EVALUATED
         assert entry.candidate.parents == ("same",)
         assert entry.candidate.kind == "exploit"
@@ -116,7 +116,7 @@ class TestAModel:
         assert "SyntaxError" in json.dumps(endpoint.seen[1].body["messages"])
         assert "doubling failed its check; sent back for repair: " in done.stdout
         assert "doubling repaired" in done.stdout
-        assert read_state(tmp_path / "runs/doubling").entries["doubling"].status == "evaluated"
+        assert read_state(tmp_path / "runs/doubling").candidates["doubling"].status == "evaluated"
 
     def test_a_wrong_key_stops_the_run_which_goes_on_later(self, tmp_path: Path) -> None:
         with Endpoint(answer=lambda _: says(written(RIGHT)), key=KEY) as endpoint:
@@ -137,7 +137,7 @@ class TestAModel:
             benchmark = tmp_path / "benchmark.py"
             benchmark.write_text(benchmark.read_text() + SECRETS)
             done = coevolve("run", file, env=environment(endpoint), litellm=True)
-        entry = read_state(tmp_path / "runs/doubling").entries["doubling"]
+        entry = read_state(tmp_path / "runs/doubling").candidates["doubling"]
         assert entry.leaks
         assert entry.status == Status.REFUSED
         assert "speaks of tasks it may not know" in done.stdout
@@ -225,5 +225,5 @@ class TestAnAgent:
         assert "# mine" not in said
         assert "Read-only file system" in said
         state = read_state(tmp_path / "runs/doubling")  # whose seals are checked
-        assert state.entries["same"].status == Status.EVALUATED
+        assert state.candidates["same"].status == Status.EVALUATED
         assert "proposed nothing" in done.stdout

@@ -68,11 +68,20 @@ class AskTell(RuleBasedStateMachine):
     def ask(self, number: int) -> Any:
         names = [f"c{self.asked + i}" for i in range(number)]
         self.asked += number
-        return multiple(*self.selector.ask(names))
+        return multiple(*self.asked_as_planned(names))
 
     @rule(target=assignments, final=st.booleans())
     def ask_for_more(self, final: bool) -> Any:
-        return multiple(*self.selector.ask(final=final))
+        return multiple(*self.asked_as_planned(final=final))
+
+    def asked_as_planned(self, *names: list[str], final: bool = False) -> list[Assignment]:
+        """A plan changes nothing, and says what `ask` records."""
+        before = self.selector.events
+        planned = self.selector.plan(*names, final=final)
+        assert self.selector.events == before
+        made = self.selector.ask(*names, final=final)
+        assert list(self.selector.events_since(len(before))) == planned
+        return made
 
     @rule(assignment=assignments, data=st.data())
     def tell(self, assignment: Assignment, data: st.DataObject) -> None:

@@ -69,7 +69,7 @@ def test_a_search_from_one_file(mode: str, tmp_path: Path) -> None:
         done = coevolve(project(tmp_path, endpoint.base_url, mode), "run", "words.toml")
     assert done.returncode == 0, done.stderr
     state = read_state(tmp_path / "runs" / "words")
-    found = {name: state.selector.estimate(name).value for name in state.entries}
+    found = {name: state.selector.estimate(name).value for name in state.candidates}
     assert found == {"zero-shot": 1, "few-shot-k": 1, "nearest": 1, "vote": found["vote"]}
     assert state.chosen is not None
     assert state.chosen["candidate"] == "nearest"

@@ -186,7 +186,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
 def _contents(store: RunStore) -> Iterator[Finding]:
     state = fold(store.events())
     lacking = []
-    for name, entry in state.entries.items():
+    for name, entry in state.candidates.items():
         for path, address in entry.candidate.files.items():
             try:
                 store.get(address)
@@ -199,7 +199,7 @@ def _contents(store: RunStore) -> Iterator[Finding]:
             "Restore the folder blobs/ of the run from a backup.",
         )
     else:
-        yield passed("candidates", f"all files of {plural(len(state.entries), 'candidate')}")
+        yield passed("candidates", f"all files of {plural(len(state.candidates), 'candidate')}")
     if (holder := owner(store.folder)) is not None:
         yield noted("run", f"running: {holder}")
     elif state.ended is not None:

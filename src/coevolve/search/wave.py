@@ -35,7 +35,8 @@ class Wave:
 
     `open` maps the outcomes that are still waited for to the number of failed attempts, `done`
     the others to their scores; `tally` sums up what they consumed and what went wrong. `parts`
-    are the tasks of each pool, where whole pools are run; `again` names who was run once more.
+    are the tasks of each pool, where whole pools are run; `again` names who was run once more, and
+    `reopened_at` is the number of the event that last said so.
     `earlier` counts the outcomes it began with: those of the wave that it continues.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
@@ -54,6 +55,7 @@ class Wave:
     tally: Tally = field(default_factory=Tally)
     again: set[str] = field(default_factory=set)
     earlier: int = 0
+    reopened_at: int = -1
 
     def __post_init__(self) -> None:
         self.cells = {group.candidate: group.cells() for group in self.groups}
@@ -147,8 +149,9 @@ class Wave:
         found = (self.done[cell] for cell in self._missing(name))
         return next((score.reason for score in found if isinstance(score, Missing)), "")
 
-    def reopen(self, candidates: Iterable[str]) -> None:
-        """Wait once more for what is missing of some candidates."""
+    def reopen(self, candidates: Iterable[str], seq: int) -> None:
+        """Wait once more for what is missing of some candidates, as event number `seq` says."""
+        self.reopened_at = seq
         for name in candidates:
             missing = self._missing(name)
             self.again.add(name)
