@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.local import Contents, LocalExecutor
 from coevolve.executors.workload import Spec
 from coevolve.search.candidate import Candidate
@@ -16,8 +16,12 @@ from tests.executors.projects import needs_bwrap
 Make = Callable[[Spec, Contents], Executor]
 
 
-def inline(spec: Spec, contents: Contents) -> Executor:
-    return InlineExecutor(spec.build(), contents=contents, capacity=2)
+def in_process(spec: Spec, contents: Contents) -> Executor:
+    return InProcessExecutor(spec.build(), contents=contents, workers=2)
+
+
+def in_threads(spec: Spec, contents: Contents) -> Executor:
+    return InProcessExecutor(spec.build(), contents=contents, workers=2, threads=True)
 
 
 def process(spec: Spec, contents: Contents) -> Executor:
@@ -28,7 +32,9 @@ def bwrap(spec: Spec, contents: Contents) -> Executor:
     return LocalExecutor(spec, contents=contents, workers=2, isolation="bwrap")
 
 
-@pytest.mark.parametrize("make", [inline, process, pytest.param(bwrap, marks=needs_bwrap())])
+@pytest.mark.parametrize(
+    "make", [in_process, in_threads, process, pytest.param(bwrap, marks=needs_bwrap())]
+)
 def test_an_executor_conforms(make: Make) -> None:
     assert_executor(make)
 

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from coevolve.models.embedded import EmbeddedProvider, embedded_line
 from coevolve.models.model_errors import RequestRefused
 from coevolve.models.provider import JSON, ModelReply, ModelRequest
 from coevolve.testing import assert_model, check_model
@@ -55,6 +56,14 @@ class Rude(Polite):
 def test_a_polite_provider_conforms(gives_scores: bool) -> None:
     assert_model(Polite(gives_scores=gives_scores))
     assert {one.kind for one in check_model(Polite(window=None))} == {"passed"}
+
+
+@pytest.mark.long
+def test_the_embedded_model_conforms() -> None:
+    there, line = embedded_line()
+    if not there:
+        pytest.skip(line)
+    assert_model(EmbeddedProvider())
 
 
 def test_what_the_gateway_cannot_rely_on_is_found() -> None:

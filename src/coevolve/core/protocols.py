@@ -20,18 +20,17 @@ from coevolve.core.estimators import (
 )
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import JointModel
-from coevolve.core.rivals import (
-    ExpectedScoreWeights,
-    Halving,
-    MidRangeWeights,
-    PairedRacing,
-    Stepwise,
-    Thompson,
-)
 from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights, Weighting
 from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
 
-__all__ = ["SearchProtocol", "protocol", "protocol_from_json", "protocols", "register"]
+__all__ = [
+    "SearchProtocol",
+    "protocol",
+    "protocol_from_json",
+    "protocols",
+    "register",
+    "register_part",
+]
 
 _PARTS: dict[str, Callable[..., Any]] = {
     part.__name__: part
@@ -54,14 +53,18 @@ _PARTS: dict[str, Callable[..., Any]] = {
         AdaptiveShare,
         CostShare,
         MostEvaluated,
-        Halving,
-        PairedRacing,
-        Thompson,
-        Stepwise,
-        MidRangeWeights,
-        ExpectedScoreWeights,
     )
 }
+
+
+def register_part[Part: type](part: Part) -> Part:
+    """Let events name a class of parts without its module, as they name the built-in ones.
+
+    Decorates the classes of an installed package that declares protocols as entry points.
+    """
+    if _PARTS.setdefault(part.__name__, part) is not part:
+        raise InputError(f"another part is already registered as {part.__name__!r}.")
+    return part
 
 
 def part_to_json(part: Any) -> dict[str, Any]:
@@ -77,8 +80,10 @@ def part_to_json(part: Any) -> dict[str, Any]:
 
 
 def part_from_json(data: dict[str, Any], known: object = None) -> Any:
-    """The part that `part_to_json` described: a built-in one, or one of the class of `known`."""
+    """The part that `part_to_json` described: built in, registered, or of the class of `known`."""
     name = data["part"]
+    if name.isidentifier() and name not in _PARTS:
+        protocols()  # an installed package registers its parts when it is loaded
     kind = type(known) if _part_name(type(known)) == name else _PARTS.get(name)
     if kind is None:
         raise EventError(
@@ -213,54 +218,6 @@ BUILT_IN = (
         estimator=Joint(),
         allocation=CostShare(),
     ),
-    SearchProtocol(
-        name="mid-range",
-        summary="rival: only tasks with 30-70% past success; raw mean",
-        weighting=MidRangeWeights(),
-        design=SuccessiveDesign(),
-    ),
-    SearchProtocol(
-        name="halving",
-        summary="rival: successive halving over candidates; raw mean",
-        allocation=Halving(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="racing",
-        summary="rival: candidates race on shared tasks; a paired t-test drops them",
-        design=UniformDesign(redraws=False),
-        allocation=PairedRacing(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="racing-wilcoxon",
-        summary="rival: the same with Wilcoxon's signed ranks",
-        design=UniformDesign(redraws=False),
-        allocation=PairedRacing(test="wilcoxon"),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="thompson",
-        summary="rival: Thompson sampling over candidates, a draw for every task",
-        allocation=Thompson(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="item-information",
-        summary="rival: most informative tasks under a fitted item-response model",
-        weighting=InformationWeights(power=8.0),
-        design=PivotalDesign(),
-        estimator=Joint(),
-        allocation=Stepwise(steps=3),
-    ),
-    SearchProtocol(
-        name="active-testing",
-        summary="rival: draws by a surrogate's expectation, in five steps, with LURE weights",
-        weighting=ExpectedScoreWeights(),
-        design=PivotalDesign(),
-        estimator=HorvitzThompson(),
-        allocation=Stepwise(steps=5),
-    ),
 )
 
 
@@ -334,7 +291,8 @@ def protocol_from_json(
         for key, value in known.to_json().items():
             if key != "allocation" and data[key] != value:
                 raise EventError(f"{key} was {data[key]} in the events, but is {value} now.")
-    known = known or PLUGS.get(data["name"])
+    if known is None and data["name"] in registry.names("protocols"):
+        known = protocol(data["name"])
     parts = {
         key: part_from_json(value, getattr(known, key, None))
         for key, value in data.items()

@@ -250,6 +250,6 @@ def proposal_trial(config: RunConfig, base: Path, run: Path | None) -> Iterator[
 
 
 def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
-    round = len(state.turns) + 1
+    round = len(state.rounds) + 1
     seconds = told(config.proposer.patience)
     return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)
