@@ -27,7 +27,8 @@ def error(text: str, status: int) -> Exception:
     attributes: dict[str, Any] = {"status_code": status, "response": response}
     base = type("APIStatusError", (Exception,), {})
     name = "RateLimitError" if status == 429 else "APIError"
-    return type(name, (base,), attributes)(text)
+    found: Exception = type(name, (base,), attributes)(text)
+    return found
 
 
 def blames(text: str, status: int) -> tuple[Blame, Blame]:

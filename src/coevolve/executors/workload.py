@@ -18,6 +18,12 @@ from coevolve.executors.failures import InfrastructureError, OperatorError, clas
 from coevolve.executors.isolation import Executed, Harness
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
+MOST_OUTPUT = 16_000
+"""How many characters of a candidate's output are kept: the last ones."""
+MOST_TRACE = 64_000
+"""How many characters of a trace are kept."""
+_OURS = str(Path(__file__).parent.parent)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
@@ -147,9 +153,6 @@ class Spec:
         return found
 
 
-_OURS = str(Path(__file__).parent.parent)
-
-
 def building_fault(error: BaseException, spec: Spec) -> Fault:
     """The fault of a benchmark that could not be built: the operator's or the infrastructure's."""
     fault = classify(error)
@@ -178,10 +181,6 @@ def where_raised(error: BaseException, folder: Path | None) -> str:
     ]
     own = [f for f in stack if folder is not None and Path(f.filename).is_relative_to(folder)]
     return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or stack)[-1:])
-
-
-MOST_OUTPUT = 16_000
-"""How many characters of a candidate's output are kept: the last ones."""
 
 
 class Flag(Protocol):
@@ -226,10 +225,6 @@ class WatchedHarness(Harness):
         finally:
             self._flag[0] = 0
             self.printed = (self.printed + self.output)[-MOST_OUTPUT:]
-
-
-MOST_TRACE = 64_000
-"""How many characters of a trace are kept."""
 
 
 def check_candidate(workload: Workload, harness: WatchedHarness) -> Prepared:
