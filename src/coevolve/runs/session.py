@@ -44,9 +44,13 @@ def create_run(path: Path) -> Path:
     Nothing is evaluated yet; `session` does that. A folder without any event, which an interrupted
     first try leaves, is used again.
     """
-    config = priced(read_config(path))
-    base = path.parent.resolve()
-    folder = run_folder(path, config)
+    config = read_config(path)
+    return create_configured_run(config, path.parent, run_folder(path, config))
+
+
+def create_configured_run(config: RunConfig, base: Path, folder: Path) -> Path:
+    """Open the run of a configuration in a folder, as `create_run` does for a TOML file."""
+    config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
     check_ready(proposer)
