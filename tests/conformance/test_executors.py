@@ -11,8 +11,7 @@ import pytest
 
 from coevolve.errors import StateError
 from coevolve.executors.inline import InlineExecutor
-from coevolve.search.journal import Executor
-from coevolve.search.trials import Blame, Result
+from coevolve.search.trials import Blame, Executor, Result
 from tests.executors.projects import Project, needs_bwrap, trial, with_executor
 
 Make = Callable[[Project], Executor]

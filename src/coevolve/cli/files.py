@@ -11,10 +11,10 @@ import numpy as np
 
 from coevolve.cli.outcomes import OutcomeRow, outcome_rows
 from coevolve.core.events import Event, sealed
+from coevolve.core.outcomes import USAGE
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError
-from coevolve.search.budget import USAGE
 from coevolve.search.effects import apply
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore

@@ -17,8 +17,7 @@ from coevolve.runs.proposer_settings import LLMProposerSettings
 from coevolve.runs.settings import BudgetSettings
 from coevolve.search.budget import Ledger
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import Executor
-from coevolve.search.trials import Prepared, Result, Trial
+from coevolve.search.trials import Executor, Prepared, Result, Trial
 
 CACHE_FILE = "responses.db"
 HOSTED, EMBEDDED = 32, 2

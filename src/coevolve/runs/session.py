@@ -19,10 +19,10 @@ from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.model import ModelledExecutor, build_gateway, check_model, priced, workers
 from coevolve.runs.proposer import build_proposer, build_rules, check_ready, proposal_seconds
 from coevolve.search.effects import fold
-from coevolve.search.journal import Executor
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
+from coevolve.search.trials import Executor
 from coevolve.store import RunStore
 
 
