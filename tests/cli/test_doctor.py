@@ -96,7 +96,7 @@ def test_a_damaged_journal_is_found_and_repaired(finished: Path, tmp_path: Path)
 def test_a_lost_file_of_a_candidate(finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "doubling"
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    address = read_state(run).entries["r2-0"].candidate.files["harness.py"]
+    address = read_state(run).candidates["r2-0"].candidate.files["harness.py"]
     (blob,) = (p for p in (run / "blobs").rglob("*") if p.is_file() and address in _name(p))
     os.remove(blob)  # noqa: PTH107
     done = coevolve("doctor", run)

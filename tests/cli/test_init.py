@@ -9,12 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from coevolve.benchmarks import SealedBenchmark, check_benchmark
+from coevolve.benchmarks import SealedBenchmark
 from coevolve.cli.init_command import init, write_project
 from coevolve.errors import ConfigError
 from coevolve.executors.isolation import Harness, find_isolation
 from coevolve.runs import build_benchmark, build_proposer, read_config
 from coevolve.search.candidate import Files
+from coevolve.testing import check_benchmark
 from tests.proposers.views import view
 
 FILES = [

@@ -22,6 +22,7 @@ from coevolve.proposers.workspace.workspace import program
 from coevolve.search.proposal import View
 from coevolve.views.history import source_of
 from coevolve.views.questions import QUERIES, QueryError, answer, in_workspace
+from tests.effort import effort
 from tests.proposers.workspace.histories import history, small, standing
 
 SYSTEM = shutil.which("python3", path="/usr/bin:/bin") or sys.executable
@@ -266,7 +267,7 @@ def test_what_cannot_be_answered_is_said(words: list[str], message: str) -> None
     assert message in str(error.value)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(
     st.lists(
         st.one_of(st.sampled_from([*QUERIES, "--json", "first", "t1"]), st.text()), max_size=4
@@ -284,7 +285,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(_JSON)
 def test_any_trace_can_be_shown(content: Any) -> None:
     view = replace(small(), trace=lambda candidate, task: json.dumps(content))

@@ -3,7 +3,7 @@
 import json
 import tempfile
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
@@ -11,10 +11,6 @@ from rich.console import Console
 from rich.markup import escape
 from rich.table import Table as Grid
 
-from coevolve.analysis.tables import ANALYSES, Settings, Table, read_source
-from coevolve.analysis.tables import analyse as analysed
-from coevolve.analysis.tables.analysis_source import EVENTS, Source
-from coevolve.analysis.tables.table import checked_suffix, save_figure
 from coevolve.cli.command_arguments import (
     JOURNAL,
     AsJson,
@@ -23,7 +19,12 @@ from coevolve.cli.command_arguments import (
     whole_numbers,
 )
 from coevolve.cli.console_output import with_bar
-from coevolve.errors import InputError, StateError
+from coevolve.errors import ConfigError, InputError, StateError
+
+if TYPE_CHECKING:
+    from coevolve_reproductions.tables import Source, Table
+
+TABLES = ("difficulty", "accuracy", "ablation", "swap", "ties", "cost", "headroom")
 
 
 def analyse(
@@ -34,7 +35,7 @@ def analyse(
             help="A run folder, an .npz outcome matrix, or a .jsonl file of events.",
         ),
     ],
-    table: Annotated[str, typer.Option(help=f"One of {', '.join(ANALYSES)}.")],
+    table: Annotated[str, typer.Option(help=f"One of {', '.join(TABLES)}.")],
     series: Annotated[
         str | None, typer.Option(help="Series of a matrix.", show_default="the first")
     ] = None,
@@ -67,6 +68,14 @@ def analyse(
     as_json: AsJson = False,
 ) -> None:
     """Print an analysis from the paper, and write it as a CSV file and a figure."""
+    try:  # on first use: no other command needs the tables
+        from coevolve_reproductions.tables import Settings, checked_suffix
+        from coevolve_reproductions.tables import analyse as analysed
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the tables of the paper are not installed ({error}); reinstall task-coevolve, "
+            "which has them in the package coevolve_reproductions."
+        ) from error
     if figure is not None:
         checked_suffix(figure)
     settings = Settings(
@@ -96,13 +105,17 @@ def analyse(
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
 
 
-def _source(path: Path, series: str | None) -> Source:
+def _source(path: Path, series: str | None) -> "Source":
     """The run or matrix at a path; a run folder is read by way of its exported events."""
+    from coevolve_reproductions.tables import EVENTS, read_source
+
     if not (path / JOURNAL).is_file():
         return read_source(path, series)
+    from coevolve.runs.session import find_protocol
     from coevolve.store import RunStore
     from coevolve.views.export import write_events
 
+    find_protocol(path)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / path.resolve().name
         events.mkdir()
@@ -111,8 +124,12 @@ def _source(path: Path, series: str | None) -> Source:
         return read_source(events, series)
 
 
-def _written(err: Console, table: Table, name: str, out: Path, figure: Path | None) -> list[Path]:
+def _written(
+    err: Console, table: "Table", name: str, out: Path, figure: Path | None
+) -> list[Path]:
     """Write the table and its figure; without matplotlib only the table."""
+    from coevolve_reproductions.tables import save_figure
+
     data = out / f"{name}-{table.name}.csv"
     drawn = figure or data.with_suffix(".svg")
     try:
@@ -130,7 +147,7 @@ def _written(err: Console, table: Table, name: str, out: Path, figure: Path | No
         return [data]
 
 
-def _grid(table: Table) -> Grid:
+def _grid(table: "Table") -> Grid:
     grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
     for column in table.shown:
         grid.add_column(

@@ -34,9 +34,9 @@ def diff(
     folder, (first, second) = take_run(words, 2, USAGE)
     state = read_state(folder)
     for name in (first, second):
-        if name not in state.entries:
+        if name not in state.candidates:
             raise UnknownCandidateError(
-                f"{folder} has no candidate {name!r}.{nearest(name, state.entries)}"
+                f"{folder} has no candidate {name!r}.{nearest(name, state.candidates)}"
             )
     with RunStore.read(folder) as store:
         found = compare(first, second, state, store)

@@ -17,7 +17,7 @@ from coevolve.errors import CoevolveError
 from coevolve.views.formatting import plural
 
 if TYPE_CHECKING:
-    from coevolve.benchmarks.conformance import Finding
+    from coevolve.findings import Finding
 
 MARKS = {"passed": ("ok", "green"), "noted": ("note", "yellow"), "failed": ("fix", "bold red")}
 
@@ -60,7 +60,7 @@ def doctor(
 
 
 def _findings(target: Path | None) -> "Iterator[Finding]":
-    from coevolve.benchmarks.conformance import failed, passed
+    from coevolve.findings import failed, passed
     from coevolve.runs.config import read_config
     from coevolve.runs.health_checks import (
         check_access,

@@ -15,8 +15,6 @@ from coevolve.errors import InputError, StateError
 if TYPE_CHECKING:
     from coevolve.views.forecast import Forecast
 
-_FREE = ("offline", "scripted", "synthetic")
-"""Proposers that need almost no time and no model."""
 _MEASURES = ("tokens", "dollars", "hours")
 
 
@@ -34,10 +32,9 @@ def estimate(
 ) -> None:
     """Estimate the trials, tokens, dollars and hours of a run as ranges; nothing is recorded."""
     from coevolve.benchmarks.base import sealed_tasks
-    from coevolve.runs.building import build_benchmark
+    from coevolve.runs.building import build_benchmark, workers
     from coevolve.runs.config import read_config
     from coevolve.runs.cost_trial import measure_trial
-    from coevolve.runs.model import workers
     from coevolve.runs.session import new_selector
     from coevolve.store import RunStore
     from coevolve.views.forecast import forecast
@@ -45,11 +42,11 @@ def estimate(
 
     if like is not None and trial:
         raise InputError("--like and --trial both set the cost of a trial; use one of them.")
-    config = read_config(file)
     with redirected_prints(as_json):
+        config = read_config(file)
         benchmark = build_benchmark(config, file.parent)
     each: Costs = {}
-    proposal: Costs = FREE if config.proposer.kind in _FREE else {}
+    proposal: Costs = FREE if config.proposer.free else {}
     if like is not None:
         earlier = find_run(like)
         with RunStore.read(earlier) as store:

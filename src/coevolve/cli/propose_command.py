@@ -15,12 +15,11 @@ from rich.padding import Padding
 from coevolve.cli.command_arguments import JOURNAL, AsJson, config_of_run, find_run
 from coevolve.cli.console_output import redirected_prints
 from coevolve.errors import InputError
-from coevolve.views.formatting import dollars, time_limit
+from coevolve.views.formatting import dollars
 
 if TYPE_CHECKING:
     from coevolve.runs.config import RunConfig
-    from coevolve.runs.tried import OneProposal, Tried
-    from coevolve.runs.trying import Trying
+    from coevolve.runs.proposal_trial import ProposalTrial, TriedCandidate, TriedProposal
 
 
 def propose(
@@ -53,12 +52,12 @@ def propose(
 ) -> None:
     """Propose and check the next candidates; nothing is evaluated or recorded."""
     from coevolve.proposers.workspace import lay_out
-    from coevolve.runs.trying import trying
+    from coevolve.runs.proposal_trial import proposal_trial
 
     config, base, run = _project(target)
     wanted, to = count or config.search.candidates, _empty(to)
     console = Console(highlight=False)
-    with redirected_prints(as_json), trying(config, base, run) as attempt:
+    with redirected_prints(as_json), proposal_trial(config, base, run) as attempt:
         to.mkdir(parents=True, exist_ok=True)
         try:
             space = lay_out(attempt.view, to, count=wanted) if only_view else None
@@ -88,17 +87,10 @@ def _empty(to: Path | None) -> Path:
     return to
 
 
-def _ask(attempt: "Trying", count: int, to: Path) -> "OneProposal":
+def _ask(attempt: "ProposalTrial", count: int, to: Path) -> "TriedProposal":
     """Propose candidates; say what is running where that may take long."""
-    from coevolve.runs.proposer import WORKSPACES
-    from coevolve.runs.proposer_settings import CommandProposerSettings, LLMProposerSettings
-
-    table = attempt.config.proposer
-    if isinstance(table, CommandProposerSettings):
-        limit, logs = time_limit(table.seconds), f"{to}/{WORKSPACES}/*.log"
-        typer.echo(f"The agent has up to {limit}; its output is in {logs}.", err=True)
-    elif isinstance(table, LLMProposerSettings):
-        typer.echo(f"Calling {table.model.name}.", err=True)
+    if waiting := attempt.config.proposer.waiting(to):
+        typer.echo(waiting, err=True)
     return asyncio.run(attempt.propose(count, workspace=to))
 
 
@@ -120,7 +112,7 @@ def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
     return *found, folder
 
 
-def _write(proposal: "OneProposal", folder: Path) -> None:
+def _write(proposal: "TriedProposal", folder: Path) -> None:
     """Write each candidate into a folder, in the form that agents submit."""
     folder.mkdir(parents=True, exist_ok=True)
     for one in proposal.tried:
@@ -141,12 +133,12 @@ def _write(proposal: "OneProposal", folder: Path) -> None:
         (folder / "transcript.txt").write_bytes(said)
 
 
-def _place(folder: Path, one: "Tried") -> Path:
+def _place(folder: Path, one: "TriedCandidate") -> Path:
     """The folder of a candidate, apart from all other files of the proposal."""
     return folder / "candidates" / one.candidate.name
 
 
-def _print(console: Console, made: "OneProposal", to: Path) -> None:
+def _print(console: Console, made: "TriedProposal", to: Path) -> None:
     for one in made.tried:
         _print_candidate(console, one, to)
     if not made.tried:
@@ -161,10 +153,10 @@ def _print(console: Console, made: "OneProposal", to: Path) -> None:
     console.print(f"Nothing was evaluated or recorded. The proposal is in {to}.", markup=False)
 
 
-def _print_candidate(console: Console, one: "Tried", to: Path) -> None:
+def _print_candidate(console: Console, one: "TriedCandidate", to: Path) -> None:
     candidate = one.candidate
     facts = [candidate.kind, *(f"from {parent}" for parent in candidate.parents)]
-    if one.mended:
+    if one.repaired:
         facts.append("repaired once")
     verdict = "[red]failed its check[/]" if one.fault else "[green]passed its check[/]"
     console.print(

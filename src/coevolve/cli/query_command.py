@@ -82,4 +82,4 @@ def _of_run(run: Path | None, asked: list[str]) -> str:
             f"{folder} is in phase 0; ask again when the starting harnesses are done."
         )
     with RunStore.read(folder) as store:
-        return answer(source_of(view_of(state, store, len(state.turns) + 1)), asked)
+        return answer(source_of(view_of(state, store, len(state.rounds) + 1)), asked)

@@ -88,7 +88,7 @@ def _close(console: SteadyConsole, folder: Path, state: "RunState", *, as_json: 
         typer.echo(json.dumps(found, indent=2))
         return
     if winner is not None and state.chosen is not None:
-        files = list(state.entries[state.chosen["candidate"]].candidate.files)
+        files = list(state.candidates[state.chosen["candidate"]].candidate.files)
         winner = winner / files[0] if len(files) == 1 else winner
     print_closing(console, now, winner)
 
@@ -100,7 +100,7 @@ def _winner_folder(folder: Path, state: "RunState") -> Path | None:
     winner = (state.chosen or {}).get("candidate")
     if winner is None:
         return None
-    candidate = state.entries[winner].candidate
+    candidate = state.candidates[winner].candidate
     with RunStore.read(folder) as store:
         try:
             return store.checkout(candidate)

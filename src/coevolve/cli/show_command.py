@@ -87,9 +87,9 @@ def show(
     folder, (what,) = take_run(words, 1, USAGE)
     state = read_state(folder)
     known = {
-        Kind.CANDIDATE: list(state.entries),
+        Kind.CANDIDATE: list(state.candidates),
         Kind.TASK: [*state.selector.pool.tasks, *(state.test.pool.tasks if state.test else ())],
-        Kind.ROUND: [str(number) for number in range(len(state.turns) + 1)],
+        Kind.ROUND: [str(number) for number in range(len(state.rounds) + 1)],
     }
     if on is not None:
         which(what, known, Kind.CANDIDATE, folder)
@@ -266,7 +266,7 @@ def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
         raise InputError(f"{candidate!r} has no transcript.")
     with RunStore.read(folder) as store:
         for address in addresses:
-            if address in (turn.repairs.get(candidate) for turn in state.turns):
+            if address in (turn.repairs.get(candidate) for turn in state.rounds):
                 typer.echo(f"\n===== repair of {candidate} =====\n")
             text = store.get(address).decode(errors="replace")
             typer.echo(plain(text, len(text)))  # without control characters for the terminal

@@ -3,13 +3,11 @@
 import asyncio
 from pathlib import Path
 
-from coevolve.benchmarks.base import Benchmark, services_of
+from coevolve.benchmarks.base import Benchmark
 from coevolve.core.outcomes import Usage
 from coevolve.errors import StopRun, titled
-from coevolve.executors.local import LocalExecutor
-from coevolve.runs.building import benchmark_spec
+from coevolve.runs.building import build_executor, trial_gateway
 from coevolve.runs.config import RunConfig
-from coevolve.runs.model import ModelledExecutor, trial_gateway
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.trials import Trial
@@ -39,16 +37,9 @@ def measure_trial(config: RunConfig, base: Path, benchmark: Benchmark) -> Costs:
 async def _run_trials(config: RunConfig, base: Path, benchmark: Benchmark) -> list[Usage]:
     journal = MemoryJournal()
     gateway = trial_gateway(config, base)
-    local = LocalExecutor(
-        benchmark_spec(config, base),
-        contents=journal,
-        workers=1,
-        isolation=config.isolation.kind,
-        limits=config.isolation.limits(),
-        trial_seconds=config.executor.seconds,
-        services={**services_of(benchmark), **(gateway.services() if gateway else {})},
+    executor = build_executor(
+        config, base, benchmark, contents=journal, gateway=gateway, at_once=1
     )
-    executor = local if gateway is None else ModelledExecutor(local, gateway)
     used = []
     try:
         for name, files in benchmark.starts.items():

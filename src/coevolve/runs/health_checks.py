@@ -1,47 +1,29 @@
 """Checks of the machine, a project and a run, for `coevolve doctor`."""
 
-import asyncio
 import os
 import shutil
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 from coevolve.benchmarks.base import leak_scan_of
-from coevolve.benchmarks.conformance import Finding, check_benchmark, failed, noted, passed
-from coevolve.errors import CoevolveError, ConfigError, StopRun
+from coevolve.errors import CoevolveError, StopRun
 from coevolve.executors.isolation import PlainProcess, find_isolation
 from coevolve.executors.isolation.detection import why_not_bubblewrap
+from coevolve.findings import Finding, failed, noted, passed
 from coevolve.models.embedded import embedded_line
 from coevolve.models.model_client import StubModel
-from coevolve.models.model_errors import NotRecorded
-from coevolve.models.provider import ModelRequest
-from coevolve.proposers.command import examine
 from coevolve.runs.building import build_benchmark
+from coevolve.runs.building import check_model as usable_model
+from coevolve.runs.building import workers as planned_workers
 from coevolve.runs.config import RunConfig
-from coevolve.runs.model import build_provider
-from coevolve.runs.model import check_model as usable_model
-from coevolve.runs.model import workers as planned_workers
-from coevolve.runs.model_settings import ModelSettings
-from coevolve.runs.proposer import agent_of, build_proposer, check_ready
-from coevolve.runs.proposer_settings import (
-    CommandProposerSettings,
-    FunctionProposerSettings,
-    LLMProposerSettings,
-    OwnProposerSettings,
-)
+from coevolve.runs.session import find_protocol
 from coevolve.search.effects import fold
+from coevolve.settings import Context
 from coevolve.store import RunStore, owner, verify
+from coevolve.testing import check_benchmark
 from coevolve.views.formatting import plural
 
-_READERS = (
-    CommandProposerSettings,
-    FunctionProposerSettings,
-    LLMProposerSettings,
-    OwnProposerSettings,
-)
-"""Proposers that read traces, and so may write the text of tasks into candidates."""
 _GB = 1e9
 _LITTLE_DISK = 0.2
 _SOME_DISK = 2.0
@@ -91,20 +73,15 @@ def check_access(config: RunConfig | None) -> Iterator[Finding]:
     model = None if config is None else config.model
     if model is None or model.key is None or model.replay is not None:
         # The key of a proposer is checked with the proposer.
-        if config is None or config.proposer.kind not in ("llm", "command"):
+        if config is None or not config.proposer.has_keys:
             yield passed("keys", "no key needed")
-    elif unset_key(model):
+    elif model.unset_key:
         name = model.key if model.key.isupper() else "that model.key names"  # or is it a key?
         yield failed("keys", f"the environment variable {name} is not set", "Set it to the key.")
     else:
         yield passed("keys", f"{model.key} is set")
     if model is None:
         yield passed("model", "none needed")
-
-
-def unset_key(model: ModelSettings) -> bool:
-    """Whether the model needs a key that is not set."""
-    return model.key is not None and model.replay is None and not os.environ.get(model.key)
 
 
 def _memory(workers: int, config: RunConfig | None) -> Finding:
@@ -151,73 +128,19 @@ def check_embedded() -> Iterator[Finding]:
 def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
     """Whether the model of a project answers; a service is asked for one word."""
     model = config.model
-    if model is None or unset_key(model):
+    if model is None or model.unset_key:
         return  # `check_access` reports the key
     try:
         usable_model(config, base)
     except CoevolveError as error:
         yield failed("model", str(error))
     else:
-        yield from _check_model("model", model, base)
-
-
-def _check_model(about: str, model: ModelSettings, base: Path) -> Iterator[Finding]:
-    if not model.hosted and model.replay is None:
-        there, line = embedded_line()
-        yield passed(about, line) if there else failed(about, line)
-        return
-    try:
-        seconds = asyncio.run(_ask_once(model, base))
-    except NotRecorded:
-        yield passed(about, f"answers come from {model.replay}")
-    except CoevolveError as error:
-        yield failed(about, str(error))
-    else:
-        yield passed(about, f"{model.name} answered in {seconds:.1f} s (first call)")
-
-
-async def _ask_once(model: ModelSettings, base: Path) -> float:
-    """Seconds until the model answered."""
-    provider = build_provider(model, base)
-    started = time.perf_counter()
-    try:
-        async with asyncio.timeout(model.seconds):
-            await provider.complete(ModelRequest(prompt="Say yes.", max_tokens=16))
-    except TimeoutError:
-        raise ConfigError(f"{model.name} did not answer within {model.seconds:g} s.") from None
-    else:
-        return time.perf_counter() - started
-    finally:
-        await provider.close()
-
-
-def check_proposer(config: RunConfig, base: Path) -> Iterator[Finding]:
-    """Whether the proposer can be built, and whether its agent or its model is ready."""
-    table = config.proposer
-    try:
-        made = build_proposer(config, base)
-        if not isinstance(table, CommandProposerSettings):  # `examine` checks an agent
-            check_ready(made)
-        if isinstance(table, LLMProposerSettings):
-            yield from _check_model("proposer's model", table.model, base)
-            return
-    except CoevolveError as error:
-        yield failed("proposer", str(error))
-        return
-    if isinstance(table, CommandProposerSettings):
-        readable = [base / path for path in table.readable]
-        for found in examine(
-            agent_of(table, base), isolation=table.isolation, readable=readable, keys=table.keys
-        ):
-            about = f"proposer, {found.about}"
-            yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
-    else:
-        yield passed("proposer", f"{table.kind!r} is ready")
+        yield from model.examine("model", base)
 
 
 def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
     """Whether the proposer is ready, and whether the benchmark conforms."""
-    yield from check_proposer(config, base)
+    yield from config.proposer.examine(Context(config=config, base=base))
     try:
         # A stub of the model: a check costs no money.
         benchmark = build_benchmark(config, base, StubModel() if config.model else None)
@@ -226,7 +149,7 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
         ):
             about = f"benchmark, {found.about}"
             yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
-        if isinstance(config.proposer, _READERS) and leak_scan_of(benchmark) is None:
+        if config.proposer.reads_traces and leak_scan_of(benchmark) is None:
             yield noted(
                 "leaks",
                 "candidates are not scanned for memorised tasks, because the benchmark has no "
@@ -255,6 +178,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
     if not health.intact:
         yield noted("run", "it was never started", "Start it with `coevolve run FILE.toml`.")
         return
+    find_protocol(folder)
     with RunStore.read(folder) as store:
         yield from _contents(store)
 
@@ -262,7 +186,7 @@ def check_run(folder: Path) -> Iterator[Finding]:
 def _contents(store: RunStore) -> Iterator[Finding]:
     state = fold(store.events())
     lacking = []
-    for name, entry in state.entries.items():
+    for name, entry in state.candidates.items():
         for path, address in entry.candidate.files.items():
             try:
                 store.get(address)
@@ -275,7 +199,7 @@ def _contents(store: RunStore) -> Iterator[Finding]:
             "Restore the folder blobs/ of the run from a backup.",
         )
     else:
-        yield passed("candidates", f"all files of {plural(len(state.entries), 'candidate')}")
+        yield passed("candidates", f"all files of {plural(len(state.candidates), 'candidate')}")
     if (holder := owner(store.folder)) is not None:
         yield noted("run", f"running: {holder}")
     elif state.ended is not None:

@@ -115,10 +115,12 @@ class Comparison:
 
 def candidate_details(name: str, state: RunState, journal: Journal) -> CandidateDetails:
     """The details of a candidate."""
-    entry = state.entries[name]
+    entry = state.candidates[name]
     return CandidateDetails(
         row=report(state).candidate(name),
-        children=tuple(n for n, other in state.entries.items() if name in other.candidate.parents),
+        children=tuple(
+            n for n, other in state.candidates.items() if name in other.candidate.parents
+        ),
         given_back=entry.repaired,
         files={path: len(data) for path, data in _files(name, state, journal).items()},
         transcripts=transcripts(name, state),
@@ -128,10 +130,10 @@ def candidate_details(name: str, state: RunState, journal: Journal) -> Candidate
 
 def transcripts(name: str, state: RunState) -> tuple[str, ...]:
     """Addresses of the transcripts of a candidate's proposal and of its repair."""
-    round = state.entries[name].candidate.round
+    round = state.candidates[name].candidate.round
     if not round:
         return ()
-    turn = state.turns[round - 1]
+    turn = state.rounds[round - 1]
     found = (turn.transcript, turn.repairs.get(name))
     return tuple(address for address in found if address is not None)
 
@@ -158,7 +160,7 @@ def round_details(round: int, state: RunState, journal: Journal) -> RoundDetails
     if not round:
         trials = sum(row.estimate["tasks"] for row in rows if row.estimate)
         return RoundDetails(round=0, candidates=rows, trials=trials)
-    turn = state.turns[round - 1]
+    turn = state.rounds[round - 1]
     return RoundDetails(
         round=round,
         candidates=rows,
@@ -196,12 +198,12 @@ def compare(first: str, second: str, state: RunState, journal: Journal) -> Compa
 
 
 def _files(name: str, state: RunState, journal: Journal) -> dict[str, bytes]:
-    files = state.entries[name].candidate.files
+    files = state.candidates[name].candidate.files
     return {path: journal.get(address) for path, address in files.items()}
 
 
 def _scores(name: str, state: RunState) -> dict[str, float]:
-    if state.entries[name].status != Status.EVALUATED:
+    if state.candidates[name].status != Status.EVALUATED:
         return {}
     found = state.selector.scores(name).items()
     return {task: value for task, value in found if isinstance(value, float)}

@@ -55,7 +55,7 @@ class Narrator:
     def readied(self, event: Event) -> Iterator[str]:
         """A candidate was checked or prepared."""
         if event["fault"] is not None:
-            entry = self.state.entries[event["candidate"]]
+            entry = self.state.candidates[event["candidate"]]
             if entry.status == Status.BROKEN:
                 reason = entry.reason.removeprefix("check failed: ").rstrip(".")
                 yield f"{event['candidate']} failed its check; sent back for repair: {reason}"
@@ -109,7 +109,7 @@ class Narrator:
 
     def settled(self, event: Event) -> Iterator[str]:
         """A round ended."""
-        turn = self.state.turns[event["round"] - 1]
+        turn = self.state.rounds[event["round"] - 1]
         names = [name for name in turn.names if estimate_of(self.state, name) is not None]
         scores = ", ".join(f"{name} {self._score(name)}" for name in names) or "no candidate"
         missing = f", {turn.missing} of {turn.trials} missing" if turn.missing else ""

@@ -8,7 +8,7 @@ from coevolve.errors import NoOutcomeError
 from coevolve.search.evaluation import closing_trials
 from coevolve.search.loop import broken, estimate_json, unready
 from coevolve.search.proposing import best_start, estimate_of
-from coevolve.search.run_state import Entry, RunState, Status
+from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.trials import Tally
 from coevolve.views.spend import Spend, spend_of
 
@@ -106,7 +106,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
     tally = state.tally
     wave = state.wave
     why = (state.ended or state.stopped or {"why": ""})["why"]
-    turn = state.turn
+    turn = state.current_round
     waves = _waves(state)
     return Report(
         name=state.name,
@@ -114,7 +114,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         doing=doing(state),
         why=why,
         stopped=state.stopped is not None and state.ended is None,
-        round=turn.number if turn is not None else len(state.turns),
+        round=turn.number if turn is not None else len(state.rounds),
         rounds=state.settings.rounds,
         done=0 if wave is None else len(wave.done),
         asked=0 if wave is None else wave.size,
@@ -124,12 +124,12 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         protocol=state.selector.protocol.name,
         best=best(state),
         chosen=state.chosen,
-        candidates=tuple(_row(state, entry, waves, tally) for entry in state.entries.values()),
+        candidates=tuple(_row(state, entry, waves, tally) for entry in state.candidates.values()),
         spend=spend_of(state, seconds),
         failures=tally.failures,
         missing=sum(tally.missing.values()),
-        thin_rounds=tuple(turn.number for turn in state.turns if turn.thin),
-        notes={turn.number: turn.note for turn in state.turns if turn.note},
+        thin_rounds=tuple(turn.number for turn in state.rounds if turn.thin),
+        notes={turn.number: turn.note for turn in state.rounds if turn.note},
         seconds=seconds,
         left=_left(state, seconds),
         events=state.events,
@@ -144,9 +144,9 @@ def phase(state: RunState) -> str:
         return "rescoring" if state.wave and state.wave.kind == "rescore" else "test"
     if state.wave is not None and state.wave.kind == "start":
         return "phase 0"
-    if not all(state.entries[n].status == Status.EVALUATED for n in state.starts):
+    if not all(state.candidates[n].status == Status.EVALUATED for n in state.starts):
         return "preparing"
-    over = state.turn is None and len(state.turns) >= state.settings.rounds
+    over = state.current_round is None and len(state.rounds) >= state.settings.rounds
     return "final" if state.finishing or over else "searching"
 
 
@@ -162,7 +162,7 @@ def doing(state: RunState) -> str:
     elif names := broken(state):
         parts.append(f"repairing {', '.join(names)}")
     if state.proposing_since is not None:
-        parts.append(f"proposing round {len(state.turns) + 1}")
+        parts.append(f"proposing round {len(state.rounds) + 1}")
     return " and ".join(parts)
 
 
@@ -187,7 +187,7 @@ def _waves(state: RunState) -> dict[str, tuple[int, int]]:
 
 
 def _row(
-    state: RunState, entry: Entry, waves: dict[str, tuple[int, int]], tally: Tally
+    state: RunState, entry: CandidateState, waves: dict[str, tuple[int, int]], tally: Tally
 ) -> CandidateRow:
     candidate = entry.candidate
     estimate = estimate_of(state, candidate.name)
@@ -218,7 +218,7 @@ def _left(state: RunState, seconds: float) -> float | None:
     """Expected seconds to the end at the pace so far, proposing and waiting included."""
     if state.ended is not None:
         return 0.0
-    told = [turn.trials for turn in state.turns if turn.settled and turn.trials]
+    told = [turn.trials for turn in state.rounds if turn.settled and turn.trials]
     if not told or not state.evaluating.trials:
         return None
     starts = len(state.starts) * len(state.selector.pool) * state.trials

@@ -72,7 +72,7 @@ def spend_of(state: RunState, seconds: float) -> Spend:
     spent, caps = state.spending(seconds), state.settings.budget
     evaluated = sum(
         entry.candidate.round > 0 and entry.status == Status.EVALUATED
-        for entry in state.entries.values()
+        for entry in state.candidates.values()
     )
     return Spend(
         budget=tuple(

@@ -17,6 +17,7 @@ from coevolve.proposers.handover import collect
 from coevolve.proposers.workspace import lay_out
 from coevolve.proposers.workspace.workspace import set_aside, sweep
 from coevolve.search.proposal import Broken, Proposal
+from tests.effort import effort
 from tests.proposers.workspace.histories import history, large, small, standing
 
 
@@ -226,7 +227,7 @@ def test_files_of_a_candidate_cannot_hide_its_standing(tmp_path: Path) -> None:
     assert (home / "files/files/a.py").read_bytes() == b"mine"
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(10, 40), deadline=None)
 @given(
     st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=6, unique=True),
     st.text(max_size=50),

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.errors import InputError
-from coevolve.executors.isolation.launch import remove
+from coevolve.executors.isolation.folders import remove
 from coevolve.proposers.workspace.instructions import (
     instructions,
     prompt,
