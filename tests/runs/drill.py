@@ -11,19 +11,19 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from coevolve.executors.faulty import FaultyExecutor
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.session import session
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Result, Trial
 from coevolve.store.event_file import EventFile
+from coevolve.testing.faulty import FaultyExecutor
 
 CONFIG = """
 [run]
 name = "drill"
 seed = 5
 [search]
-rounds = 6
+rounds = ROUNDS
 candidates = 2
 fraction = 0.3
 overlap = OVERLAP
@@ -89,10 +89,11 @@ def propose(view, count):
 """
 
 
-def make_project(folder: Path, *, overlap: bool = False) -> Path:
+def make_project(folder: Path, *, overlap: bool = False, rounds: int = 6) -> Path:
     """The TOML file of a small project."""
+    config = CONFIG.replace("OVERLAP", str(overlap).lower())
     files = {
-        "coevolve.toml": CONFIG.replace("OVERLAP", str(overlap).lower()),
+        "coevolve.toml": config.replace("ROUNDS", str(rounds)),
         "benchmark.py": BENCHMARK,
         "propose.py": PROPOSE,
         "starts/even/harness.py": HARNESS.format(gaps=[2, 7]),

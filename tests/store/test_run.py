@@ -11,6 +11,7 @@ from coevolve.core.events import verified
 from coevolve.errors import EventError, OwnedError, StoreError
 from coevolve.search.journal import Journal
 from coevolve.store import RunStore
+from tests.effort import effort
 from tests.store.helpers import crashed, kept, noted, texts
 
 JSON = st.recursive(
@@ -41,7 +42,7 @@ def test_events_are_numbered_sealed_and_given_back_as_a_reader_gets_them(tmp_pat
         assert [line.event for line in verified(run.events())] == first + rest
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort(10, 30), deadline=None)
 @given(values=st.lists(JSON, min_size=1, max_size=5))
 def test_any_json_comes_back_as_it_went_in(
     tmp_path_factory: pytest.TempPathFactory, values: list[object]

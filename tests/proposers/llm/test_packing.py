@@ -14,6 +14,7 @@ from coevolve.proposers.llm.llm_proposer import LEAST_TOKENS
 from coevolve.proposers.llm.prompt_context import SECTIONS, pack, sort_tasks
 from coevolve.proposers.llm.prompt_text import clip, clip_end, shortened, size, tokens
 from coevolve.proposers.llm.prompts import SYSTEM, asking, repairing
+from tests.effort import effort
 from tests.proposers.llm.runs import PLAIN, Known, run
 
 
@@ -47,7 +48,7 @@ def test_everything_is_there_when_there_is_room() -> None:
         "- best, the best so far: 0.500 (0.400 to 0.600, 2 of 4 tasks), "
         "+0.250 against the best before its round",
         "hypothesis: Because prompts are long",
-        "This is round 6. The best candidate so far is best, of round 2. No candidate of the last 3 rounds",
+        "This is round 6. The best candidate so far is best, of round 2. No candidate of the",
         "python path=harness.py\n# the best\n",
         "python path=lib/index.py\n# its index\n",
         PLAIN.decode(),
@@ -136,7 +137,7 @@ CANDIDATES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(st.lists(CANDIDATES, max_size=8), WORDS, TIMES, st.integers(0, 8_000), st.integers(0, 99))
 def test_the_budget_is_never_exceeded(
     known: list[Known], words: str, times: int, most: int, seed: int
