@@ -26,8 +26,8 @@ def error(text: str, status: int) -> Exception:
     attributes: dict[str, Any] = {"status_code": status, "response": response}
     base = type("APIStatusError", (Exception,), {})
     name = "RateLimitError" if status == 429 else "APIError"
-    made: Exception = type(name, (base,), attributes)(text)
-    return made
+    found: Exception = type(name, (base,), attributes)(text)
+    return found
 
 
 def blames(text: str, status: int) -> tuple[Blame, Blame]:

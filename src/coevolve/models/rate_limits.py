@@ -6,12 +6,13 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 
 import numpy as np
 
 from coevolve.errors import ConfigError
 from coevolve.models.model_errors import ModelReplyError, ModelUnavailable
-from coevolve.search.evaluation import backoff
+from coevolve.search.retries import Retries
 
 MINUTE = 60.0
 LONGEST_NAP = 1.0
@@ -124,8 +125,7 @@ AGAIN = (ModelUnavailable, ModelReplyError)
 class Retrying:
     """How often and how patiently a model is asked again.
 
-    Between attempts it waits as `coevolve.search.evaluation.backoff` says, or longer if the
-    service asks for it, up to a bound.
+    `coevolve.search.retries` says how long it waits between attempts.
 
     Args:
         attempts: Attempts at one call in all.
@@ -149,8 +149,8 @@ class Retrying:
         for name, value in {"seconds": seconds, "longest_wait": longest_wait}.items():
             if not value > 0:
                 raise ConfigError(f"{name} must be positive, got {value!r}.")
-        self._attempts, self._seconds, self._longest = attempts, seconds, longest_wait
-        self._seed, self._sleep = seed, sleep
+        self._retries = Retries(attempts=attempts, longest_asked=longest_wait)
+        self._seconds, self._seed, self._sleep = seconds, seed, sleep
 
     async def __call__[Answer](self, key: str, ask: Callable[[], Awaitable[Answer]]) -> Answer:
         """What `ask` gives; the error of the last attempt if none gives anything.
@@ -158,17 +158,16 @@ class Retrying:
         The jitter depends on the seed and the key alone, not on what else is going on.
         """
         rng = np.random.default_rng([self._seed, int(key[:16], 16)])
-        for attempt in range(self._attempts):
+        for attempt in count():
             try:
                 return await ask()
             except AGAIN as error:
-                if attempt + 1 == self._attempts:
-                    error.args = (f"{error} (after {self._attempts} attempts)",)
+                wait = self._retries.wait(attempt, rng, getattr(error, "retry_after", None))
+                if wait is None:
+                    error.args = (f"{error} (after {self._retries.attempts} attempts)",)
                     raise
-                wait = backoff(attempt, rng)
-                asked = getattr(error, "retry_after", None)
-            await self._sleep(wait if asked is None else max(wait, min(asked, self._longest)))
-        raise AssertionError("there is at least one attempt")
+            await self._sleep(wait)
+        raise AssertionError("there is a last attempt")
 
     async def in_time[Answer](self, answer: Awaitable[Answer]) -> Answer:
         """An answer, if it comes within the time-out.

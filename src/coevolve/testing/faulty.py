@@ -9,8 +9,7 @@ from typing import Protocol
 from coevolve.errors import InputError
 from coevolve.executors.failures import InfrastructureError
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import Executor
-from coevolve.search.trials import Prepared, Result, Trial
+from coevolve.search.trials import Executor, Prepared, Result, Trial
 
 
 class Killable(Executor, Protocol):

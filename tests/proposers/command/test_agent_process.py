@@ -153,7 +153,7 @@ def test_private_homes_are_removed(
     assert list(scratch.iterdir()) == []
 
 
-def test_a_home_that_takes_long_to_delete_keeps_nobody_waiting(
+def test_a_home_that_takes_long_to_delete_does_not_delay_the_search(
     stand_in: StandIn,
     view: View,
     tmp_path: Path,

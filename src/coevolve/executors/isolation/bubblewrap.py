@@ -24,8 +24,8 @@ from coevolve.executors.isolation.system_paths import (
 
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"
-_EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
-_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
+NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,9 +86,9 @@ class Bubblewrap:
         filters = () if network else filter_fd()
         options = [
             *_kernel(uid, network, filters),
-            *_private("/tmp", limits),  # first, because this Python may be inside it
+            *in_memory("/tmp", limits.file_bytes),  # first, because this Python may be inside it
             *_system(network, self.hidden),
-            *_private("/dev/shm", limits),
+            *in_memory("/dev/shm", limits.file_bytes),
             *("--remount-ro", "/dev"),
             *_own(source, writable, readable),
         ]
@@ -135,7 +135,7 @@ def counts_per_namespace() -> bool:
 
 
 def _kernel(uid: int | None, network: bool, filters: tuple[int, ...]) -> list[str]:
-    options = [*_NAMESPACES, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    options = [*NAMESPACES, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--hostname", "sandbox", "--clearenv"]
     if not network:
         options += ["--unshare-net"]
@@ -157,31 +157,35 @@ def _system(network: bool, hidden: tuple[Path, ...]) -> tuple[str, ...]:
         options += ["--symlink", target, link]
     shown = system_paths(network=network)
     for path in shown:
-        options += _bound("--ro-bind", path)
+        options += _same_place("--ro-bind", path)
     for folder in map(str, masked(shown, hidden)):
-        options += [*_EMPTY, folder, "--remount-ro", folder]
+        options += [*EMPTY, folder, "--remount-ro", folder]
     options += ["--ro-bind", str(RUNNER), _RUNNER, "--dev", "/dev", "--proc", "/proc"]
     # The first process is bwrap itself and has no filter: its memory must not be writable.
-    return (*options, *_EMPTY, "/proc/1", "--remount-ro", "/proc/1")
+    return (*options, *EMPTY, "/proc/1", "--remount-ro", "/proc/1")
 
 
-def _private(place: str, limits: Limits) -> list[str]:
-    """A writable folder of limited size; nothing else is writable."""
-    return ["--perms", "1777", "--size", str(limits.file_bytes), "--tmpfs", place]
+def in_memory(place: str, size: int) -> tuple[str, ...]:
+    """A private folder in memory of limited size, writable by all users."""
+    return "--perms", "1777", "--size", str(size), "--tmpfs", place
+
+
+def mount_at(option: str, source: Path, target: Path) -> list[str]:
+    """A mount at a path whose parents are readable; bwrap alone would make them private."""
+    options: list[str] = []
+    for parent in reversed(target.parents[:-1]):
+        options += ["--perms", "0755", "--dir", str(parent)]
+    return [*options, option, str(source), str(target)]
 
 
 def _own(folder: Path, writable: Path | None, readable: Sequence[Path]) -> list[str]:
     options = ["--ro-bind", str(folder), FOLDER, "--chdir", FOLDER]
     for path in readable:
-        options += _bound("--ro-bind", path)
+        options += _same_place("--ro-bind", path)
     if writable is not None:
-        options += _bound("--bind", writable)
+        options += _same_place("--bind", writable)
     return [*options, "--remount-ro", "/"]
 
 
-def _bound(option: str, path: Path) -> list[str]:
-    """Mount a path at the same place; bwrap alone would make its parents private."""
-    options = []
-    for parent in reversed(path.absolute().parents[:-1]):
-        options += ["--perms", "0755", "--dir", str(parent)]
-    return [*options, option, str(path.resolve()), str(path.absolute())]
+def _same_place(option: str, path: Path) -> list[str]:
+    return mount_at(option, path.resolve(), path.absolute())

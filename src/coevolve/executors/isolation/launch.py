@@ -14,6 +14,16 @@ from coevolve.executors.isolation.system_paths import interpreter
 from coevolve.search.trials import Blame, Fault
 
 MEGABYTE = 1 << 20
+LONGEST = 500
+OPEN_FILES = 256
+_SPARE = 8
+"""Processes above the limit that may exist until the watch sees them."""
+_SHARED_SPARE = 512
+_UIDS = range(2_100_000_000, 2_147_000_000)
+"""User ids that neither systems nor company directories assign."""
+_FEW_UIDS = range(20_000, 60_000)
+"""The same in a container with 65536 user ids in all."""
+_UIDS_PER_PROCESS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -74,9 +84,6 @@ class Limits:
     @property
     def answer_bytes(self) -> int:
         return int(self.answer_mb * MEGABYTE)
-
-
-LONGEST = 500
 
 
 class HarnessFault(CoevolveError):  # noqa: N818
@@ -209,17 +216,6 @@ class Isolation(Protocol):
             fds: Descriptors it inherits.
         """
         ...
-
-
-OPEN_FILES = 256
-_SPARE = 8
-"""Processes above the limit that may exist until the watch sees them."""
-_SHARED_SPARE = 512
-_UIDS = range(2_100_000_000, 2_147_000_000)
-"""User ids that neither systems nor company directories assign."""
-_FEW_UIDS = range(20_000, 60_000)
-"""The same in a container with 65536 user ids in all."""
-_UIDS_PER_PROCESS = 64
 
 
 def confined(
