@@ -28,13 +28,13 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     SyntheticProposer,
     read_harness,
 )
-from coevolve.executors.faulty import FaultyExecutor
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.search.budget import Settings
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.retries import ATTEMPTS
 from coevolve.search.run_state import RunState
+from coevolve.testing.faulty import FaultyExecutor
 
 TASKS, ROUNDS, CANDIDATES, FRACTION = 89, 4, 3, 0.2
 OUTCOMES = {"noisy": 0.7, "sharp": 3.0}
@@ -90,7 +90,7 @@ async def _search(
         ),
         starts=benchmark.starts,
     )
-    inline = InlineExecutor(benchmark, contents=journal)
+    inline = InProcessExecutor(benchmark, contents=journal)
     faulty = FaultyExecutor(inline, rate=rate, seed=world.seed)
     return journal, await Search(journal, faulty, SyntheticProposer(world)).run()
 

@@ -12,11 +12,14 @@ import coevolve
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
     {"errors"},
-    {"registry", "settings"},
+    {"registry", "findings", "service_words"},
+    {"settings"},
     {"core"},
     {"search"},
-    {"store", "executors", "models"},
-    {"proposers", "benchmarks"},
+    {"store", "views", "executors", "models"},
+    {"proposers"},
+    {"benchmarks"},
+    {"testing"},
     {"runs"},
     {"analysis", "dashboard", "integrations"},
     {"cli"},

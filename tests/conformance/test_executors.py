@@ -10,15 +10,20 @@ from typing import Any
 import pytest
 
 from coevolve.errors import StateError
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.search.trials import Blame, Executor, Result
 from tests.executors.projects import Project, needs_bwrap, trial, with_executor
 
 Make = Callable[[Project], Executor]
 
 
-def inline(project: Project) -> Executor:
-    return InlineExecutor(project.spec().build(), contents=project.contents, capacity=2)
+def in_process(project: Project) -> Executor:
+    return InProcessExecutor(project.spec().build(), contents=project.contents, workers=2)
+
+
+def in_threads(project: Project) -> Executor:
+    workload, contents = project.spec().build(), project.contents
+    return InProcessExecutor(workload, contents=contents, workers=2, threads=True)
 
 
 def process(project: Project) -> Executor:
@@ -30,7 +35,7 @@ def bwrap(project: Project) -> Executor:
 
 
 every_executor = pytest.mark.parametrize(
-    "make", [inline, process, pytest.param(bwrap, marks=needs_bwrap())]
+    "make", [in_process, in_threads, process, pytest.param(bwrap, marks=needs_bwrap())]
 )
 
 

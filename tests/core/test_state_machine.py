@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from coevolve import Assignment, Estimate, Missing, Pool, Selector, protocols
 from coevolve.errors import ChangedOutcomeError, NoOutcomeError
+from tests.effort import effort
 
 TASKS = tuple(f"t{i}" for i in range(9))
 PROTOCOLS = tuple(known.name for known in protocols())
@@ -176,4 +177,4 @@ class AskTell(RuleBasedStateMachine):
 
 
 TestAskTell = AskTell.TestCase
-TestAskTell.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestAskTell.settings = settings(max_examples=effort(12, 80), stateful_step_count=20, deadline=None)

@@ -12,13 +12,13 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from coevolve.executors.faulty import FaultyExecutor
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.session import session
 from coevolve.search.candidate import Candidate
 from coevolve.search.retries import Retries
 from coevolve.search.trials import Result, Trial
 from coevolve.store.event_file import EventFile
+from coevolve.testing.faulty import FaultyExecutor
 
 CONFIG = """
 [run]

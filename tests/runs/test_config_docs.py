@@ -2,26 +2,35 @@
 
 import re
 from pathlib import Path
-from typing import get_args
+from typing import Any
 
 import pytest
-from pydantic import BaseModel
 
-from coevolve.runs.config import RunConfig
-from coevolve.runs.plugs import BENCHMARKS, PROPOSERS
+from coevolve import registry
+from coevolve.benchmarks.benchmark_settings import FactoryBenchmark
+from coevolve.executors.executor_settings import FactoryExecutor
+from coevolve.models.model_settings import FactoryModel, HostedModel
+from coevolve.proposers.proposer_settings import FactoryProposer
+from coevolve.runs.config import BudgetTable, RunConfig
 
 PAGE = (Path(__file__).parents[2] / "docs/configuration.md").read_text()
 SECTIONS = dict(re.findall(r"^## `\[(\w+)\]`\n(.*?)(?=^## |\Z)", PAGE, flags=re.M | re.S))
-KINDS = {"benchmark": BENCHMARKS, "proposer": PROPOSERS}
+OTHERS: dict[str, tuple[type[Any], ...]] = {
+    "benchmark": (FactoryBenchmark,),
+    "proposer": (FactoryProposer,),
+    "executor": (FactoryExecutor,),
+    "model": (FactoryModel, HostedModel),
+}
 
 
 def keys(table: str) -> set[str]:
-    if table in KINDS:
-        return {key for model in KINDS[table].values() for key in model.model_fields}
-    annotation = RunConfig.model_fields[table].annotation
-    found = [m for m in (annotation, *get_args(annotation)) if isinstance(m, type)]
-    model = next(m for m in found if issubclass(m, BaseModel))
-    return set(model.model_fields)
+    if table == "budget":
+        return set(BudgetTable.model_fields)
+    if table not in OTHERS:
+        return set(RunConfig.model_fields[table].annotation.model_fields)  # type: ignore[union-attr]
+    family: Any = f"{table}s"
+    built_in = [registry.find(family, name) for name in registry.names(family)]
+    return {key for model in (*built_in, *OTHERS[table]) for key in model.model_fields}
 
 
 @pytest.mark.parametrize("table", list(RunConfig.model_fields))

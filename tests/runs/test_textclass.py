@@ -9,7 +9,7 @@ import pytest
 
 from coevolve.runs.session import read_state
 from coevolve.store import RunStore
-from tests.cli.projects import COMMAND
+from tests import command
 from tests.models.endpoint import Endpoint
 
 WORDS = {"fruit": ["apple", "pear", "plum"], "tool": ["hammer", "saw", "drill"]}
@@ -60,9 +60,7 @@ def knows(body: Any) -> str:
 
 
 def coevolve(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, *args], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return command.coevolve(*args, cwd=folder, litellm=True)
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])

@@ -18,9 +18,9 @@ from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, Proposed, View
-from coevolve.search.report import report
 from coevolve.search.run_state import Status
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+from coevolve.views.report import report
 from tests.search.snapshots import snapshot
 from tests.search.stubs import (
     POOL,
@@ -29,12 +29,13 @@ from tests.search.stubs import (
     StubExecutor,
     StubProposer,
     chance,
+    cuts,
     go_on,
     opened,
     whole_run,
 )
 
-PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "halving", "racing"]
+PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "cost-aware"]
 
 
 def fault(blame: Blame, kind: str = "broken") -> Fault:
@@ -115,7 +116,7 @@ def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool, rescore: bool
     opened(journal, rounds=3, candidates=1, overlap=overlap, rescore=rescore)
     expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
     events = list(journal.events())
-    for kept in range(1, len(events)):
+    for kept in cuts(events):
         part = MemoryJournal()
         part._contents.update(journal._contents)
         for event in events[:kept]:

@@ -15,7 +15,7 @@ from coevolve.search.proposal import Broken, Proposal, Proposed, View
 from coevolve.search.run_state import RunState, Status
 from coevolve.search.trials import Blame, Fault
 from tests.search.snapshots import snapshot
-from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
+from tests.search.stubs import StubExecutor, StubProposer, cuts, go_on, opened
 
 SLIP = b"syntax error"
 
@@ -165,7 +165,7 @@ def test_a_run_with_repairs_can_be_gone_on_with_from_every_event() -> None:
     state, journal, _ = run(Mending(), rounds=2)
     events = list(journal.events())
     assert snapshot(fold(iter(events))) == snapshot(state)
-    for kept in range(1, len(events)):
+    for kept in cuts(events):
         part = MemoryJournal()
         part._contents.update(journal._contents)
         for event in events[:kept]:

@@ -11,7 +11,7 @@ from typing import Any
 from coevolve.errors import CandidateError, CoevolveError, nearest, titled
 from coevolve.search.candidate import Candidate, Files, plain
 from coevolve.search.journal import Journal
-from coevolve.search.leaks.leak_scan import UNREAD
+from coevolve.search.leaks import UNREAD
 from coevolve.search.proposal import KINDS, Proposal, Proposed
 from coevolve.search.run_state import RunState
 

@@ -1,12 +1,14 @@
 """What each event does to the state of a run."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from coevolve.core.events import MISFITS, Event, fitting, misfit
-from coevolve.core.outcomes import Told
+from coevolve.core.outcomes import Missing, Told
 from coevolve.core.pool import Pool
 from coevolve.errors import EventError
+from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
 from coevolve.search.run_state import CandidateState, RunRound, RunState, Status
 from coevolve.search.wave import Group, Wave
@@ -140,12 +142,14 @@ def _told(state: RunState, event: Event) -> None:
     The outcomes are known from their own events, or else from this one alone.
     """
     wave = _waiting(state)
-    if not wave.done and not wave.tally.ledger.failed_attempts:
+    if wave.untouched:
         wave.restore(event)
     elif wave.to_json() != {name: event[name] for name in ("scores", "missing", "tally")}:
         raise EventError("it does not sum up the outcomes before it.")
     state.wave, round = None, state.current_round
     state.totals.add(wave.tally)
+    if wave.kind in ("start", "round"):
+        state.cut = wave if wave.open else None
     if wave.kind == "start" and not wave.complete:
         return
     for group in wave.groups:
@@ -189,18 +193,23 @@ def _exhausted(state: RunState, event: Event) -> None:
 def _chosen(state: RunState, event: Event) -> None:
     state.chosen = _plain(event)
     winner = event["candidate"]
-    if state.settings.rescore and winner is not None and winner not in state.starts:
+    known = (*state.starts, *state.rescored.starts, None)
+    if state.settings.rescore and winner not in known:
         state.wave = _whole(state, "rescore", [winner], state.rescored.pool)
     else:
         state.wave = _test_wave(state)
 
 
 def _test_wave(state: RunState) -> Wave | None:
-    """The sealed test of the starting harnesses and the winner, if there is one of each."""
+    """The sealed test of the starting harnesses and the winner, if there is one of each.
+
+    A run that was extended has tested some of them before.
+    """
     winner = None if state.chosen is None else state.chosen["candidate"]
     if state.test is None or winner is None:
         return None
-    return _whole(state, "test", dict.fromkeys([*state.starts, winner]), state.test.pool)
+    names = [n for n in dict.fromkeys([*state.starts, winner]) if n not in state.test.starts]
+    return _whole(state, "test", names, state.test.pool) if names else None
 
 
 def _stopped(state: RunState, event: Event) -> None:
@@ -209,6 +218,23 @@ def _stopped(state: RunState, event: Event) -> None:
 
 def _ended(state: RunState, event: Event) -> None:
     state.ended = _plain(event)
+
+
+def _extended(state: RunState, event: Event) -> None:
+    """Take the new limits; a run that had ended continues where they ended it."""
+    budget = Budget.from_json(event["budget"])
+    state.settings = replace(state.settings, rounds=event["rounds"], budget=budget)
+    if state.ended is None:
+        return
+    state.ended = state.chosen = state.exhausted = None
+    state.finishing = False
+    if state.cut is None:
+        return
+    state.wave, turn = state.cut.continued(), state.current_round
+    if state.cut.kind == "round" and turn is not None:  # counted again when the rest is told
+        turn.trials -= len(state.cut.done)
+        turn.missing -= sum(isinstance(score, Missing) for score in state.cut.done.values())
+    state.cut = None
 
 
 def _waiting(state: RunState) -> Wave:
@@ -236,6 +262,7 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "chosen": _chosen,
     "stopped": _stopped,
     "ended": _ended,
+    "extended": _extended,
 }
 
 

@@ -78,6 +78,7 @@ class RunRound:
 class RunState:
     """All that is known of a run; only `effects.apply` changes it.
 
+    `cut` is the last wave if a budget ended it before its last trial.
     `session_at` is the number of the last event "session"; `empty_rounds` counts the rounds in a
     row, up to the last one and in this session, without a candidate that could be evaluated.
     """
@@ -92,6 +93,7 @@ class RunState:
     candidates: dict[str, CandidateState] = field(default_factory=dict)
     rounds: list[RunRound] = field(default_factory=list)
     wave: Wave | None = None
+    cut: Wave | None = None
     proposing: Ledger = field(default_factory=Ledger)
     totals: Tally
     proposing_since: int | None = None
@@ -112,7 +114,11 @@ class RunState:
         if event["type"] != "opened":
             raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
         if event["schema"] != SCHEMA:
-            raise EventError(f"a run of schema {event['schema']!r}; this is schema {SCHEMA}.")
+            raise EventError(
+                f"the run has event schema {event['schema']!r}, written by a newer version of "
+                f"coevolve; this version reads schema {SCHEMA}. Upgrade with `pip install "
+                "--upgrade task-coevolve`, then open the run again."
+            )
         selector = Selector.from_events([event["selector"]])
         starts = [Candidate.from_json(start) for start in event["starts"]]
         trials = event["selector"]["trials"]

@@ -138,6 +138,14 @@ class Executor(Protocol):
 
     It may have an attribute `isolation_name` that says how candidate code is isolated, which
     every session records.
+
+    >>> class Alike:
+    ...     capacity = 8
+    ...     async def check(self, candidate): return Prepared()
+    ...     async def prepare(self, candidate): return Prepared()
+    ...     async def run(self, candidate, trial): return Result(score=0.5)
+    ...     async def close(self): ...
+    >>> executor: Executor = Alike()
     """
 
     @property

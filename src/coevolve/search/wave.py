@@ -168,6 +168,7 @@ class Wave:
     the others to their scores; `tally` sums up what they consumed and what went wrong. `parts`
     are the tasks of each pool, where whole pools are run; `again` names who was run once more, and
     `reopened_at` is the number of the event that last said so.
+    `earlier` counts the outcomes it began with: those of the wave that it continues.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
@@ -184,6 +185,7 @@ class Wave:
     done: dict[Cell, float | Missing] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     again: set[str] = field(default_factory=set)
+    earlier: int = 0
     reopened_at: int = -1
 
     def __post_init__(self) -> None:
@@ -228,9 +230,21 @@ class Wave:
             missing |= {name: gaps} if gaps else {}
         return {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no event of the wave itself was taken in yet."""
+        return len(self.done) == self.earlier and not self.tally.ledger.failed_attempts
+
+    def continued(self) -> "Wave":
+        """A wave for the trials that are still open; the outcomes so far are kept."""
+        wave = Wave(kind=self.kind, groups=self.groups, parts=self.parts)
+        wave.done, wave.earlier = dict(self.done), len(self.done)
+        wave.open = dict.fromkeys(self.open, 0)
+        return wave
+
     def restore(self, data: Mapping[str, Any]) -> None:
         """Take in at once what `to_json` said, in place of every single outcome."""
-        if self.done or data["scores"].keys() != self.cells.keys():
+        if not self.untouched or data["scores"].keys() != self.cells.keys():
             raise EventError("it does not tell of the trials that were asked.")
         self.open = {}
         for name, scores in data["scores"].items():

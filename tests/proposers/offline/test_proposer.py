@@ -10,8 +10,8 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import InputError
-from coevolve.proposers.base import check_proposer
 from coevolve.proposers.offline import OfflineProposer, Recipe
+from coevolve.testing import propose_once
 from tests.proposers.offline.histories import History, additive, searched
 
 ROOT = Path(__file__).parents[3]
@@ -37,7 +37,7 @@ def written() -> str:
 
 def test_it_is_a_proposer() -> None:
     view = History().view()
-    made = asyncio.run(check_proposer(OfflineProposer(), view, 3))
+    made = asyncio.run(propose_once(OfflineProposer(), view, 3))
     assert len(made.proposals) == 3
     assert not made.notes
     for proposal in made.proposals:

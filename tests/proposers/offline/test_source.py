@@ -16,6 +16,7 @@ from coevolve.models.model_client import StubModel
 from coevolve.proposers.offline.recipe import SLOTS, Recipe
 from coevolve.proposers.offline.seeds import SEEDS
 from coevolve.proposers.offline.source import harness_source
+from tests.effort import effort
 from tests.proposers.offline.lives import CASES, DESK, REACTIONS, lived
 
 LABELS = ["printer", "password", "laptop"]
@@ -31,7 +32,12 @@ def every_block() -> list[Recipe]:
         Recipe(ask="free", notes="mistakes"),
         Recipe(select="all", ask="scores", trust="1", notes="keywords"),
     ]
-    made = [g.given(slot, block) for g in grounds for slot in SLOTS for block in SLOTS[slot]]
+    made = [
+        g.given(slot, block)
+        for g in grounds[: effort(2, 5)]
+        for slot in SLOTS
+        for block in SLOTS[slot]
+    ]
     return list(dict.fromkeys([*made, *SEEDS.values()]))
 
 
@@ -43,7 +49,7 @@ def some(count: int) -> list[Recipe]:
 
 @pytest.fixture(scope="module")
 def sources() -> list[str]:
-    return [harness_source(recipe, hypothesis=WHY) for recipe in some(200)]
+    return [harness_source(recipe, hypothesis=WHY) for recipe in some(effort(20, 200))]
 
 
 def test_every_file_lives_with_labels(sources: list[str]) -> None:
@@ -72,7 +78,7 @@ def test_where_no_answer_comes_twice_the_model_writes(sources: list[str]) -> Non
 
 
 def test_answers_are_labels_where_the_model_is_held_to_them() -> None:
-    for recipe in some(100):
+    for recipe in some(effort(0, 100)):
         life = lived(harness_source(recipe, hypothesis=WHY), DESK, labels=LABELS)
         if recipe.ask != "free" or recipe.parse == "closest":
             assert life.before in LABELS

@@ -15,11 +15,11 @@ from pathlib import Path
 from typing import Literal, get_args
 
 from coevolve.errors import ConfigError, StopRun, nearest
-from coevolve.executors.isolation.bubblewrap import found
+from coevolve.executors.isolation.bubblewrap import bwrap_program
+from coevolve.executors.isolation.folders import Scratch
 from coevolve.executors.isolation.launch import Launch, one_line
 from coevolve.executors.isolation.plain_process import MARK
 from coevolve.executors.isolation.system_paths import links, masked, system_paths
-from coevolve.executors.worker_process import Scratch
 from coevolve.proposers.command.agent_setup import (
     Installation,
     certificates,
@@ -135,7 +135,7 @@ def sandboxed(
     made = Scratch.make()
     try:
         options = _options(agent, made.folder, shown, hiding, _workspace(workspace, proposals))
-        argv = (found(), *options, "--", *installation.command, *arguments)
+        argv = (bwrap_program(), *options, "--", *installation.command, *arguments)
     except BaseException:
         made.remove()  # there may be credentials in it
         raise
@@ -201,7 +201,7 @@ def unconfined(
 def why_no_sandbox() -> str:
     """What keeps an agent's sandbox from working here; empty where it works."""
     try:
-        program = found()
+        program = bwrap_program()
     except StopRun as error:
         return str(error).partition(";")[0] + "."
     done = _trial(program, _kernel())
@@ -217,7 +217,7 @@ def _kernel() -> tuple[str, ...]:
 @functools.cache
 def _may_change_user() -> bool:
     """Whether a user of its own can be had; root can do without."""
-    return os.getuid() != 0 or _trial(found(), (*_NAMESPACES, *_OWN_USER)) is None
+    return os.getuid() != 0 or _trial(bwrap_program(), (*_NAMESPACES, *_OWN_USER)) is None
 
 
 def _trial(program: str, options: Sequence[str]) -> str | None:
