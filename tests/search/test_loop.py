@@ -35,7 +35,7 @@ from tests.search.stubs import (
     whole_run,
 )
 
-PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "halving", "racing"]
+PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "cost-aware"]
 
 
 def fault(blame: Blame, kind: str = "broken") -> Fault:
