@@ -121,7 +121,7 @@ class TestOneSearchGivesOneJournal:
                 fraction=0.3,
                 seed=5,
                 test_tasks=benchmark["TEST_TASKS"],
-                isolation=isolation,  # type: ignore[arg-type]
+                isolation=isolation,
                 folder=folder,
             )
             found = plain(coevolve.open(folder).events())
