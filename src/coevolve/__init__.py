@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from coevolve.runs.result import Result
     from coevolve.runs.run import Run, open
     from coevolve.search.budget import Budget
-    from coevolve.search.journal import Executor
     from coevolve.search.proposal import Proposal, Proposer, View
+    from coevolve.search.trials import Executor
 
 __all__ = [
     "Assignment",
@@ -67,7 +67,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Benchmark": "benchmarks.base",
     "Budget": "search.budget",
-    "Executor": "search.journal",
+    "Executor": "search.trials",
     "Harness": "executors.isolation",
     "Proposal": "search.proposal",
     "Proposer": "search.proposal",

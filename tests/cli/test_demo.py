@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from coevolve.benchmarks.textclass.harness_files import BUILT_IN, built_in
-from coevolve.cli.demo import FILE
+from coevolve.cli.demo_command import FILE
 from coevolve.errors import ConfigError
 from coevolve.models.embedded.model_weights import find_weights
+from coevolve.proposers.proposer_settings import ScriptedSettings
 from coevolve.runs.config import read_config
-from coevolve.runs.proposer_settings import ScriptedProposerSettings
 from coevolve.runs.session import read_state
 from tests.cli.projects import COMMAND
 
@@ -32,7 +32,7 @@ def test_every_example_is_a_run(path: Path) -> None:
 
 def test_the_script_proposes_the_whole_family_once() -> None:
     proposer = read_config(EXAMPLES / "family.toml").proposer
-    assert isinstance(proposer, ScriptedProposerSettings)
+    assert isinstance(proposer, ScriptedSettings)
     proposed = [name for item in proposer.folders for name in item]
     assert sorted(proposed) == sorted(set(built_in()) - set(BUILT_IN))
 

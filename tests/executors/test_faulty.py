@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from coevolve.errors import InputError
-from coevolve.executors.faulty import FaultyExecutor, KillingExecutor, fails
 from coevolve.executors.in_process import InProcessExecutor
 from coevolve.search.trials import Blame
+from coevolve.testing.faulty import FaultyExecutor, KillingExecutor, fails
 from tests.executors.projects import Project, trial, with_executor
 from tests.executors.test_attempts import CANDIDATE, Giving
 

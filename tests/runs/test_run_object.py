@@ -213,7 +213,7 @@ class TestWorking:
         assert run.status.phase == "ended"
         assert [c.name for c in run.candidates] == [c.name for c in result.candidates]
         assert run.outcomes() == result.outcomes()
-        assert len(run.outcomes()) == run.status.evaluating["trials"]
+        assert len(run.outcomes()) == run.status.spend.evaluating["trials"]
         assert run.report() == result.report()
         assert result.best.folder.is_dir()
         assert result.best.files == {
@@ -272,7 +272,7 @@ class TestExtending:
         run = synthetic(tmp_path, budget={"trials": 59, "hours": 3})
         assert run.run().status.why == "budget: trials"
         run.extend(trials=500, hours=4)
-        caps = {row.name: row.cap for row in run.status.budget}
+        caps = {row.name: row.cap for row in run.status.spend.budget}
         assert (caps["trials"], caps["hours"], caps["dollars"]) == (500, 4, None)
         result = run.resume()
         assert result.status.why == "finished"

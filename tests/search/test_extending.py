@@ -33,7 +33,7 @@ def searched(state: RunState) -> dict[str, Any]:
 def test_a_run_that_ended_by_its_rounds_goes_on() -> None:
     journal = MemoryJournal()
     opened(journal, rounds=2)
-    assert len(go_on(journal).turns) == 2
+    assert len(go_on(journal).rounds) == 2
     extend(journal, rounds=4)
     state = go_on(journal)
     assert searched(state) == searched(whole_run(rounds=4))

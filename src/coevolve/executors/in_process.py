@@ -281,7 +281,7 @@ async def _awaited(workload: Workload, harness: WatchedHarness, trial: Trial) ->
     except Exception as error:
         failure = error
     seconds = time.perf_counter() - started
-    known = _Known(given, failure, harness.said)
+    known = _Known(given, failure, harness.printed)
     result = run_trial(cast(Workload, known), harness, trial.task, trial.trial, "validation")
     if isinstance(given, Score) and given.usage is not None and given.usage.seconds:
         return result
@@ -291,11 +291,11 @@ async def _awaited(workload: Workload, harness: WatchedHarness, trial: Trial) ->
 class _Known:
     """A workload that returns, or raises, what is known already."""
 
-    def __init__(self, given: object, failure: Exception | None, said: str) -> None:
-        self._given, self._failure, self._said = given, failure, said
+    def __init__(self, given: object, failure: Exception | None, printed: str) -> None:
+        self._given, self._failure, self._printed = given, failure, printed
 
     def run(self, harness: WatchedHarness, task: str, trial: int) -> object:
-        harness.said = self._said
+        harness.printed = self._printed
         if self._failure is not None:
             raise self._failure
         return self._given

@@ -34,9 +34,10 @@ from coevolve.proposers.base import (
     as_proposed,
     in_thread,
 )
+from coevolve.proposers.proposer_settings import check_ready
 from coevolve.registry import find
+from coevolve.runs.building import build_proposer
 from coevolve.runs.config import RunConfig
-from coevolve.runs.proposer import build_proposer, check_ready, proposal_seconds
 from coevolve.runs.result import Result, RunFolder
 from coevolve.runs.run import BY_OPTIMIZE, Listener, Run, blocking, extend, loop_runs, told
 from coevolve.search.acceptance import Rules, clean
@@ -700,7 +701,7 @@ def _configured(
         atexit.register(shutil.rmtree, folder, ignore_errors=True)
     proposer = build_proposer(config, Path(), folder=folder)
     check_ready(proposer)
-    return proposer, proposal_seconds(config)
+    return proposer, config.proposer.patience
 
 
 def _takes(function: Callable[..., Any], count: int) -> bool:

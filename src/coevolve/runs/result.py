@@ -1,6 +1,6 @@
 """What a search found: the best candidate, all others, and every outcome."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
-from coevolve.core.pool import Pool
-from coevolve.errors import InputError, NoOutcomeError, StoreError, nearest, titled
+from coevolve.errors import InputError, NoOutcomeError, StoreError, nearest
 from coevolve.search.candidate import Candidate, only_text
 from coevolve.search.proposing import estimate_of
-from coevolve.search.report import Report, report
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
+from coevolve.views.outcome_rows import outcome_rows
+from coevolve.views.report import Report, report
 
 if TYPE_CHECKING:
     from coevolve.runs.run import Run
@@ -147,7 +147,7 @@ class Result:
                 estimate=estimate_of(self._state, row.name),
                 full=row.full,
                 test=row.test,
-                record=self._state.entries[row.name].candidate,
+                record=self._state.candidates[row.name].candidate,
                 source=self._source,
             )
             for row in self.status.candidates
@@ -178,7 +178,7 @@ class Result:
         for candidate in self.candidates:
             if candidate.name == name:
                 return candidate
-        known = list(self._state.entries)
+        known = list(self._state.candidates)
         raise InputError(f"the run has no candidate {name!r}.{nearest(name, known)}")
 
     def outcomes(self) -> list[dict[str, Any]]:
@@ -187,7 +187,7 @@ class Result:
         `score` is None where it is missing, and `missing` says why. `fault` and `reason` say what
         went wrong, also where the candidate failed and scored 0.
         """
-        return list(_rows(self._source.events()))
+        return [row.to_json() for row in outcome_rows(self._source.events())]
 
     def report(self) -> str:
         """The result as text."""
@@ -196,59 +196,20 @@ class Result:
     def __repr__(self) -> str:
         now = self.status
         found = f"best={now.best!r}, {self.estimate}" if now.best else now.why or now.phase
-        trials = f"{now.evaluating['trials']:,} trials"
+        trials = f"{now.spend.evaluating['trials']:,} trials"
         return f"Result({found}, {len(now.candidates)} candidates, {trials})"
-
-
-def _rows(events: Iterator[Event]) -> Iterator[dict[str, Any]]:
-    """The outcomes among events, as flat rows."""
-    rounds: dict[str, int] = {}
-    pools: dict[str, dict[str, str]] = {}
-    for event in events:
-        match event["type"]:
-            case "opened":
-                rounds |= {start["name"]: 0 for start in event["starts"]}
-                pools["validation"] = pools["rescore"] = _pools(event["selector"]["pool"])
-                pools["test"] = _pools(event["test"]) if event["test"] else {}
-            case "proposed":
-                rounds |= {c["candidate"]["name"]: event["round"] for c in event["candidates"]}
-            case "outcome":
-                split = event.get("split", "validation")
-                fault = event.get("fault") or {"kind": "", "reason": ""}
-                lost = event["score"] is None
-                tokens_in, tokens_out, dollars, seconds = event["usage"]
-                yield {
-                    "candidate": event["candidate"],
-                    "round": rounds[event["candidate"]],
-                    "task": event["task"],
-                    "pool": pools[split][event["task"]],
-                    "trial": event["trial"],
-                    "split": split,
-                    "score": event["score"],
-                    "missing": titled(fault["kind"], fault["reason"]) if lost else "",
-                    "fault": fault["kind"],
-                    "reason": fault["reason"],
-                    "tokens_in": int(tokens_in),
-                    "tokens_out": int(tokens_out),
-                    "dollars": float(dollars),
-                    "seconds": float(seconds),
-                    "trace": event.get("trace") or "",
-                }
-
-
-def _pools(data: Mapping[str, Any]) -> dict[str, str]:
-    """The pool of each task."""
-    pool = Pool.from_json(data)
-    return {pool.tasks[i]: name for name in pool.names for i in pool.members(name).tolist()}
 
 
 def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str]:
     """A result as text, line by line."""
-    done = f"{now.round} of {now.rounds} rounds, {now.evaluating['trials']:,} trials"
+    done = f"{now.round} of {now.rounds} rounds, {now.spend.evaluating['trials']:,} trials"
     yield f"{now.name}: {now.why or now.phase}, {done}, protocol {now.protocol}"
-    if now.full:
-        share = f"{now.searched / now.full:.0%} of the {now.full:,} of full search"
-        yield f"New candidates took {now.searched:,} trials, {share}"
+    searched, full = now.spend.searched, now.spend.full
+    if full:
+        yield (
+            f"{searched:,} trials of new candidates; a full search needs {full:,} "
+            f"({searched / full:.0%})"
+        )
     shown = sorted(
         (c for c in candidates if c.estimate is not None),
         key=lambda c: (c.name != now.best, -c.estimate.value if c.estimate else 0.0),

@@ -15,13 +15,19 @@ from coevolve.core.outcomes import is_whole
 from coevolve.errors import InputError, StateError
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.result import CandidateResult, Result, RunFolder
-from coevolve.runs.session import create_run, read_state, run_folder, session
+from coevolve.runs.session import (
+    create_run,
+    open_folder,
+    read_state,
+    run_folder,
+    session,
+)
 from coevolve.search.budget import CAPS
 from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search
-from coevolve.search.report import Report, report
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
+from coevolve.views.report import Report, report
 
 Listener = Callable[[Event], object]
 """Called with every event of a run after it had its effect."""
@@ -201,7 +207,7 @@ class Run:
         if self._file is not None:
             create_run(self._file)
         elif self._config is not None:
-            _create(self._config, self._base, self.folder)
+            open_folder(self.folder, self._config, self._base)
         else:
             self._need_start()
 
@@ -337,34 +343,3 @@ def told(listeners: list[Listener]) -> Callable[[Event], None]:
             listener(event)
 
     return listen
-
-
-def _create(config: RunConfig, base: Path, folder: Path) -> None:
-    """What `create_run` does, for a configuration that is not in a file."""
-    import os
-
-    from coevolve.runs.building import build_benchmark
-    from coevolve.runs.model import check_model, priced
-    from coevolve.runs.proposer import build_proposer, build_rules, check_ready
-    from coevolve.runs.session import new_selector, test_pool
-    from coevolve.search.loop import open_run
-    from coevolve.search.proposal import Repairer
-
-    config, base = priced(config), base.resolve()
-    benchmark, proposer = build_benchmark(config, base), build_proposer(config, base)
-    check_ready(proposer)
-    check_model(config, base)
-    build_rules(config, benchmark, None)
-    selector = new_selector(config, benchmark.pool)
-    make = RunStore.open if (folder / _JOURNAL).exists() else RunStore.create
-    with make(folder) as store:
-        recorded = {**config.to_json(), "project": os.path.relpath(base, folder.resolve())}
-        open_run(
-            store,
-            name=config.run.name,
-            settings=replace(config.settings(), repair=isinstance(proposer, Repairer)),
-            selector=selector,
-            starts=benchmark.starts,
-            test=test_pool(benchmark),
-            config=recorded,
-        )

@@ -10,7 +10,7 @@ from coevolve.core.pool import Pool
 from coevolve.errors import EventError
 from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
-from coevolve.search.run_state import Entry, RunState, Status, Turn
+from coevolve.search.run_state import CandidateState, RunRound, RunState, Status
 from coevolve.search.wave import Group, Wave
 
 
@@ -28,12 +28,13 @@ def apply(state: RunState, event: Event) -> None:
 
 def _session(state: RunState, event: Event) -> None:
     state.sessions += 1
+    state.session_at, state.empty_rounds = event["seq"], 0
     state.stopped = None
 
 
 def _checked(state: RunState, event: Event) -> None:
-    entry = state.entries[event["candidate"]]
-    _spend(state, event)
+    entry = state.candidates[event["candidate"]]
+    state.totals.ledger.spend(event["usage"])
     fault = event["fault"]
     if fault is None:
         entry.status = Status.CHECKED
@@ -47,15 +48,15 @@ def _checked(state: RunState, event: Event) -> None:
 
 def _repaired(state: RunState, event: Event) -> None:
     """Take the mended files, or set the candidate aside for what its check said."""
-    entry, turn = state.entries[event["candidate"]], state.turn
-    _spend_proposing(state, event)
+    entry, round = state.candidates[event["candidate"]], state.current_round
+    state.proposing.spend(event["usage"])
     entry.repaired = True
-    if turn is not None:
+    if round is not None:
         if event["transcript"] is not None:
-            turn.repairs[entry.candidate.name] = event["transcript"]
+            round.repairs[entry.candidate.name] = event["transcript"]
         if event["note"]:
             said = f"Mending {entry.candidate.name}: {event['note']}"
-            turn.note = f"{turn.note} {said}".lstrip()
+            round.note = f"{round.note} {said}".lstrip()
     if event["to"] is None:
         entry.refuse(entry.reason)
     else:
@@ -67,8 +68,8 @@ def _repaired(state: RunState, event: Event) -> None:
 
 
 def _prepared(state: RunState, event: Event) -> None:
-    entry = state.entries[event["candidate"]]
-    _spend(state, event)
+    entry = state.candidates[event["candidate"]]
+    state.totals.ledger.spend(event["usage"])
     if event["fault"] is not None:
         entry.refuse(f"preparing failed: {event['fault']['reason']}")
     else:
@@ -78,9 +79,9 @@ def _prepared(state: RunState, event: Event) -> None:
 
 def _ready(state: RunState) -> None:
     """Begin Phase 0 when every starting harness is ready."""
-    if state.turns:
+    if state.rounds:
         return
-    starts = [entry for entry in state.entries.values() if entry.candidate.round == 0]
+    starts = [entry for entry in state.candidates.values() if entry.candidate.round == 0]
     if all(entry.status == Status.READY for entry in starts):
         state.wave = _whole(state, "start", state.starts, state.selector.pool)
 
@@ -98,24 +99,24 @@ def _proposing(state: RunState, event: Event) -> None:
 
 def _proposed(state: RunState, event: Event) -> None:
     state.proposing_since = None
-    _spend_proposing(state, event)
-    turn = Turn(number=event["round"], transcript=event["transcript"], note=event["note"])
+    state.proposing.spend(event["usage"])
+    round = RunRound(number=event["round"], transcript=event["transcript"], note=event["note"])
     for row in event["candidates"]:
         candidate = Candidate.from_json(row["candidate"])
         leaks = tuple(row.get("leaks", ()))
-        state.entries[candidate.name] = entry = Entry(candidate=candidate, leaks=leaks)
+        state.candidates[candidate.name] = entry = CandidateState(candidate=candidate, leaks=leaks)
         if row["refused"]:
             entry.refuse(row["refused"])
-    turn.names = tuple(row["candidate"]["name"] for row in event["candidates"])
-    state.turns.append(turn)
+    round.names = tuple(row["candidate"]["name"] for row in event["candidates"])
+    state.rounds.append(round)
 
 
 def _asked(state: RunState, event: Event) -> None:
     for drawn in event["events"]:
         state.selector.follow(drawn)
     state.finishing = event["final"]
-    if state.turn is not None:
-        state.turn.asked = True
+    if state.current_round is not None:
+        state.current_round.asked = True
     groups = tuple(
         Group(candidate=a.candidate, tasks=a.tasks, trials=a.trials, assignment=a)
         for a in state.selector.outstanding()
@@ -132,7 +133,7 @@ def _failed(state: RunState, event: Event) -> None:
 
 
 def _reopened(state: RunState, event: Event) -> None:
-    _waiting(state).reopen(event["candidates"])
+    _waiting(state).reopen(event["candidates"], event["seq"])
 
 
 def _told(state: RunState, event: Event) -> None:
@@ -145,7 +146,7 @@ def _told(state: RunState, event: Event) -> None:
         wave.restore(event)
     elif wave.to_json() != {name: event[name] for name in ("scores", "missing", "tally")}:
         raise EventError("it does not sum up the outcomes before it.")
-    state.wave, turn = None, state.turn
+    state.wave, round = None, state.current_round
     state.totals.add(wave.tally)
     if wave.kind in ("start", "round"):
         state.cut = wave if wave.open else None
@@ -155,10 +156,11 @@ def _told(state: RunState, event: Event) -> None:
         told = wave.told(group)
         _tell(state, wave, group, told, event["rest"])
         if told.tasks:
-            state.entries[group.candidate].status = Status.EVALUATED
-        if wave.kind == "round" and turn is not None:
-            turn.trials += len(told.tasks)
-            turn.missing += len(told.missing)
+            state.candidates[group.candidate].status = Status.EVALUATED
+        if wave.kind == "round" and round is not None:
+            round.trials += len(told.tasks)
+            round.missing += len(told.missing)
+            round.told_at = event["seq"]
     state.selector.forget_events()
     if wave.kind == "rescore":
         state.wave = _test_wave(state)
@@ -177,10 +179,11 @@ def _tell(state: RunState, wave: Wave, group: Group, told: Told, rest: str) -> N
 
 
 def _settled(state: RunState, event: Event) -> None:
-    turn = state.turn
-    if turn is None or turn.number != event["round"]:
+    round = state.current_round
+    if round is None or round.number != event["round"]:
         raise EventError(f"round {event['round']} is not the one under way.")
-    turn.settled = True
+    round.settled = True
+    state.empty_rounds = 0 if round.asked else state.empty_rounds + 1
 
 
 def _exhausted(state: RunState, event: Event) -> None:
@@ -227,23 +230,11 @@ def _extended(state: RunState, event: Event) -> None:
     state.finishing = False
     if state.cut is None:
         return
-    state.wave, turn = state.cut.continued(), state.turn
+    state.wave, turn = state.cut.continued(), state.current_round
     if state.cut.kind == "round" and turn is not None:  # counted again when the rest is told
         turn.trials -= len(state.cut.done)
         turn.missing -= sum(isinstance(score, Missing) for score in state.cut.done.values())
     state.cut = None
-
-
-def _spend(state: RunState, event: Event) -> None:
-    tokens_in, tokens_out, dollars, _ = event["usage"]
-    state.totals.ledger.spend(event["usage"])
-    state.totals.pace.dearer(tokens_in + tokens_out, dollars)
-
-
-def _spend_proposing(state: RunState, event: Event) -> None:
-    tokens_in, tokens_out, dollars, _ = event["usage"]
-    state.proposing.spend(event["usage"])
-    state.proposals.dearer(tokens_in + tokens_out, dollars)
 
 
 def _waiting(state: RunState) -> Wave:

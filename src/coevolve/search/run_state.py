@@ -10,8 +10,7 @@ from coevolve.core.selector import Selector
 from coevolve.errors import EventError
 from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
 from coevolve.search.candidate import Candidate
-from coevolve.search.trials import Pace, Tally
-from coevolve.search.wave import Wave
+from coevolve.search.wave import Durations, Tally, Wave
 
 
 class Status(StrEnum):
@@ -30,7 +29,7 @@ class Status(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
+class CandidateState:
     """A candidate and how far it has come; `reason` says why it was refused.
 
     A broken one failed its check, and waits to be mended by its proposer, which happens once.
@@ -50,11 +49,12 @@ class Entry:
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class RunRound:
     """One round of the run: what was proposed for it, and whether it is over.
 
     `note` says what went wrong with the proposal, if anything; `repairs` are the transcripts of
-    what was mended, by candidate.
+    what was mended, by candidate; `told_at` is the number of the last event that told outcomes
+    of it.
     """
 
     number: int
@@ -66,6 +66,7 @@ class Turn:
     repairs: dict[str, str] = field(default_factory=dict)
     trials: int = 0
     missing: int = 0
+    told_at: int = -1
 
     @property
     def thin(self) -> bool:
@@ -78,6 +79,8 @@ class RunState:
     """All that is known of a run; only `effects.apply` changes it.
 
     `cut` is the last wave if a budget ended it before its last trial.
+    `session_at` is the number of the last event "session"; `empty_rounds` counts the rounds in a
+    row, up to the last one and in this session, without a candidate that could be evaluated.
     """
 
     name: str
@@ -87,13 +90,12 @@ class RunState:
     test: Selector | None
     rescored: Selector
     config: dict[str, Any]
-    entries: dict[str, Entry] = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
+    candidates: dict[str, CandidateState] = field(default_factory=dict)
+    rounds: list[RunRound] = field(default_factory=list)
     wave: Wave | None = None
     cut: Wave | None = None
     proposing: Ledger = field(default_factory=Ledger)
     totals: Tally
-    proposals: Pace = field(default_factory=Pace)
     proposing_since: int | None = None
     exhausted: str | None = None
     chosen: dict[str, Any] | None = None
@@ -103,6 +105,8 @@ class RunState:
     events: int = 0
     clock: float = 0.0
     sessions: int = 0
+    session_at: int = -1
+    empty_rounds: int = 0
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":
@@ -110,7 +114,11 @@ class RunState:
         if event["type"] != "opened":
             raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
         if event["schema"] != SCHEMA:
-            raise EventError(f"a run of schema {event['schema']!r}; this is schema {SCHEMA}.")
+            raise EventError(
+                f"the run has event schema {event['schema']!r}, written by a newer version of "
+                f"coevolve; this version reads schema {SCHEMA}. Upgrade with `pip install "
+                "--upgrade task-coevolve`, then open the run again."
+            )
         selector = Selector.from_events([event["selector"]])
         starts = [Candidate.from_json(start) for start in event["starts"]]
         trials = event["selector"]["trials"]
@@ -125,8 +133,8 @@ class RunState:
             test=test,
             rescored=Selector(selector.pool, protocol="full", trials=trials),
             config=event["config"],
-            totals=Tally(pace=Pace.of(selector.pool)),
-            entries={start.name: Entry(candidate=start) for start in starts},
+            totals=Tally(durations=Durations.of(selector.pool)),
+            candidates={start.name: CandidateState(candidate=start) for start in starts},
         )
         state.note(event)
         return state
@@ -134,50 +142,45 @@ class RunState:
     @property
     def starts(self) -> list[str]:
         """Names of the starting harnesses."""
-        return [name for name, entry in self.entries.items() if entry.candidate.round == 0]
+        return [name for name, entry in self.candidates.items() if entry.candidate.round == 0]
 
     @property
-    def turn(self) -> Turn | None:
+    def current_round(self) -> RunRound | None:
         """The first round that is not over: one of the last two, the last being proposed ahead."""
-        return next((turn for turn in self.turns[-2:] if not turn.settled), None)
+        return next((round for round in self.rounds[-2:] if not round.settled), None)
 
     @property
     def tally(self) -> Tally:
         """What all trials came to, those of the wave under way included."""
-        if self.wave is None:
-            return self.totals
-        both = Tally(pace=Pace(costs=self.totals.pace.costs))
+        both = Tally(durations=Durations(costs=self.totals.durations.costs))
         both.add(self.totals)
-        both.add(self.wave.tally)
+        if self.wave is not None:
+            both.add(self.wave.tally)
         return both
 
     @property
     def evaluating(self) -> Ledger:
         """What evaluating has spent."""
         both = Ledger()
-        for ledger in (self.totals.ledger, *([self.wave.tally.ledger] if self.wave else [])):
-            both.add(ledger)
+        both.add(self.totals.ledger)
+        if self.wave is not None:
+            both.add(self.wave.tally.ledger)
         return both
 
     @property
-    def pace(self) -> Pace:
+    def durations(self) -> Durations:
         """How long trials take, as of before the wave under way."""
-        return self.totals.pace
-
-    @property
-    def dearest(self) -> Spending:
-        """The most a single trial has cost."""
-        paces = [self.totals.pace, *([self.wave.tally.pace] if self.wave else [])]
-        return Spending(
-            trials=1,
-            tokens=max(pace.tokens for pace in paces),
-            dollars=max(pace.dollars for pace in paces),
-        )
+        return self.totals.durations
 
     def spending(self, clock: float | None = None) -> Spending:
-        """What the run has spent so far."""
-        seconds = self.clock if clock is None else max(clock, self.clock)
-        return Spending.of(self.proposing, self.evaluating, seconds)
+        """What the run has spent so far, `clock` seconds into it."""
+        evaluating = self.evaluating
+        return Spending(
+            trials=evaluating.trials,
+            tokens=self.proposing.tokens + evaluating.tokens,
+            dollars=self.proposing.dollars + evaluating.dollars,
+            hours=max(clock or 0.0, self.clock) / 3600,
+        )
 
     def note(self, event: Event) -> None:
         """Note how far the state has come."""

@@ -1,8 +1,9 @@
 """The built-in harnesses, starting harnesses, and the frame sent into the sandbox."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from coevolve.benchmarks.base import read_starts
@@ -21,16 +22,22 @@ BUILT_IN = (
 """From the plainest to the most elaborate."""
 
 
-def built_in() -> dict[str, Path]:
-    """The folders of all of them by name, those of `BUILT_IN` first, then a family.
+@cache
+def built_in() -> Mapping[str, Path]:
+    """The folders of harnesses that can be named: those of `BUILT_IN`, then installed ones.
+
+    An installed package declares a folder of harnesses as an entry point of the group
+    `coevolve.harnesses`.
 
     >>> list(built_in())[:2]
     ['zero-shot', 'few-shot']
     """
     here = Path(__file__).parent
-    family = sorted(path.parent for path in here.glob("family/*/harness.py"))
-    known = {name: here / "harnesses" / name for name in BUILT_IN}
-    return known | {folder.name: folder for folder in family}
+    found = {name: here / "harnesses" / name for name in BUILT_IN}
+    for entry in entry_points(group="coevolve.harnesses"):
+        folder: Path = entry.load()
+        found |= {path.parent.name: path.parent for path in sorted(folder.glob("*/harness.py"))}
+    return found
 
 
 def harness_files(name: str) -> Files:
