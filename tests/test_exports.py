@@ -97,7 +97,7 @@ def test_the_arguments_of_optimize() -> None:
 
 def test_an_unknown_name_is_an_attribute_error() -> None:
     with pytest.raises(AttributeError, match="module 'coevolve' has no attribute 'optimise'"):
-        _ = coevolve.optimise
+        _ = coevolve.optimise  # type: ignore[attr-defined]
 
 
 def test_importing_takes_under_a_third_of_a_second() -> None:
