@@ -28,7 +28,7 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     SyntheticProposer,
     read_harness,
 )
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.search.budget import Settings
 from coevolve.search.evaluation import RETRIES
 from coevolve.search.journal import MemoryJournal
@@ -90,13 +90,13 @@ async def _search(
         ),
         starts=benchmark.starts,
     )
-    inline = InlineExecutor(benchmark, contents=journal)
+    inline = InProcessExecutor(benchmark, contents=journal)
     faulty = FaultyExecutor(inline, rate=rate, seed=world.seed)
     return journal, await Search(journal, faulty, SyntheticProposer(world)).run()
 
 
 def _checked(world: SyntheticWorld, journal: MemoryJournal, state: RunState, name: str) -> Checked:
-    entry, estimate = state.entries[name], state.selector.estimate(name)
+    entry, estimate = state.candidates[name], state.selector.estimate(name)
     truth = world.score(read_harness(journal.get(entry.candidate.files[FILE]), world))
     held = None
     if estimate.low is not None and estimate.high is not None:

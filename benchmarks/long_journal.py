@@ -98,10 +98,8 @@ def _round(recorder: Recorder, round: int, rng: np.random.Generator) -> None:
     recorder.record("proposed", {"round": round, "note": "", **body})
     _make_ready(recorder, names)
     selector = recorder.state.selector
-    before = selector.event_count
-    selector.ask(accepted(recorder.state))
-    drawn = list(selector.events_since(before))
-    recorder.record("asked", {"events": drawn, "final": False})
+    draws = selector.plan(accepted(recorder.state))
+    recorder.record("asked", {"events": draws, "final": False})
     _evaluate(recorder, rng)
     recorder.record("settled", {"round": round})
 

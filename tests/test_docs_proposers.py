@@ -24,20 +24,19 @@ from coevolve.proposers.command.agents import SERVICES
 from coevolve.proposers.handover import collect
 from coevolve.proposers.proposer_settings import FactoryProposer
 from coevolve.proposers.workspace import lay_out, summary
-from coevolve.proposers.workspace import summary as tasks
-from coevolve.proposers.workspace.query import printing
 from coevolve.registry import find
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.proposal_trial import proposal_trial
 from coevolve.search.acceptance import MOST_LEAKS
 from coevolve.search.candidate import MOST_BYTES, MOST_FILES
 from coevolve.search.evaluation import EMPTY_ROUNDS
-from coevolve.search.leaks.leak_scan import LONG
+from coevolve.search.leaks import LONG
+from coevolve.views import answer_text
+from tests.command import coevolve
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("proposers", "write-a-proposer", "meta-agent")
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in NAMES}
-COMMAND = Path(sys.executable).parent / "coevolve"
 AGENT = re.compile(r"^\| `([\w-]+)` \| `(\w+)` \| `(.+?)` \| (.+?) \| (.+?) \| (.*?) ?\|$", re.M)
 
 
@@ -129,8 +128,8 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"rounds | the last {summary._ROUNDS}, {summary._OF_A_ROUND} candidates of each" in seen
     assert f"what failed | {summary._FAILED} refused, {summary._FAILED} far below" in seen
     assert f"the {summary._COMPONENTS} most frequent components" in seen
-    assert f"| {tasks._MOST} tasks of each kind |" in seen
-    assert f"| {printing.MOST_ROWS} rows |" in seen
+    assert f"| {summary._MOST_TASKS} tasks of each kind |" in seen
+    assert f"| {answer_text.MOST_ROWS} rows |" in seen
     assert f"or {LONG} letters or digits in a row" in PAGES["proposers"]
     assert f"at most {MOST_LEAKS} of them" in PAGES["proposers"]
     page, words = PAGES["proposers"], {3: "three", 4: "four"}
@@ -157,11 +156,11 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of the page on meta-agents, after its run."""
     folder = tmp_path_factory.mktemp("page") / "readings"
-    subprocess.run([COMMAND, "init", folder], capture_output=True, check=True)
+    assert coevolve("init", folder).returncode == 0
     file = folder / "coevolve.toml"
     file.write_text(file.read_text().replace("rounds = 8", "rounds = 3"))
     for words in (["run", "coevolve.toml", "--quiet"], ["propose", "--view", "--to", "view"]):
-        subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, check=True)
+        assert coevolve(*words, cwd=folder).returncode == 0
     return folder
 
 
@@ -170,7 +169,7 @@ class TestTheWorkspace:
         files = [path for path in (project / "view").rglob("*") if path.is_file()]
         texts = [path.read_text(errors="replace") for path in files]
         shown = [
-            b for b in blocks("meta-agent", "text") if not b.startswith(("view/", "$", "# Mend"))
+            b for b in blocks("meta-agent", "text") if not b.startswith(("view/", "$", "# Repair"))
         ]
         assert len(shown) == 5
         for block in shown:
@@ -201,8 +200,10 @@ class TestTheWorkspace:
             for part in answer.split("...\n"):
                 assert part.strip("\n") in done.stdout, words
 
-    def test_a_candidate_to_mend_comes_with_its_error(self, project: Path, tmp_path: Path) -> None:
-        (shown,) = [b for b in blocks("meta-agent", "text") if b.startswith("# Mend")]
+    def test_a_candidate_to_repair_comes_with_its_error(
+        self, project: Path, tmp_path: Path
+    ) -> None:
+        (shown,) = [b for b in blocks("meta-agent", "text") if b.startswith("# Repair")]
         files = {"harness.py": b"def reed(text, kind): ..."}
         slip = Proposal(files=files, name="reads-halves", parents=("r2-0",))
         error = "check failed: the harness has no function 'read'"
@@ -210,7 +211,7 @@ class TestTheWorkspace:
         with proposal_trial(config, project, project / "runs/readings") as attempt:
             assert math.isfinite(attempt.view.seconds)
             broken = Broken(proposal=slip, error=error)
-            space = lay_out(attempt.view, tmp_path / "mend", count=1, broken=broken)
+            space = lay_out(attempt.view, tmp_path / "repair", count=1, broken=broken)
             back = collect(space.proposals, attempt.view, count=1, source="agent")
         told = (space.folder / "INSTRUCTIONS.md").read_text().replace("````text\n", "")
         assert shown.strip() in told
@@ -229,7 +230,7 @@ def test_the_agent_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     (shown,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve propose")]
     (said,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve show")]
     folder = tmp_path / "readings"
-    subprocess.run([COMMAND, "init", folder], capture_output=True, check=True)
+    assert coevolve("init", folder).returncode == 0
     (folder / "my-agent").write_text(agent)
     (folder / "my-agent").chmod(0o755)
     table = table.replace("/home/me/bin/my-agent", "./my-agent") + 'isolation = "none"\n'
@@ -239,7 +240,7 @@ def test_the_agent_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     file.write_text(re.sub(r"\[proposer\]\n.*?\n\n", f"{table}\n", text, flags=re.S))
 
     def ran(*words: str) -> str:
-        done = subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, text=True)
+        done = coevolve(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

@@ -12,11 +12,11 @@ import coevolve
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
     {"errors"},
-    {"registry", "findings"},
+    {"registry", "findings", "service_words"},
     {"settings"},
     {"core"},
     {"search"},
-    {"store", "executors", "models"},
+    {"store", "views", "executors", "models"},
     {"proposers"},
     {"benchmarks"},
     {"testing"},

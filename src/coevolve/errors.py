@@ -111,9 +111,12 @@ class StoreError(CoevolveError):
 
 
 class StopRun(CoevolveError):  # noqa: N818
-    """The operator must act before the run can go on; nothing is lost.
+    """The operator must act before the run can continue; nothing is lost.
 
     `resumable` is false where only a new run helps.
+
+    >>> StopRun("the key is not valid.").resumable
+    True
     """
 
     def __init__(self, message: str, *, resumable: bool = True) -> None:

@@ -4,7 +4,6 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
@@ -13,19 +12,13 @@ import pytest
 
 from coevolve_reproductions.tables import ANALYSES
 from tests.analysis.runs import CANDIDATES, SCORES, TASKS, finished, written
+from tests.command import coevolve
 
-COMMAND = Path(sys.executable).parent / "coevolve"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "analyse", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"COLUMNS": "80", **environment},
-    )
+    return coevolve("analyse", *arguments, env=os.environ | {"COLUMNS": "80", **environment})
 
 
 @pytest.fixture

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from coevolve.benchmarks.textclass.harness_files import BUILT_IN, built_in
-from coevolve.cli.demo import FILE
+from coevolve.cli.demo_command import FILE
 from coevolve.errors import ConfigError
 from coevolve.models.embedded.model_weights import find_weights
 from coevolve.proposers.proposer_settings import ScriptedSettings

@@ -9,18 +9,12 @@ import pytest
 
 from coevolve.errors import ConfigError
 from coevolve.models.embedded.model_weights import MADE, PUBLISHED, find_weights
-from tests.cli.projects import COMMAND
+from tests.command import coevolve
 
 
 def run(*arguments: str | Path, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
     own = {} if cache is None else {"COEVOLVE_CACHE": str(cache)}
-    return subprocess.run(
-        [COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | own | {"COLUMNS": "200"},
-    )
+    return coevolve(*arguments, env=os.environ | own | {"COLUMNS": "200"})
 
 
 @pytest.fixture(scope="session")

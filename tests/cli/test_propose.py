@@ -74,7 +74,7 @@ def test_what_a_proposer_needs_is_checked_before_it_is_asked(tmp_path: Path) -> 
         done = coevolve(command, file, cwd=tmp_path)
         assert done.returncode == 2
         assert "the muse is away." in done.stderr
-    assert "mend  proposer: the muse is away." in coevolve("doctor", file).stdout
+    assert "fix   proposer: the muse is away." in coevolve("doctor", file).stdout
 
 
 MENDING = """
@@ -124,7 +124,7 @@ def test_a_proposal_without_a_candidate_leaves_what_was_said(tmp_path: Path) -> 
 
 def test_doctor_says_when_nobody_looks_for_leaks(tmp_path: Path) -> None:
     file = project(tmp_path, "def propose(view, count): return []\n")
-    assert "note  leaks: candidates are not searched" in coevolve("doctor", file).stdout
+    assert "note  leaks: candidates are not scanned" in coevolve("doctor", file).stdout
     benchmark = tmp_path / "benchmark.py"
     benchmark.write_text(benchmark.read_text() + "\ndef secrets(): return {'3': 'Twice three?'}\n")
     assert "leaks" not in coevolve("doctor", file).stdout
@@ -137,7 +137,7 @@ def test_doctor_examines_an_agent_of_one_s_own(tmp_path: Path) -> None:
     (tmp_path / "agent.sh").write_text("#!/bin/sh\n")
     (tmp_path / "agent.sh").chmod(0o755)
     assert "is there, and not started" in examined(file)
-    assert "NOT_SET is named in `keys`, and not set" in examined(file)
+    assert "NOT_SET is listed in `keys` but not set" in examined(file)
 
 
 def examined(file: Path) -> str:

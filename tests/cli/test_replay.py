@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-COMMAND = Path(sys.executable).parent / "coevolve"
+from tests.command import coevolve
+
 ROW = {
     "matrix": str,
     "series": str,
@@ -32,13 +32,7 @@ ROW = {
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "replay", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"COLUMNS": "120", "PATH": "/usr/bin:/bin"},
-    )
+    return coevolve("replay", *arguments, env={"COLUMNS": "120", "PATH": "/usr/bin:/bin"})
 
 
 @pytest.fixture(scope="module")

@@ -5,11 +5,11 @@ from dataclasses import replace
 import pytest
 
 from coevolve import Estimate
-from coevolve.core.choice import HighestEstimate, MostEvaluated, Standing
+from coevolve.core.choice import Contender, HighestEstimate, MostEvaluated
 from coevolve.errors import InputError, NoOutcomeError
 
 
-def standing(name: str, value: float, round: int = 1) -> Standing:
+def standing(name: str, value: float, round: int = 1) -> Contender:
     estimate = Estimate(
         value=value,
         se=None,
@@ -20,7 +20,7 @@ def standing(name: str, value: float, round: int = 1) -> Standing:
         pool_size=9,
         method="raw mean",
     )
-    return Standing(name, round, estimate)
+    return Contender(name, round, estimate)
 
 
 FIELD = [standing("a", 0.5), standing("b", 0.7), standing("c", 0.7, 2), standing("d", 0.6, 2)]
@@ -66,7 +66,7 @@ def test_unknown_tie_break() -> None:
 
 
 def test_the_most_evaluated_wins_before_the_highest() -> None:
-    def after(asked: int, name: str, value: float) -> Standing:
+    def after(asked: int, name: str, value: float) -> Contender:
         known = standing(name, value)
         tasks = min(asked, 7)  # a missing outcome does not lose the race
         return known._replace(estimate=replace(known.estimate, tasks=tasks, drawn=asked))

@@ -14,6 +14,7 @@ from coevolve.core.estimators import modelled
 from coevolve.core.joint import NODES, Effects, Joint, Seen, drift, newton
 from coevolve.core.posterior import Cells, Posterior
 from coevolve.errors import InputError
+from tests.effort import effort
 
 
 def cells(outcomes: Floats, seen: Bools, trials: float = 1.0) -> Cells:
@@ -231,7 +232,7 @@ def test_drift_is_centred_and_of_unit_size() -> None:
     assert not drift((1, 1)).any()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(data=st.data())
 def test_any_outcomes_give_a_finite_posterior(data: st.DataObject) -> None:
     candidates, tasks = data.draw(st.integers(1, 5)), data.draw(st.integers(1, 7))

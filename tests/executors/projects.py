@@ -122,7 +122,7 @@ class Benchmark:
         return 1.0
 
     def garbage(self, harness, said, trial):
-        self.host._pipe._end.sendall(b"rubbish, not a message")
+        self.host.pipe._end.sendall(b"rubbish, not a message")
         return 1.0
 
     def huge(self, harness, said, trial):

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coevolve.core.outcomes import Usage
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.workload import MOST_TRACE, Score, trace_text
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Blame, Result, Split
@@ -36,7 +36,7 @@ CANDIDATE = Candidate.of({"harness.py": b"x = 1"}, name="c1")
 
 
 def gave(given: Any, split: Split = "validation") -> Result:
-    executor = InlineExecutor(Giving(given))
+    executor = InProcessExecutor(Giving(given))
     return asyncio.run(executor.run(CANDIDATE, trial("t", split=split)))
 
 
@@ -74,7 +74,9 @@ def test_a_trace_is_always_json_of_a_bounded_length(trace: object) -> None:
         ({"score": 1}, "must be a number in [0, 1]"),
     ],
 )
-def test_a_return_value_that_is_no_score_is_the_benchmarks_fault(given: Any, reason: str) -> None:
+def test_a_return_value_that_is_not_a_score_is_the_benchmarks_fault(
+    given: Any, reason: str
+) -> None:
     fault = gave(given).fault
     assert fault is not None
     assert fault.blame is Blame.BENCHMARK
@@ -86,14 +88,14 @@ def test_numbers_of_numpy_are_scores(value: Any) -> None:
     assert gave(value).score == gave(Score(value=value)).score == 0.5
 
 
-def test_a_trace_that_is_no_json_becomes_text() -> None:
+def test_a_trace_that_is_not_json_becomes_text() -> None:
     result = gave(Score(value=1.0, trace=np.arange(3)))
     assert result.score == 1.0
     assert json.loads(result.trace or "") == {"trace": "array([0, 1, 2])"}
 
 
-def test_a_state_that_is_no_json_is_a_fault() -> None:
-    executor = InlineExecutor(Giving(1.0, state={1, 2}))
+def test_a_state_that_is_not_json_is_a_fault() -> None:
+    executor = InProcessExecutor(Giving(1.0, state={1, 2}))
     prepared = asyncio.run(executor.prepare(CANDIDATE))
     assert prepared.fault is not None
-    assert "what prepare returned is not plain JSON" in prepared.fault.reason
+    assert "prepare() returned something that is not plain JSON" in prepared.fault.reason

@@ -1,20 +1,21 @@
-"""The page on failures shows the table the code uses, whole and nothing else."""
+"""The page on failures shows exactly the table of the code."""
 
 import errno
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
-from coevolve.executors.failure_table import AWS, CLASSES, HTTP, SAID, SYSTEM, THREADS, Codes, Row
+from coevolve.executors.failure_table import AWS, CLASSES, HTTP, SYSTEM, THREADS, WORDS, Row
 from coevolve.search.evaluation import RETRIES
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "failures.md").read_text()
 
 
-def line(names: str, row: Row | Codes) -> str:
+def line(names: str, row: Row[Any]) -> str:
     return f"| {names} | {row.blame} | {row.meaning} | {row.advice} |"
 
 
-def named(row: Row) -> str:
+def named(row: Row[str]) -> str:
     return line(", ".join(f"`{name}`" for name in row.names), row)
 
 
@@ -22,10 +23,10 @@ def table() -> Iterator[str]:
     for row in (*CLASSES, THREADS):
         yield named(row)
     for codes in SYSTEM:
-        yield line(", ".join(f"`{errno.errorcode[code]}`" for code in codes.codes), codes)
+        yield line(", ".join(f"`{errno.errorcode[code]}`" for code in codes.names), codes)
     for codes in HTTP:
-        yield line(", ".join(str(code) for code in codes.codes), codes)
-    for row in (*AWS, *SAID):
+        yield line(", ".join(str(code) for code in codes.names), codes)
+    for row in (*AWS, *WORDS.values()):
         yield named(row)
 
 

@@ -1,4 +1,4 @@
-"""Trials in worker processes: what they give, what is reused, what is ended and replaced."""
+"""Trials in worker processes: their results, and which workers are reused or replaced."""
 
 import asyncio
 import json
@@ -115,11 +115,11 @@ def test_a_worker_that_dies_has_a_suspect_only_if_a_candidate_could_reach_it(
     before, after, within = ran(project, "die", "die:answered", "die:asked", isolation="bwrap")
     assert [fault(result).kind for result in (before, after, within)] == ["worker-died"] * 3
     assert fault(before).blame is Blame.INFRASTRUCTURE
-    assert fault(after).blame is Blame.DOUBTFUL  # its answer may have been the death of it
+    assert fault(after).blame is Blame.DOUBTFUL  # its answer may have caused it
     assert fault(within).blame is Blame.DOUBTFUL
 
 
-def test_a_worker_that_dies_before_it_met_a_candidate_is_nobodys_fault(tmp_path: Path) -> None:
+def test_a_worker_that_dies_before_its_first_candidate_is_infrastructure(tmp_path: Path) -> None:
     (failed,) = ran(Project(tmp_path, "import os\nos._exit(3)"), "score:1")
     assert (fault(failed).blame, fault(failed).kind) == (Blame.INFRASTRUCTURE, "worker-died")
 

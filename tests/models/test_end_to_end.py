@@ -152,9 +152,9 @@ def test_a_trial_that_asks_too_much_is_the_candidate_s_fault_and_the_next_goes_o
 
 
 def test_a_trial_after_the_cap_of_the_run_is_nobody_s_fault(tmp_path: Path) -> None:
-    [result] = ran(tmp_path, Gateway(FakeProvider(), caps=Caps(calls=3)), "many")
+    [result] = ran(tmp_path, Gateway(FakeProvider(), caps=Caps(tokens=330)), "many")
     assert (fault(result).blame, fault(result).kind) == (Blame.INFRASTRUCTURE, "ModelCapError")
-    assert "may spend 3 calls" in fault(result).reason
+    assert "may spend 330 tokens" in fault(result).reason
 
 
 @pytest.mark.parametrize(

@@ -21,6 +21,7 @@ from coevolve.proposers.handover import (
 )
 from coevolve.search.acceptance import clean
 from coevolve.search.proposal import View
+from tests.effort import effort
 from tests.proposers.views import view
 
 HARNESS = "def answer(question):\n    return 42\n"
@@ -374,7 +375,7 @@ _JSON = st.recursive(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=effort(37, 150), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from([*FORM, "parents"]) | st.text(max_size=9), _JSON | st.just("plain")
@@ -396,7 +397,7 @@ def test_any_json_is_a_form_or_a_reason(said: object) -> None:
     "".join([form.name, form.hypothesis, *form.parents, *form.components, *notes]).encode()
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort(25, 100), deadline=None)
 @given(st.binary(max_size=60))
 def test_any_bytes_are_a_form_or_a_reason(data: bytes) -> None:
     form, notes = read_form(data)

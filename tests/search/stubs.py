@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
@@ -15,6 +16,7 @@ from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, View
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+from tests.effort import effort
 
 POOL = Pool.grouped(
     {"law": [f"law-{i}" for i in range(12)], "s2d": [f"s2d-{i}" for i in range(8)]}
@@ -123,6 +125,17 @@ def go_on(
     """Run to the end."""
     search = Search(journal, executor or StubExecutor(), proposer or StubProposer(), pause=0.001)
     return asyncio.run(search.run())
+
+
+def cuts(events: Sequence[Event]) -> list[int]:
+    """Where to cut a journal: after every event, or in `make test` after every kind of pair.
+
+    A cut between two events of types that no earlier cut was between is always among them.
+    """
+    pairs: dict[tuple[str, str], int] = {}
+    for kept in range(1, len(events)):
+        pairs.setdefault((events[kept - 1]["type"], events[kept]["type"]), kept)
+    return effort(sorted({*pairs.values(), *range(1, len(events), 11)}), [*range(1, len(events))])
 
 
 def whole_run(**options: object) -> RunState:

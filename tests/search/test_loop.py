@@ -18,9 +18,9 @@ from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, Proposed, View
-from coevolve.search.report import report
 from coevolve.search.run_state import Status
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+from coevolve.views.report import report
 from tests.search.snapshots import snapshot
 from tests.search.stubs import (
     POOL,
@@ -29,6 +29,7 @@ from tests.search.stubs import (
     StubExecutor,
     StubProposer,
     chance,
+    cuts,
     go_on,
     opened,
     whole_run,
@@ -45,7 +46,7 @@ def fault(blame: Blame, kind: str = "broken") -> Fault:
 def test_a_run_goes_through_every_phase(protocol: str) -> None:
     state = whole_run(protocol=protocol)
     assert state.ended == {"why": "finished"}
-    assert [turn.number for turn in state.turns] == [1, 2, 3]
+    assert [turn.number for turn in state.rounds] == [1, 2, 3]
     assert state.chosen is not None
     assert state.chosen["candidate"] in state.selector.candidates
     assert state.selector.starts == ("plain", "terse")
@@ -66,7 +67,7 @@ class TestRescoring:
         row = next(row for row in report(state).candidates if row.name == winner)
         truth = {
             pool: [
-                chance("solved", state.entries[winner].candidate.address, POOL.tasks[i]) < 0.5
+                chance("solved", state.candidates[winner].candidate.address, POOL.tasks[i]) < 0.5
                 for i in POOL.members(pool)
             ]
             for pool in POOL.names
@@ -115,7 +116,7 @@ def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool, rescore: bool
     opened(journal, rounds=3, candidates=1, overlap=overlap, rescore=rescore)
     expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
     events = list(journal.events())
-    for kept in range(1, len(events)):
+    for kept in cuts(events):
         part = MemoryJournal()
         part._contents.update(journal._contents)
         for event in events[:kept]:
@@ -222,7 +223,7 @@ class TestFaults:
         state = go_on(journal, executor)
         trials = {t.trial for t in executor.ran if t.candidate == "r1-0"}
         assert trials == {0, 1}
-        assert [turn.thin for turn in state.turns] == [True, False]
+        assert [turn.thin for turn in state.rounds] == [True, False]
         assert report(state).thin_rounds == (1,)
 
     def test_a_starting_harness_with_under_half_is_run_again_once(self) -> None:
@@ -275,7 +276,7 @@ class TestFaults:
             go_on(journal, StubExecutor(act=act))
         state = go_on(journal, StubExecutor(act=act))
         assert state.ended == {"why": "finished"}
-        assert [turn.thin for turn in state.turns] == [False, True, False]
+        assert [turn.thin for turn in state.rounds] == [False, True, False]
 
     @pytest.mark.parametrize("blame", list(Blame))
     def test_a_starting_harness_that_cannot_be_prepared_is_tried_anew_on_resume(
@@ -402,7 +403,7 @@ class TestBudget:
         opened(journal, budget=Budget(hours=2 / 3600))
         state = go_on(journal, StubExecutor(capacity=16), Hanging())
         assert state.ended == {"why": "budget: hours"}
-        assert "took longer than" in state.turns[0].note
+        assert "took longer than" in state.rounds[0].note
 
     def test_hours_end_a_run(self) -> None:
         now = [0.0]
@@ -482,24 +483,24 @@ class TestProposals:
         plain = STARTS["plain"]["harness.py"].decode()
         journal, _ = self.run([proposal(plain), proposal("x = 1")], [proposal("x = 1", "same")])
         state = fold(journal.events())
-        assert state.entries["new"].status == Status.REFUSED
-        assert state.entries["new"].reason == "its files are those of 'plain'."
-        assert state.entries["same"].reason == "its files are those of 'new-2'."
+        assert state.candidates["new"].status == Status.REFUSED
+        assert state.candidates["new"].reason == "its files are those of 'plain'."
+        assert state.candidates["same"].reason == "its files are those of 'new-2'."
         assert state.selector.candidates == ("new-2",)
 
     def test_names_are_made_unique_and_fit_for_files(self) -> None:
         offers = [proposal("a", "../x y"), proposal("b", "plain")], [proposal("c", "../x y")]
         journal, _ = self.run(*offers)
-        assert list(fold(journal.events()).entries)[2:] == ["x-y", "plain-2", "x-y-2"]
+        assert list(fold(journal.events()).candidates)[2:] == ["x-y", "plain-2", "x-y-2"]
 
     def test_files_that_make_no_candidate_are_noted(self) -> None:
         bad = Proposal(files={"../up.py": b""}, name="bad")
         orphan = proposal("x", "orphan", parents=("nobody",))
         journal, _ = self.run([bad, orphan], [proposal("x = 2")])
         state = fold(journal.events())
-        assert "'bad' has a file with the path '../up.py'" in state.turns[0].note
-        assert "orphan: there is no parent 'nobody'" in state.turns[0].note
-        assert state.entries["orphan"].candidate.parents == ()
+        assert "'bad' has a file with the path '../up.py'" in state.rounds[0].note
+        assert "orphan: there is no parent 'nobody'" in state.rounds[0].note
+        assert state.candidates["orphan"].candidate.parents == ()
 
     def test_a_proposer_that_raises_stops_the_run_and_its_round_is_proposed_again(self) -> None:
         journal = MemoryJournal()
@@ -559,7 +560,7 @@ class TestProposals:
         journal, _ = self.run([proposal(f"x = {i}", f"c{i}") for i in range(4)])
         state = fold(journal.events())
         assert state.selector.candidates == ("c0", "c1")
-        assert state.turns[0].note == "4 were proposed, 2 were asked for."
+        assert state.rounds[0].note == "4 were proposed, 2 were asked for."
 
     def test_usage_and_transcript_are_kept_apart_from_evaluating(self) -> None:
         handed = Proposed(
@@ -568,7 +569,7 @@ class TestProposals:
         journal, _ = self.run(handed)
         state = fold(journal.events())
         assert (state.proposing.tokens, state.proposing.dollars) == (70, 2.0)
-        assert journal.get(state.turns[0].transcript or "") == b"hm"
+        assert journal.get(state.rounds[0].transcript or "") == b"hm"
 
     def test_a_failed_check_is_recorded_and_never_evaluated(self) -> None:
         def refuse(candidate: Candidate) -> Fault | None:
@@ -577,7 +578,7 @@ class TestProposals:
         journal, executor = MemoryJournal(), StubExecutor(refuse=refuse)
         opened(journal)
         state = go_on(journal, executor)
-        assert state.entries["r1-1"].reason == "check failed: it broke."
+        assert state.candidates["r1-1"].reason == "check failed: it broke."
         assert "r1-1" not in {trial.candidate for trial in executor.ran}
 
 

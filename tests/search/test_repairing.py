@@ -15,7 +15,7 @@ from coevolve.search.proposal import Broken, Proposal, Proposed, View
 from coevolve.search.run_state import RunState, Status
 from coevolve.search.trials import Blame, Fault
 from tests.search.snapshots import snapshot
-from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
+from tests.search.stubs import StubExecutor, StubProposer, cuts, go_on, opened
 
 SLIP = b"syntax error"
 
@@ -76,8 +76,8 @@ def test_a_mended_candidate_is_evaluated_under_its_name() -> None:
     first = proposer.given_back[0]
     assert first.error == "check failed: line 3 is no Python."
     assert (first.proposal.kind, first.proposal.hypothesis) == ("explore", "one more line helps")
-    assert state.entries["r1-1"].status == Status.EVALUATED
-    files = state.entries["r1-1"].candidate.files
+    assert state.candidates["r1-1"].status == Status.EVALUATED
+    files = state.candidates["r1-1"].candidate.files
     assert journal.get(files["harness.py"]).endswith(b"# mended")
     assert "r1-1" in {trial.candidate for trial in executor.ran}
 
@@ -85,15 +85,15 @@ def test_a_mended_candidate_is_evaluated_under_its_name() -> None:
 def test_mending_is_paid_from_the_proposing_ledger_and_its_transcript_kept() -> None:
     state, journal, _ = run(Mending())
     assert state.proposing.tokens == 3 * 7
-    assert journal.get(state.turns[0].repairs["r1-1"]) == b"I see."
+    assert journal.get(state.rounds[0].repairs["r1-1"]) == b"I see."
 
 
 def test_a_second_slip_is_final() -> None:
     proposer = Mending(mended=b"# again a " + SLIP)
     state, _, executor = run(proposer)
     assert len(proposer.given_back) == 3
-    assert state.entries["r1-1"].status == Status.REFUSED
-    assert state.entries["r1-1"].reason == "check failed: line 3 is no Python."
+    assert state.candidates["r1-1"].status == Status.REFUSED
+    assert state.candidates["r1-1"].reason == "check failed: line 3 is no Python."
     assert "r1-1" not in {trial.candidate for trial in executor.ran}
 
 
@@ -110,7 +110,7 @@ def test_what_comes_back_unmended_or_as_a_copy_is_refused(mended: bytes, note: s
             return replace(made, proposals=(replace(made.proposals[0], files=files),))
 
     state, journal, _ = run(Copying(mended=mended))
-    assert state.entries["r1-1"].status == Status.REFUSED
+    assert state.candidates["r1-1"].status == Status.REFUSED
     event = next(event for event in journal.events() if event["type"] == "repaired")
     assert note in event["note"] + event["refused"]
 
@@ -123,14 +123,14 @@ def test_a_mended_candidate_is_not_its_own_parent() -> None:
             return replace(made, proposals=(own,))
 
     state, _, _ = run(Named())
-    assert state.entries["r1-1"].candidate.parents == ("plain",)
+    assert state.candidates["r1-1"].candidate.parents == ("plain",)
 
 
 def test_nothing_goes_back_without_a_proposer_that_mends() -> None:
     proposer = Mending()
     state, _, _ = run(proposer, repair=False)
     assert proposer.given_back == []
-    assert state.entries["r1-1"].reason == "check failed: line 3 is no Python."
+    assert state.candidates["r1-1"].reason == "check failed: line 3 is no Python."
 
 
 def test_without_money_nothing_is_mended() -> None:
@@ -144,7 +144,7 @@ def test_without_money_nothing_is_mended() -> None:
     assert proposer.given_back == []
     notes = [event["note"] for event in journal.events() if event["type"] == "repaired"]
     assert notes == ["the budget has no dollars left to mend it."]
-    assert state.turns[0].note == f"Mending r1-1: {notes[0]}"
+    assert state.rounds[0].note == f"Mending r1-1: {notes[0]}"
     assert state.ended is not None
 
 
@@ -165,7 +165,7 @@ def test_a_run_with_repairs_can_be_gone_on_with_from_every_event() -> None:
     state, journal, _ = run(Mending(), rounds=2)
     events = list(journal.events())
     assert snapshot(fold(iter(events))) == snapshot(state)
-    for kept in range(1, len(events)):
+    for kept in cuts(events):
         part = MemoryJournal()
         part._contents.update(journal._contents)
         for event in events[:kept]:

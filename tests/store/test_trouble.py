@@ -40,7 +40,7 @@ def fill(disk: Path) -> Path:
 
 
 def fails_for_want_of_room(action: Callable[[], object]) -> None:
-    with pytest.raises(StoreError, match=r"the disk is full.*Make room on the disk"):
+    with pytest.raises(StoreError, match=r"the disk is full.*Free some disk space"):
         action()
 
 

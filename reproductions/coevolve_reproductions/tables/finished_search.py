@@ -10,7 +10,7 @@ from coevolve.analysis.matrix import Series
 from coevolve.analysis.matrix_files import matrix_of_run
 from coevolve.analysis.replay_search import Stage, play
 from coevolve.core.arrays import DECIMALS, spearman
-from coevolve.core.choice import Choice, HighestEstimate, Standing
+from coevolve.core.choice import Choice, Contender, HighestEstimate
 from coevolve.core.estimators import Estimate, Estimator
 from coevolve.core.events import Event
 from coevolve.core.judgement import chosen, estimated
@@ -104,7 +104,7 @@ class Search:
     def highest(self, rule: HighestEstimate) -> Choice:
         """The winner among all candidates with an estimate, by another rule."""
         rounds = self.state.table.round_of
-        field = [Standing(name, rounds(name), e) for name, e in self.estimates().items()]
+        field = [Contender(name, rounds(name), e) for name, e in self.estimates().items()]
         return rule.choose(field, [])
 
     def re_estimated(self, estimator: Estimator | JointModel) -> "Search":

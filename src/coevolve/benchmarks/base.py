@@ -76,6 +76,19 @@ class Benchmark(Protocol):
     built alike each time and keep nothing between calls that changes a score. Its own code is
     trusted. The candidate's code is not: it runs in the sandbox behind `harness`, and sees what
     is passed to `harness.call` and nothing else. `pool` and the like may be plain attributes.
+
+    >>> class Doubling:
+    ...     pool = Pool(["1", "2", "3"])
+    ...     starts = {
+    ...         "same": {"harness.py": b"def double(n): return n"},
+    ...         "square": {"harness.py": b"def double(n): return n * n"},
+    ...     }
+    ...     def check(self, harness): harness.call("double", 0)
+    ...     def prepare(self, harness): return None
+    ...     def run(self, harness, task, trial):
+    ...         return harness.call("double", int(task)) == 2 * int(task)
+    >>> isinstance(Doubling(), Benchmark)
+    True
     """
 
     @property

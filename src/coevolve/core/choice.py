@@ -12,7 +12,7 @@ _TIE = 1e-12
 """Estimates closer than this differ by rounding only."""
 
 
-class Standing(NamedTuple):
+class Contender(NamedTuple):
     """A candidate with its estimate, in the order of proposal."""
 
     candidate: str
@@ -50,7 +50,7 @@ class Choice:
 class ChoiceRule(Protocol):
     """Names the winner."""
 
-    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+    def choose(self, generated: Sequence[Contender], start: Sequence[Contender]) -> Choice:
         """Choose among the candidates, given in the order of proposal."""
         ...
 
@@ -64,7 +64,7 @@ class HighestEstimate:
         include_start: Whether a starting harness may win.
 
     >>> def standing(name, round, value):
-    ...     return Standing(name, round, Estimate(value=value, se=None, low=None, high=None,
+    ...     return Contender(name, round, Estimate(value=value, se=None, low=None, high=None,
     ...         tasks=2, drawn=2, pool_size=9, method="raw mean"))
     >>> rule = HighestEstimate()
     >>> rule.choose([standing("a", 1, 0.5), standing("b", 1, 0.5)], []).why
@@ -78,7 +78,7 @@ class HighestEstimate:
         if self.tie_break not in ("earliest", "latest"):
             raise InputError(f"tie_break must be 'earliest' or 'latest', got {self.tie_break!r}.")
 
-    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+    def choose(self, generated: Sequence[Contender], start: Sequence[Contender]) -> Choice:
         field = [*start, *generated] if self.include_start else list(generated)
         if not field:
             raise NoOutcomeError("no candidate has an estimate yet; ask, evaluate and tell first.")
@@ -110,7 +110,7 @@ class MostEvaluated:
     are not meant to be compared.
     """
 
-    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+    def choose(self, generated: Sequence[Contender], start: Sequence[Contender]) -> Choice:
         most = max((standing.estimate.drawn for standing in generated), default=0)
         field = [s for s in generated if s.estimate.drawn == most]
         choice = HighestEstimate().choose(field, start)

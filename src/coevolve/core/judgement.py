@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 
 from coevolve.core.assignment import Assignment, whole_samples
-from coevolve.core.choice import Choice, Standing
+from coevolve.core.choice import Choice, Contender
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
 from coevolve.core.outcomes import Missing, Results, Told, read_results
 from coevolve.core.posterior import Confidence, JointModel
@@ -105,10 +105,10 @@ def _confidence(state: State, winner: str, field: list[str]) -> Confidence | Non
     return posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
 
 
-def _standing(state: State, candidate: str) -> Standing | None:
+def _standing(state: State, candidate: str) -> Contender | None:
     """A candidate with its estimate, or nothing where there is no outcome to estimate from."""
     try:
-        return Standing(candidate, state.table.round_of(candidate), estimated(state, candidate))
+        return Contender(candidate, state.table.round_of(candidate), estimated(state, candidate))
     except NoOutcomeError:
         return None
 

@@ -80,7 +80,7 @@ def part_to_json(part: Any) -> dict[str, Any]:
 
 
 def part_from_json(data: dict[str, Any], known: object = None) -> Any:
-    """The part that `part_to_json` described: a built-in one, or one of the class of `known`."""
+    """The part that `part_to_json` described: built in, registered, or of the class of `known`."""
     name = data["part"]
     if name.isidentifier() and name not in _PARTS:
         protocols()  # an installed package registers its parts when it is loaded
@@ -245,7 +245,9 @@ def protocol(name: str) -> SearchProtocol:
 def checked_protocol(name: str, found: object) -> SearchProtocol:
     """What was found under a name, if it is a protocol."""
     if not isinstance(found, SearchProtocol):
-        raise InputError(f"{name!r} must be a SearchProtocol, but is a {type(found).__name__}.")
+        raise InputError(
+            f"{name!r} must be a SearchProtocol, but is of type {type(found).__name__}."
+        )
     return found
 
 

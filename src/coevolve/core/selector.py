@@ -8,7 +8,7 @@ from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
 from coevolve.core.drawing import further_event, round_event, wishes
 from coevolve.core.estimators import Estimate
-from coevolve.core.events import SCHEMA, Event, Log, checked_line, fitting, sealed, verified
+from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
 from coevolve.core.judgement import chosen, estimated, scores_of, told_in_full, told_of_assignment
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import Missing, Results, Usage
@@ -108,34 +108,27 @@ class Selector:
         return self._log.since(0)
 
     def events_since(self, seq: int) -> tuple[Event, ...]:
-        """The events from number `seq` on, for whoever keeps a journal."""
+        """The events from number `seq` on."""
         return self._log.since(seq)
 
-    @property
-    def event_count(self) -> int:
-        """How many events there were, those forgotten included."""
-        return len(self._log)
-
     def forget_events(self) -> None:
-        """Let go of all events so far, to save memory, for whoever keeps a journal of them."""
+        """Drop all events so far to save memory, where a journal keeps them."""
         self._log.forget()
 
     def follow(self, event: Mapping[str, Any]) -> None:
-        """Take in the next event of the selector this one repeats; known events are passed over.
+        """Apply the next event, which `plan` or another selector made.
 
-        >>> first = Selector(Pool(["a", "b"]), protocol="naive")
-        >>> second = Selector.from_events(first.events)
-        >>> (assignment,) = first.ask(["new"])
-        >>> second.follow(first.events[-1])
-        >>> second.outstanding()[0].tasks == assignment.tasks
-        True
+        >>> selector = Selector(Pool(["a", "b"]), protocol="naive")
+        >>> (drawn,) = selector.plan(["new"])
+        >>> selector.candidates
+        ()
+        >>> selector.follow(drawn)
+        >>> selector.candidates
+        ('new',)
         """
-        if event["seq"] < len(self._log):
-            return
         line = checked_line(event, len(self._log), self._log.seal)
         with fitting(line.event):
-            self._state.apply(line.event)
-        self._log.append(line)
+            self._apply(line)
 
     @property
     def pool(self) -> Pool:
@@ -199,10 +192,10 @@ class Selector:
         check_names([candidate])
         fresh = told_in_full(self._state, candidate, scores)
         if fresh.tasks or candidate not in self._state.whole:
-            self._happen("told_full", {"candidate": candidate, **fresh.to_json()})
+            self._record("told_full", {"candidate": candidate, **fresh.to_json()})
 
     def ask(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Assignment]:
-        """Open a round for new candidates, or, without any, get what is still wanted.
+        """Open a round for new candidates, or, without any, return what is still to evaluate.
 
         Without candidates it returns further assignments, of any candidates, or nothing: an
         adaptive protocol looks closer at contenders, and a round in which under half of the
@@ -213,23 +206,22 @@ class Selector:
             new: Names of new candidates.
             final: Whether no further round will come, so that nothing need be kept in reserve.
         """
-        state = self._state
-        names = check_names(new)
-        if not names:
-            return self._ask_further(final)
-        if final:
-            raise InputError("final=True means that no round will come; do not name candidates.")
-        if known := next((name for name in names if name in state.table), None):
-            raise InputError(
-                f"candidate {known!r} was already proposed, in round "
-                f"{state.table.round_of(known)}; names must be new."
-            )
-        if state.protocol.needs_history and not state.starts:
-            raise PhaseError(
-                f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
-                "harnesses; call tell_full for one or more of them before the first ask."
-            )
-        return self._draw(round_event(state, len(state.rounds) + 1, names, again=False))
+        lines = self._planned(new, final)
+        for line in lines:
+            self._apply(line)
+        return [
+            self._state.batches[name][-1].assignment
+            for line in lines
+            for name in line.event["candidates"]
+        ]
+
+    def plan(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Event]:
+        """The events `ask` would make, without making them: `follow` applies each.
+
+        A program that keeps a journal records them first, so that the selector is never ahead of
+        the journal.
+        """
+        return [line.event for line in self._planned(new, final)]
 
     def tell(self, assignment: Assignment, results: Results) -> None:
         """Record outcomes of an assignment: all or some of them, in any order.
@@ -245,7 +237,7 @@ class Selector:
         fresh = told_of_assignment(self._state, assignment, results)
         if fresh.tasks:
             key = {"candidate": assignment.candidate, "batch": assignment.batch}
-            self._happen("told", {**key, **fresh.to_json()})
+            self._record("told", {**key, **fresh.to_json()})
 
     def estimate(self, candidate: str) -> Estimate:
         """The full-set score of a candidate, from the outcomes told so far."""
@@ -258,24 +250,42 @@ class Selector:
         """
         return chosen(self._state)
 
-    def _ask_further(self, final: bool) -> list[Assignment]:
+    def _planned(self, new: Iterable[str] | None, final: bool) -> list[Line]:
+        """The draws of `ask`, which depend on the state alone and not on each other."""
+        state, names = self._state, check_names(new)
+        if names:
+            self._check_new(names, final)
+            draws = [round_event(state, len(state.rounds) + 1, names, again=False)]
+        elif failed := state.failed_rounds():
+            draws = [round_event(state, r.number, list(r.candidates), again=True) for r in failed]
+        else:
+            wanted = wishes(state, final)
+            draws = [further_event(state, wanted)] if wanted else []
+        lines: list[Line] = []
+        before = self._log.seal
+        for seq, draw in enumerate(draws, len(self._log)):
+            lines.append(sealed(seq, "drawn", draw, before))
+            before = lines[-1].event["seal"]
+        return lines
+
+    def _check_new(self, names: list[str], final: bool) -> None:
         state = self._state
-        if failed := state.failed_rounds():
-            return [
-                assignment
-                for round in failed
-                for assignment in self._draw(
-                    round_event(state, round.number, list(round.candidates), again=True)
-                )
-            ]
-        wanted = wishes(state, final)
-        return self._draw(further_event(state, wanted)) if wanted else []
+        if final:
+            raise InputError("final=True means that no round will come; do not name candidates.")
+        if known := next((name for name in names if name in state.table), None):
+            raise InputError(
+                f"candidate {known!r} was already proposed, in round "
+                f"{state.table.round_of(known)}; names must be new."
+            )
+        if state.protocol.needs_history and not state.starts:
+            raise PhaseError(
+                f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
+                "harnesses; call tell_full for one or more of them before the first ask."
+            )
 
-    def _draw(self, event: Event) -> list[Assignment]:
-        self._happen("drawn", event)
-        return [self._state.batches[name][-1].assignment for name in event["candidates"]]
+    def _record(self, kind: str, body: Mapping[str, Any]) -> None:
+        self._apply(sealed(len(self._log), kind, body, self._log.seal))
 
-    def _happen(self, kind: str, body: Mapping[str, Any]) -> None:
-        line = sealed(len(self._log), kind, body, self._log.seal)
+    def _apply(self, line: Line) -> None:
         self._state.apply(line.event)
         self._log.append(line)

@@ -1,4 +1,4 @@
-"""Messages between worker and engine: a length of four bytes, then that much JSON."""
+"""Messages between the engine and its workers, and the records they carry, as JSON."""
 
 import asyncio
 import json
@@ -9,17 +9,17 @@ from typing import Any
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError
+from coevolve.executors.isolation.framing import Inbox, framed
 from coevolve.search.trials import Blame, Fault, Prepared, Result
 
 Message = dict[str, Any]
 
 MOST_BYTES = 16_000_000
-_HEAD = 4
 _CHUNK = 1 << 18
 
 
 class PipeError(CoevolveError):
-    """Bytes that are no message, or a message too large to send."""
+    """Bytes that are not a message, or a message that cannot be sent."""
 
 
 def pack(message: Mapping[str, Any]) -> bytes:
@@ -34,61 +34,48 @@ def pack(message: Mapping[str, Any]) -> bytes:
         raise PipeError(f"not plain JSON: {error}.") from error
     if len(body) > MOST_BYTES:
         raise PipeError(f"{len(body):,} bytes of JSON; at most {MOST_BYTES:,} are allowed.")
-    return len(body).to_bytes(_HEAD, "big") + body
+    return framed(body)
 
 
-class Inbox:
-    """Bytes as they come in, and the messages in them.
+def worker_inbox() -> Inbox:
+    """An inbox for messages between engine and worker.
 
-    >>> inbox = Inbox()
+    >>> inbox = worker_inbox()
     >>> inbox.feed(pack({"op": "check"})[:7]); inbox.take() is None
     True
     >>> inbox.feed(pack({"op": "check"})[7:]); inbox.take()
     {'op': 'check'}
     """
+    return Inbox(MOST_BYTES, decode=_unpack, too_large=_too_large)
 
-    __slots__ = ("_bytes",)
 
-    def __init__(self) -> None:
-        self._bytes = bytearray()
+def _unpack(body: bytes) -> Message:
+    try:
+        message = json.loads(body)
+    except (ValueError, RecursionError) as error:
+        raise PipeError(f"a message is not JSON: {body[:80]!r}.") from error
+    if not isinstance(message, dict):
+        raise PipeError(f"a message is not a JSON object: {body[:80]!r}.")
+    return message
 
-    def feed(self, data: bytes) -> None:
-        """Take bytes in."""
-        self._bytes += data
 
-    def take(self) -> Message | None:
-        """The next message, or None while it is incomplete."""
-        if len(self._bytes) < _HEAD:
-            return None
-        end = _HEAD + int.from_bytes(self._bytes[:_HEAD], "big")
-        if end - _HEAD > MOST_BYTES:
-            raise PipeError(f"a message of {end - _HEAD:,} bytes was announced.")
-        if len(self._bytes) < end:
-            return None
-        body = bytes(self._bytes[_HEAD:end])
-        del self._bytes[:end]
-        try:
-            message = json.loads(body)
-        except (ValueError, RecursionError) as error:
-            raise PipeError(f"a message is not JSON: {body[:80]!r}.") from error
-        if not isinstance(message, dict):
-            raise PipeError(f"a message is no JSON object: {body[:80]!r}.")
-        return message
+def _too_large(length: int, most: int) -> PipeError:
+    return PipeError(f"a message of {length:,} bytes was announced; at most {most:,} are allowed.")
 
 
 class Pipe:
-    """One end of a socket that carries messages, for a process that waits for them."""
+    """One end of a socket that carries messages, for a process that blocks on it."""
 
     def __init__(self, end: socket.socket) -> None:
         self._end = end
-        self._inbox = Inbox()
+        self._inbox = worker_inbox()
 
     def send(self, message: Mapping[str, Any]) -> None:
         """Send one message."""
         self._end.sendall(pack(message))
 
     def receive(self) -> Message | None:
-        """The next message, or None when the other end is gone."""
+        """The next message, or None when the other end is closed."""
         while (message := self._inbox.take()) is None:
             data = self._end.recv(_CHUNK)
             if not data:
@@ -107,14 +94,14 @@ class AsyncPipe:
     def __init__(self, end: socket.socket) -> None:
         end.setblocking(False)
         self._end = end
-        self._inbox = Inbox()
+        self._inbox = worker_inbox()
 
     async def send(self, packed: bytes) -> None:
         """Send one message."""
         await asyncio.get_running_loop().sock_sendall(self._end, packed)
 
     async def receive(self) -> Message | None:
-        """The next message, or None when the other end is gone."""
+        """The next message, or None when the other end is closed."""
         loop = asyncio.get_running_loop()
         while (message := self._inbox.take()) is None:
             data = await loop.sock_recv(self._end, _CHUNK)
@@ -124,15 +111,12 @@ class AsyncPipe:
         return message
 
     def close(self) -> None:
-        """Close this end; the other sees it."""
+        """Close this end."""
         self._end.close()
 
 
-Json = dict[str, Any]
-
-
-def fault_to_json(fault: Fault) -> Json:
-    """Plain JSON.
+def fault_to_json(fault: Fault) -> Message:
+    """A fault as plain JSON.
 
     >>> fault_from_json(fault_to_json(Fault(blame=Blame.CANDIDATE, kind="memory", reason="-")))
     Fault(blame=<Blame.CANDIDATE: 'candidate'>, kind='memory', reason='-', advice='')
@@ -141,13 +125,13 @@ def fault_to_json(fault: Fault) -> Json:
 
 
 def fault_from_json(data: Mapping[str, Any]) -> Fault:
-    """The fault `fault_to_json` described."""
+    """The fault that `fault_to_json` described."""
     return Fault(**{**data, "blame": Blame(data["blame"])})
 
 
-def done_to_json(done: Result | Prepared) -> Json:
-    """Plain JSON, without what is not there."""
-    message: Json = {"usage": asdict(done.usage)}
+def done_to_json(done: Result | Prepared) -> Message:
+    """A result as plain JSON; absent parts are left out."""
+    message: Message = {"usage": asdict(done.usage)}
     if done.fault is not None:
         message["fault"] = fault_to_json(done.fault)
     if done.trace is not None:
@@ -159,7 +143,7 @@ def done_to_json(done: Result | Prepared) -> Json:
 
 
 def result_from_json(data: Mapping[str, Any]) -> Result:
-    """The result `done_to_json` described.
+    """The result that `done_to_json` described.
 
     >>> result_from_json(done_to_json(Result(score=0.5))) == Result(score=0.5)
     True
@@ -168,11 +152,11 @@ def result_from_json(data: Mapping[str, Any]) -> Result:
 
 
 def prepared_from_json(data: Mapping[str, Any]) -> Prepared:
-    """What `done_to_json` described of checking or preparing."""
+    """The outcome of a check or a preparation that `done_to_json` described."""
     return Prepared(state=data.get("value"), **_common(data))
 
 
-def _common(data: Mapping[str, Any]) -> Json:
+def _common(data: Mapping[str, Any]) -> Message:
     fault = data.get("fault")
     return {
         "fault": None if fault is None else fault_from_json(fault),

@@ -21,32 +21,32 @@ from coevolve.executors.failures import (
     TrialError,
     classify,
 )
-from coevolve.executors.forking import Nursery
+from coevolve.executors.fork_server import ForkServer
 from coevolve.executors.isolation import Isolation, Limits, find_isolation
+from coevolve.executors.isolation.folders import Scratch
 from coevolve.executors.worker_process import (
-    Asked,
-    Ends,
+    Descriptors,
     Held,
     Process,
-    Scratch,
     Services,
+    ServiceUse,
     WorkerHandle,
-    fresh,
+    start_fresh,
 )
 from coevolve.executors.workload import Spec
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Cell, Prepared, Result, Trial
 
 
-class Crew:
+class WorkerPool:
     """Up to `size` workers, started when they are needed.
 
     Args:
         setup: The message that makes a worker ready.
-        size: How many.
-        start_seconds: How long a worker may take to be ready.
-        services: What workers may ask of the engine.
-        forked: Whether they are forked from one process where they can be.
+        size: The number of workers.
+        start_seconds: How long a worker may take to become ready.
+        services: What workers may ask the engine for.
+        forked: Whether to fork them from one process if possible.
     """
 
     def __init__(
@@ -62,32 +62,32 @@ class Crew:
         self._setup = setup
         self._services = services
         self._start_seconds = start_seconds
-        self._turns = asyncio.Semaphore(size)
+        self._forked = forked
+        self._free = asyncio.Semaphore(size)
         self._slots = list(range(size))
         self._idle: list[WorkerHandle] = []
         self._busy: dict[WorkerHandle, asyncio.Timeout] = {}
+        self._none_busy = asyncio.Event()
         self._scratch: Scratch | None = None
-        self._forked = forked
-        self._nursery: Nursery | None = None
-        self._quiet = asyncio.Event()
+        self._fork_server: ForkServer | None = None
         self._closed = False
-        self._ending: asyncio.Future[None] | None = None
+        self._closing: asyncio.Future[None] | None = None
 
     def check_open(self) -> None:
-        """Refuse to work after the end."""
+        """Raise StateError if the pool is closed."""
         if self._closed:
             raise StateError("the executor is closed; make another one.")
 
     @asynccontextmanager
     async def borrowed(
-        self, held: Held, seconds: float, asked: Asked
+        self, held: Held, seconds: float, use: ServiceUse
     ) -> AsyncIterator[WorkerHandle]:
-        """A worker that is ready, for so many seconds; replaced if anything goes wrong."""
-        async with self._turns:
+        """A worker that is ready, for at most `seconds`; it is replaced after any error."""
+        async with self._free:
             if self._closed:
                 raise _closed()
             worker = self._chosen(held)
-            worker.asked = asked
+            worker.use = use
             deadline = asyncio.timeout(self._start_seconds)
             self._busy[worker] = deadline
             ready = healthy = False
@@ -97,28 +97,28 @@ class Crew:
                     if self._closed:
                         raise _closed()
                     ready = True
-                    asked.forget_waiting()
+                    use.restart_clock()
                     deadline.reschedule(asyncio.get_running_loop().time() + seconds)
                     yield worker
                 healthy = True
             except TimeoutError:
                 if not deadline.expired():
                     raise
-                raise self._late(worker, ready, seconds) from None
+                raise self._timeout_error(worker, ready, seconds) from None
             finally:
                 del self._busy[worker]
-                self._back(worker, healthy)
+                self._put_back(worker, healthy)
                 if not self._busy:
-                    self._quiet.set()
+                    self._none_busy.set()
 
     async def close(self) -> None:
-        """End every worker; attempts under way end with a fault."""
+        """End every worker; attempts that are running end with a fault."""
         self._closed = True
-        if self._ending is None:
-            self._ending = asyncio.ensure_future(self._end())
-        await asyncio.shield(self._ending)
+        if self._closing is None:
+            self._closing = asyncio.ensure_future(self._close())
+        await asyncio.shield(self._closing)
 
-    async def _end(self) -> None:
+    async def _close(self) -> None:
         now = asyncio.get_running_loop().time()
         for deadline in self._busy.values():
             if not deadline.expired():
@@ -127,21 +127,21 @@ class Crew:
         try:
             await asyncio.gather(*(worker.close() for worker in idle))
             while self._busy:
-                self._quiet.clear()
-                await self._quiet.wait()
+                self._none_busy.clear()
+                await self._none_busy.wait()
         finally:
             for worker in [*idle, *self._busy]:
                 worker.kill()
-            if self._nursery is not None:
-                self._nursery.kill()
+            if self._fork_server is not None:
+                self._fork_server.kill()
             if self._scratch is not None:
                 self._scratch.remove()
 
     def _chosen(self, held: Held) -> WorkerHandle:
-        """The best worker: one that holds the candidate, a fresh one, or the longest idle."""
+        """A worker that holds the candidate, else one without any, a new one, the longest idle."""
         for worker in [worker for worker in self._idle if not worker.alive]:
             self._idle.remove(worker)
-            self._back(worker, healthy=False)
+            self._put_back(worker, healthy=False)
         for wanted in (held, None):
             for worker in self._idle:
                 if worker.holds == wanted:
@@ -149,65 +149,63 @@ class Crew:
                     return worker
         if not self._slots:
             return self._idle.pop(0)
-        return self._hired()
-
-    def _hired(self) -> WorkerHandle:
         slot = self._slots[0]
-        worker = WorkerHandle(self._setup, slot=slot, services=self._services, start=self._started)
+        worker = WorkerHandle(self._setup, slot=slot, services=self._services, start=self._start)
         self._slots.remove(slot)
         return worker
 
-    async def _started(self, ends: Ends, asked: Asked) -> Process:
+    async def _start(self, descriptors: Descriptors, use: ServiceUse) -> Process:
         if self._scratch is None:
             self._scratch = Scratch.make()
         folder = self._scratch.folder
         if not self._forked:
-            return fresh(ends, setup=self._setup, scratch=folder)
-        if self._nursery is None:
-            self._nursery = Nursery(self._setup, scratch=folder, services=self._services)
-        return await self._nursery.start(ends, asked)
+            return start_fresh(descriptors, setup=self._setup, scratch=folder)
+        if self._fork_server is None:
+            self._fork_server = ForkServer(self._setup, scratch=folder, services=self._services)
+        return await self._fork_server.start(descriptors, use)
 
-    def _back(self, worker: WorkerHandle, healthy: bool) -> None:
+    def _put_back(self, worker: WorkerHandle, healthy: bool) -> None:
         if healthy and not self._closed:
             self._idle.append(worker)
         else:
             worker.kill()
             self._slots.append(worker.slot)
 
-    def _late(self, worker: WorkerHandle, ready: bool, seconds: float) -> TrialError:
+    def _timeout_error(self, worker: WorkerHandle, ready: bool, seconds: float) -> TrialError:
         if self._closed:
             return _closed()
-        if not ready:
-            if self._nursery is not None and not self._nursery.ready:
-                self._nursery.kill()
-            return OperatorError(
-                f"the benchmark was not built within {self._start_seconds:g} s",
-                kind="start-limit",
-                advice="Make it load less, or allow more time for preparation.",
-            )
-        return late_trial(worker, seconds)
+        if ready:
+            return late_trial(worker, seconds)
+        if self._fork_server is not None and not self._fork_server.ready:
+            self._fork_server.kill()
+        return OperatorError(
+            f"the benchmark was not built within {self._start_seconds:g} s",
+            kind="start-limit",
+            advice="Make it load less, or allow more time for preparation.",
+        )
 
 
 def late_trial(worker: WorkerHandle, seconds: float) -> TrialError:
-    """Who is to blame for a trial past its time.
+    """The fault of a trial past its time limit.
 
-    One answer that takes most of it is no doing of the candidate. Many that do may be: if such
-    trials were missing, a candidate could ask on until it is rid of a task it cannot solve.
+    One answer of a service that takes most of the time is not the candidate's fault. Many such
+    answers may be: if those trials were missing, a candidate could keep asking until it is rid of
+    a task that it cannot solve.
     """
-    past, asked = f"the trial ran past {seconds:g} s", worker.asked
-    if asked.waiting_seconds > seconds / 2:
-        waited = f"{asked.waits_for!r} did not answer within {asked.waiting_seconds:.1f} s"
+    past, use = f"the trial ran past {seconds:g} s", worker.use
+    if use.waiting_seconds > seconds / 2:
+        late = f"the service {use.waits_for!r} did not answer within {use.waiting_seconds:.1f} s"
         return InfrastructureError(
-            f"{past}: the service {waited}",
+            f"{past}: {late}",
             kind="service-limit",
-            advice="Lower the number of workers, or allow more time for a trial, if it goes on.",
+            advice="If this continues, lower the number of workers or raise the time limit.",
         )
-    if asked.waited_seconds > seconds / 2:
-        reason = f"{past}, {asked.waited_seconds:.1f} s of them waiting for services"
+    if use.waited_seconds > seconds / 2:
+        reason = f"{past}, of which {use.waited_seconds:.1f} s were spent waiting for services"
         return DoubtfulError(reason, kind="time-limit")
     if worker.candidate_at_work:
-        return CandidateFault(f"{past}, the candidate being at work", kind="time-limit")
-    return DoubtfulError(f"{past}, the benchmark being at work", kind="time-limit")
+        return CandidateFault(f"{past} in the candidate's code", kind="time-limit")
+    return DoubtfulError(f"{past} in the benchmark's code", kind="time-limit")
 
 
 def _closed() -> InfrastructureError:
@@ -215,33 +213,33 @@ def _closed() -> InfrastructureError:
 
 
 class Contents(Protocol):
-    """Where the files and the states of candidates are; a journal is one."""
+    """Where the files and the states of candidates are stored, such as a journal."""
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address."""
+        """The bytes stored at an address."""
         ...
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, which nobody should change."""
+        """A folder with the files of a candidate, not to be changed."""
         ...
 
 
 class LocalExecutor:
-    """Runs trials in worker processes, each with the candidate in a sandbox below it.
+    """Runs trials in worker processes, each with the candidate in its own sandbox.
 
     Args:
         benchmark: How a worker builds the benchmark.
-        contents: Where candidates' files and states are.
+        contents: Where the files and the states of candidates are stored.
         workers: How many attempts run at once.
-        isolation: "auto", "bwrap" or "process", or one that was found already.
+        isolation: "auto", "bwrap" or "process", or an isolation.
         limits: What a candidate may use.
-        trial_seconds: Wall clock of one attempt at a trial, waiting for services included; past
-            it, its worker is ended, and who is to blame depends on what it was waiting for.
-        prepare_seconds: The same for building the benchmark, for a check and a preparation.
-        services: What benchmarks may ask of the engine, by name. A function that waits for
-            something should be async, since the engine waits with it otherwise. What answers
-            state under `usage` (tokens_in, tokens_out, dollars) is counted for the attempt,
-            however it ends, unless its result states tokens or dollars itself.
+        trial_seconds: Time limit of one attempt, including the time spent waiting for services.
+            Past it, the worker is ended; the blame depends on what it was waiting for.
+        prepare_seconds: Time limit for building the benchmark, for a check and a preparation.
+        services: What benchmarks may ask the engine for, by name. A function that waits should
+            be async, because the engine waits with it otherwise. The `usage` in an answer
+            (tokens_in, tokens_out, dollars) counts for the attempt, however it ends, unless its
+            result states tokens or dollars itself.
     """
 
     def __init__(
@@ -272,7 +270,7 @@ class LocalExecutor:
             "isolation": self.isolation.name,
             "limits": asdict(limits or Limits()),
         }
-        self._crew = Crew(
+        self._pool = WorkerPool(
             setup,
             size=workers,
             start_seconds=prepare_seconds,
@@ -282,25 +280,30 @@ class LocalExecutor:
 
     @property
     def capacity(self) -> int:
-        """How many attempts may be under way at once."""
-        return self._crew.size
+        """How many attempts may run at once."""
+        return self._pool.size
+
+    @property
+    def isolation_name(self) -> str:
+        """How candidate code is isolated."""
+        return self.isolation.name
 
     async def check(self, candidate: Candidate) -> Prepared:
-        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
+        """Check whether a candidate can be evaluated at all; `fault` says why not."""
         return await self._prepared("check", candidate)
 
     async def prepare(self, candidate: Candidate) -> Prepared:
-        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
+        """Make a candidate ready for trials, once; its state is passed to every trial."""
         return await self._prepared("prepare", candidate)
 
     async def run(self, candidate: Candidate, trial: Trial) -> Result:
-        """Run one attempt; cancelling the call ends its worker and all that it started."""
-        self._crew.check_open()
+        """Run one attempt; cancelling the call ends its worker and everything it started."""
+        self._pool.check_open()
         started = time.perf_counter()
         request = {"op": "run", "task": trial.task, "trial": trial.trial, "split": trial.split}
-        held, asked = Held(candidate.name, candidate.address, trial.state), Asked()
+        held, use = Held(candidate.name, candidate.address, trial.state), ServiceUse()
         try:
-            async with self._crew.borrowed(held, self._trial_seconds, asked) as worker:
+            async with self._pool.borrowed(held, self._trial_seconds, use) as worker:
                 self._running[trial.cell] = worker
                 reply = await self._ask(worker, candidate, held, request)
                 result = _read(result_from_json, reply)
@@ -308,33 +311,28 @@ class LocalExecutor:
             result = Result(fault=classify(error), usage=_since(started))
         finally:
             self._running.pop(trial.cell, None)
-        return replace(result, usage=asked.counted(result.usage))
-
-    @property
-    def isolation_name(self) -> str:
-        """How candidate code is kept apart."""
-        return self.isolation.name
+        return replace(result, usage=use.counted(result.usage))
 
     async def close(self) -> None:
-        """End every process; attempts under way end with a fault."""
-        await self._crew.close()
+        """End every process; attempts that are running end with a fault."""
+        await self._pool.close()
 
     def worker_of(self, trial: Trial) -> int | None:
-        """The process that works on a trial now, if one does."""
+        """The process id of the worker that runs a trial now, if any."""
         worker = self._running.get(trial.cell)
         return None if worker is None else worker.pid
 
     async def _prepared(self, op: str, candidate: Candidate) -> Prepared:
-        self._crew.check_open()
+        self._pool.check_open()
         started = time.perf_counter()
-        held, asked = Held(candidate.name, candidate.address, None), Asked()
+        held, use = Held(candidate.name, candidate.address, None), ServiceUse()
         try:
-            async with self._crew.borrowed(held, self._prepare_seconds, asked) as worker:
+            async with self._pool.borrowed(held, self._prepare_seconds, use) as worker:
                 reply = await self._ask(worker, candidate, held, {"op": op})
                 prepared = _read(prepared_from_json, reply)
         except Exception as error:
             prepared = Prepared(fault=classify(error), usage=_since(started))
-        return replace(prepared, usage=asked.counted(prepared.usage))
+        return replace(prepared, usage=use.counted(prepared.usage))
 
     async def _ask(
         self, worker: WorkerHandle, candidate: Candidate, held: Held, request: Message
@@ -351,11 +349,12 @@ def _read[Done](read: Callable[[Mapping[str, Any]], Done], reply: Message) -> Do
     try:
         return read(reply)
     except (KeyError, TypeError, ValueError) as error:
-        raise DoubtfulError(f"the worker wrote {error!r}", kind="worker-garbage") from error
+        reason = f"the worker sent an invalid result: {error!r}"
+        raise DoubtfulError(reason, kind="worker-garbage") from error
 
 
 def processors() -> int:
-    """How many this process may use: so many fresh workers start at once without a queue."""
+    """How many processors this process may use: so many fresh workers start side by side."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

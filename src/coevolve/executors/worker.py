@@ -1,9 +1,10 @@
 """The worker: a trusted process that hosts a benchmark and runs its trials, one at a time.
 
-Started by the engine as `python -m coevolve.executors.worker FLAG PARENT`, with a socket for
-its standard input. It takes one setup, then requests, and answers each; while it works on one,
-it may ask the engine for a service. `docs/failures.md` says what becomes of its errors. With a
-third number, the descriptor of a socket, it is a nursery, and forks workers instead.
+The engine starts it as `python -m coevolve.executors.worker FLAG PARENT`, with a socket as its
+standard input. It receives one setup, then requests, and answers each. While it works on one, it
+may ask the engine for a service. With a third number, the descriptor of a socket, it is a fork
+server: it forks workers and runs no trials itself. `docs/failures.md` describes how errors are
+classified.
 """
 
 import contextlib
@@ -28,8 +29,8 @@ from coevolve.executors.channel import (
     fault_to_json,
 )
 from coevolve.executors.failures import FaultError, classify
-from coevolve.executors.forking import Births, Newborn, Surroundings
-from coevolve.executors.isolation import Isolation, Limits, find_isolation
+from coevolve.executors.fork_server import Child, ForkCheck, ForkLoop
+from coevolve.executors.isolation import Limits, find_isolation
 from coevolve.executors.worker_process import die_with
 from coevolve.executors.workload import (
     Flag,
@@ -42,58 +43,57 @@ from coevolve.executors.workload import (
     prepare_candidate,
     run_trial,
 )
-from coevolve.search.trials import Fault, Prepared, Result
+from coevolve.search.trials import Prepared, Result
 
 
 def main() -> None:
     """Serve the engine until it closes the socket."""
-    flag, parent, *births = map(int, sys.argv[1:])
+    flag, parent, *fork_requests = map(int, sys.argv[1:])
     die_with(parent)
     signal.signal(signal.SIGTERM, _terminate)
     with contextlib.suppress(Terminated):
-        _serve(flag, births)
+        _serve(flag, fork_requests)
 
 
-def _serve(flag: int, births: list[int]) -> None:
+def _serve(flag: int, fork_requests: list[int]) -> None:
     pipe, shared = Pipe(_socket()), _shared(flag)
     setup = pipe.receive()
     if setup is None:
         return
-    before = Surroundings() if births else None
+    check = ForkCheck() if fork_requests else None
     try:
         worker = Worker(pipe, setup, shared)
     except (Exception, SystemExit) as error:
         traceback.print_exc()
         pipe.send({"fault": fault_to_json(building_fault(error, Spec.from_json(setup["spec"])))})
         return
-    forks = before is not None and not before.left_by_building()
+    forks = check is not None and not check.obstacle()
     pipe.send({"ready": True, "forks": forks})
-    if births and not worker.reborn(Births(births[0]).bear(), setup["lent"]):
-        return
+    if fork_requests:
+        pipe.close()
+        child = ForkLoop(fork_requests[0]).run()
+        if child is None or not worker.continue_as(child, setup["unset"]):
+            return
     with worker:
         worker.serve()
 
 
 class Terminated(BaseException):
-    """The engine wants this process to end; no error of the benchmark."""
+    """The engine asked this process to end."""
 
 
 class PipeHost:
     """The engine, reached through the socket; one question at a time, from any thread."""
 
     def __init__(self, pipe: Pipe) -> None:
-        self._pipe = pipe
-        self._turn = threading.Lock()
-
-    def move(self, pipe: Pipe) -> None:
-        """Reach the engine through another socket from now on."""
-        self._pipe = pipe
+        self.pipe = pipe
+        self._lock = threading.Lock()
 
     def ask(self, service: str, /, **payload: Any) -> Any:
-        """What a service of the engine answers; raises the fault it met."""
-        with self._turn:
-            self._pipe.send({"ask": service, "payload": payload})
-            answer = self._pipe.receive()
+        """The answer of a service of the engine; raises the fault it met."""
+        with self._lock:
+            self.pipe.send({"ask": service, "payload": payload})
+            answer = self.pipe.receive()
         if answer is None:
             raise Terminated
         if "fault" in answer:
@@ -102,7 +102,7 @@ class PipeHost:
 
 
 class Worker:
-    """A workload, and the harness of the candidate it worked on last."""
+    """A workload, and the harness of the candidate it evaluated last."""
 
     def __init__(self, pipe: Pipe, setup: Message, flag: Flag) -> None:
         self._pipe = pipe
@@ -111,7 +111,7 @@ class Worker:
         self._limits = Limits(**setup["limits"])
         spec = Spec.from_json(setup["spec"])
         hidden = () if spec.folder is None else (spec.folder,)
-        self._isolation: Isolation = find_isolation(setup["isolation"], hidden=hidden)
+        self._isolation = find_isolation(setup["isolation"], hidden=hidden)
         self._host = PipeHost(pipe)
         self._workload: Workload = spec.build(self._host)
         self._harness: WatchedHarness | None = None
@@ -123,15 +123,12 @@ class Worker:
         if self._harness is not None:
             self._harness.close()
 
-    def reborn(self, newborn: Newborn | None, lent: list[str]) -> bool:
-        """Go on as a worker that was just forked, if this is one; its setup has been sent."""
-        self._pipe.close()
-        if newborn is None:
-            return False
-        for name in lent:  # for what the benchmark may start
+    def continue_as(self, child: Child, unset: list[str]) -> bool:
+        """Become the worker that was just forked; False if the engine has closed its socket."""
+        for name in unset:
             os.environ.pop(name, None)
-        self._pipe, self._flag = Pipe(newborn.socket), _shared(newborn.flag)
-        self._host.move(self._pipe)
+        self._pipe = self._host.pipe = Pipe(child.socket)
+        self._flag = _shared(child.flag)
         setup = self._pipe.receive()
         if setup is None:
             return False
@@ -140,7 +137,7 @@ class Worker:
         return True
 
     def serve(self) -> None:
-        """Answer requests until there are no more."""
+        """Answer requests until the engine closes the socket."""
         while (request := self._pipe.receive()) is not None:
             self._flag[1] = 0
             try:
@@ -151,10 +148,12 @@ class Worker:
             try:
                 self._pipe.send(done_to_json(done))
             except PipeError as error:
-                self._pipe.send(done_to_json(Prepared(fault=_unsent(error), usage=done.usage)))
+                unsent = CoevolveError(f"the answer of the benchmark cannot be sent: {error}")
+                failed = Prepared(fault=classify(unsent), usage=done.usage)
+                self._pipe.send(done_to_json(failed))
 
     def _done(self, request: Message) -> Result | Prepared:
-        harness = self._at(request.get("candidate"))
+        harness = self._harness_of(request.get("candidate"))
         match request["op"]:
             case "check":
                 return check_candidate(self._workload, harness)
@@ -165,8 +164,8 @@ class Worker:
                     self._workload, harness, request["task"], request["trial"], request["split"]
                 )
 
-    def _at(self, candidate: Message | None) -> WatchedHarness:
-        """The harness at work: of this candidate, or of the one before where none is named."""
+    def _harness_of(self, candidate: Message | None) -> WatchedHarness:
+        """The harness of a candidate; the one of the last request if none is named."""
         if candidate is not None:
             self.__exit__()
             self._harness = WatchedHarness(
@@ -180,25 +179,21 @@ class Worker:
                 flag=self._flag,
             )
         if self._harness is None:
-            raise CoevolveError("the first request of a worker must name a candidate.")
+            raise CoevolveError("the first request to a worker must name a candidate.")
         return self._harness
 
 
-def _unsent(error: PipeError) -> Fault:
-    return classify(CoevolveError(f"the answer of the benchmark cannot be kept: {error}"))
-
-
 def _socket() -> socket.socket:
-    """The socket that came as standard input, out of reach of the benchmark's children."""
+    """The socket on standard input, moved out of reach of the benchmark's child processes."""
     kept = os.dup(0)
-    nowhere = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nowhere, 0)
-    os.close(nowhere)
+    null = os.open(os.devnull, os.O_RDONLY)
+    os.dup2(null, 0)
+    os.close(null)
     return socket.socket(fileno=kept)
 
 
 def _shared(number: int) -> mmap.mmap:
-    """The two bytes of an inherited file."""
+    """The two bytes shared with the engine."""
     flag = mmap.mmap(number, 2)
     os.close(number)
     return flag

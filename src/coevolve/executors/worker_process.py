@@ -1,9 +1,8 @@
-"""One worker process as the engine sees it: started, fed, limited, ended."""
+"""One worker process as the engine sees it: started, asked, limited, ended."""
 
 import asyncio
 import contextlib
 import ctypes
-import fcntl
 import inspect
 import mmap
 import os
@@ -16,7 +15,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, NamedTuple, Protocol, Self
+from typing import Any, NamedTuple, Protocol
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import InputError, nearest
@@ -35,62 +34,27 @@ from coevolve.executors.failures import (
     TrialError,
     classify,
 )
-from coevolve.executors.isolation.launch import remove
-from coevolve.executors.isolation.process_table import descendants
+from coevolve.executors.isolation.process_table import descendants, send_signal
 
-_PREFIX = "coevolve-scratch-"
-_LOCK = ".lock"
-
-
-class Scratch:
-    """A temporary folder of this process, which holds a lock on it while it lives.
-
-    Making one clears away those whose process is gone.
-    """
-
-    def __init__(self, folder: Path, lock: int) -> None:
-        self.folder, self.lock = folder, lock
-
-    @classmethod
-    def make(cls, parent: Path | None = None) -> Self:
-        """A new folder, in the system's folder for temporary files unless another is given."""
-        parent = Path(tempfile.gettempdir()) if parent is None else parent
-        for stale in parent.glob(f"{_PREFIX}*"):
-            _clear_if_left(stale)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        folder.chmod(0o755)  # a sandbox below it may be another user's
-        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return cls(folder, lock)
-
-    def remove(self) -> None:
-        """Remove the folder and what is in it."""
-        remove(self.folder)
-        os.close(self.lock)
-
-
-def _clear_if_left(folder: Path) -> None:
-    """Remove a folder of ours that no living process holds."""
-    # Other users' folders cannot be opened, and one that is just being made has no lock yet.
-    with contextlib.suppress(OSError):
-        lock = os.open(folder / _LOCK, os.O_RDWR)
-        try:
-            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            remove(folder)
-        finally:
-            os.close(lock)
-
+Services = Mapping[str, Callable[..., Any]]
 
 _COSTS = frozenset(("tokens_in", "tokens_out", "dollars"))
+_TAIL = 16_000
+_GRACE = 3.0
+_KILL_GRACE = 0.5
+_POLL = 0.005
+_PR_SET_PDEATHSIG = 1
 
 
-class Asked:
-    """The services' side of an attempt, known even if its worker never answers.
+class ServiceUse:
+    """The services that an attempt used: their cost and the time spent waiting for them.
 
-    >>> asked = Asked()
-    >>> asked.begin("model")
-    >>> asked.end({"text": "yes", "usage": {"tokens_in": 90, "tokens_out": 1, "dollars": 0.02}})
-    >>> asked.counted(Usage(seconds=2.5))
+    It is known even if the worker never answers.
+
+    >>> use = ServiceUse()
+    >>> use.begin("model")
+    >>> use.end({"text": "yes", "usage": {"tokens_in": 90, "tokens_out": 1, "dollars": 0.02}})
+    >>> use.counted(Usage(seconds=2.5))
     Usage(tokens_in=90, tokens_out=1, dollars=0.02, seconds=2.5)
     """
 
@@ -105,12 +69,12 @@ class Asked:
         self._service, self._since = service, time.monotonic()
 
     def end(self, answer: object = None) -> None:
-        """It answered or failed."""
+        """The service answered or failed."""
         self._waited, self._since = self.waited_seconds, None
         self.usage += stated_usage(answer)
 
-    def forget_waiting(self) -> None:
-        """Begin to count time: only now does the attempt's own begin."""
+    def restart_clock(self) -> None:
+        """Count waiting time from now on, when the attempt itself begins."""
         self._waited = 0.0
 
     @property
@@ -120,12 +84,12 @@ class Asked:
 
     @property
     def waiting_seconds(self) -> float:
-        """How long the answer that has not come is waited for."""
+        """How long the current answer has been waited for."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     @property
     def waited_seconds(self) -> float:
-        """How long all answers were waited for, the last one included."""
+        """How long all answers were waited for, including the current one."""
         return self._waited + self.waiting_seconds
 
     def counted(self, usage: Usage) -> Usage:
@@ -136,124 +100,108 @@ class Asked:
 
 
 def stated_usage(answer: object) -> Usage:
-    """What a service says that an answer has cost, under `usage`; nothing if it does not.
+    """The cost that a service states in its answer under `usage`; zero if it states none.
 
     >>> stated_usage({"text": "yes", "usage": {"tokens_in": 90}}).tokens_in
     90
     """
     stated = answer.get("usage") if isinstance(answer, Mapping) else None
-    # A service of the user's own may mean something else by that name.
+    # A user's own service may use that name for something else.
     if isinstance(stated, Mapping) and stated and _COSTS.issuperset(stated):
         return Usage(**stated)
     return Usage()
 
 
 class Process(Protocol):
-    """A process that can be waited for, as `subprocess.Popen` is one."""
+    """A process that can be waited for, such as `subprocess.Popen`."""
 
     @property
     def pid(self) -> int: ...
 
     def poll(self) -> int | None:
-        """Its exit code, negative for a signal; None while it runs."""
+        """Its exit status, negative for a signal; None while it runs."""
         ...
 
     def wait(self, timeout: float | None = None) -> int:
-        """The same after its end; `subprocess.TimeoutExpired` if that does not come in time."""
+        """Wait for its exit status; `subprocess.TimeoutExpired` after `timeout` seconds."""
         ...
 
 
-class Ends(NamedTuple):
-    """The descriptors of a worker: its socket, where it prints, and its two shared bytes."""
+class Descriptors(NamedTuple):
+    """The file descriptors of a worker: its socket, its log, and two bytes shared with it."""
 
     socket: int
     log: int
     flag: int
 
 
-Start = Callable[[Ends, Asked], Awaitable[Process]]
-"""Makes a worker of its descriptors; services it asks meanwhile are put down with the rest."""
+Start = Callable[[Descriptors, ServiceUse], Awaitable[Process]]
+"""Starts a worker; the services that it uses while starting are added to the second argument."""
 
 
-def fresh(
-    ends: Ends,
+def start_fresh(
+    descriptors: Descriptors,
     *,
     setup: Message,
     scratch: Path,
-    births: Sequence[int] = (),
+    fork_requests: Sequence[int] = (),
     variables: Mapping[str, str] | None = None,
 ) -> subprocess.Popen[bytes]:
-    """A worker that is a Python of its own.
+    """Start a worker as a new Python process.
 
     Args:
-        ends: What it inherits.
-        setup: The message it will get; its benchmark's folder is where it starts.
-        scratch: Where it keeps temporary files.
-        births: A socket on which it will be asked to fork, if it is to.
+        descriptors: What it inherits.
+        setup: The message it will get; it starts in the folder of the benchmark.
+        scratch: Folder for its temporary files.
+        fork_requests: The socket for requests to fork, if it is a fork server.
         variables: Additions to its environment.
     """
     module = "coevolve.executors.worker"
-    numbers = map(str, (ends.flag, os.getpid(), *births))
+    numbers = map(str, (descriptors.flag, os.getpid(), *fork_requests))
     return subprocess.Popen(
         [sys.executable, "-P", "-m", module, *numbers],
-        stdin=ends.socket,
-        stdout=ends.log,
-        stderr=ends.log,
-        pass_fds=(ends.flag, *births),
+        stdin=descriptors.socket,
+        stdout=descriptors.log,
+        stderr=descriptors.log,
+        pass_fds=(descriptors.flag, *fork_requests),
         cwd=setup["spec"]["folder"],
         env={**os.environ, **(variables or {}), "TMPDIR": str(scratch)},
         start_new_session=True,
     )
 
 
-_PR_SET_PDEATHSIG = 1
-
-
 def die_with(parent: int) -> None:
-    """Make the kernel end this process when its parent ends, where it can."""
+    """Make the kernel end this process when its parent ends, on Linux."""
     if sys.platform == "linux":
         ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
-    if os.getppid() != parent:  # it ended before we asked
+    if os.getppid() != parent:  # it had already ended
         raise SystemExit(1)
 
 
 def kill_tree(process: Process, grace: float) -> None:
-    """Kill a process that leads a session, and all it started, and wait for its end.
+    """Kill the leader of a session and everything it started, and wait for its end.
 
-    It is asked to end first, for it knows best what it started. After `grace` seconds it is
-    stopped, so that it starts nothing while its children are killed.
+    It first gets `grace` seconds to end by itself, because it knows best what it started. Then
+    it is stopped, so that it starts nothing while its children are killed.
     """
     if process.poll() is None:
-        _send(process.pid, signal.SIGTERM)
+        send_signal(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace)
     if process.poll() is None:
-        _send(process.pid, signal.SIGSTOP)
+        send_signal(process.pid, signal.SIGSTOP)
         killed: set[int] = set()
         while found := set(descendants(process.pid)) - killed - {process.pid}:
             for pid in found:
-                _send(pid, signal.SIGKILL)
+                send_signal(pid, signal.SIGKILL)
             killed |= found
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(process.pid, signal.SIGKILL)
     process.wait()
 
 
-def _send(pid: int, number: int) -> None:
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.kill(pid, number)
-
-
-Services = Mapping[str, Callable[..., Any]]
-
-_TAIL = 16_000
-_GRACE = 3.0
-_KILL_GRACE = 0.5
-_POLL = 0.005
-
-
 class Held(NamedTuple):
-    """What a worker holds ready: a candidate with what it learned."""
+    """What a worker holds ready: a candidate with its prepared state."""
 
     name: str
     address: str
@@ -266,15 +214,15 @@ class WorkerHandle:
     Args:
         setup: The message that makes it ready: spec, isolation, limits.
         slot: Its number among the workers of the executor.
-        services: What its benchmark may ask of the engine.
-        start: Makes the process, once it is to be ready.
+        services: What its benchmark may ask the engine for.
+        start: Starts the process.
     """
 
     def __init__(self, setup: Message, *, slot: int, services: Services, start: Start) -> None:
         self.slot = slot
         self.forks = False
         self.holds: Held | None = None
-        self.asked = Asked()
+        self.use = ServiceUse()
         self._setup = {**setup, "slot": slot}
         self._services = services
         self._start = start
@@ -292,74 +240,77 @@ class WorkerHandle:
             shared = theirs.enter_context(tempfile.TemporaryFile())
             os.truncate(shared.fileno(), 2)
             self._flag = ours.enter_context(mmap.mmap(shared.fileno(), 2))
-            self._ends = Ends(other.fileno(), log, shared.fileno())
-            self._kept, self._lent = ours.pop_all(), theirs.pop_all()
+            self._descriptors = Descriptors(other.fileno(), log, shared.fileno())
+            self._ours, self._theirs = ours.pop_all(), theirs.pop_all()
         self._pipe = AsyncPipe(end)
         os.set_blocking(self._log, False)
         asyncio.get_running_loop().add_reader(self._log, self._read_log)
 
     @property
     def pid(self) -> int | None:
-        """The process, once there is one."""
+        """The process id, once the process is started."""
         return None if self._process is None else self._process.pid
 
     @property
     def alive(self) -> bool:
-        """Whether the process still runs, or will."""
+        """Whether the process still runs, or is not started yet."""
         return self._process is None or self._process.poll() is None
 
     @property
     def candidate_at_work(self) -> bool:
-        """Whether the worker now waits for the candidate."""
+        """Whether the worker is waiting for the candidate now."""
         return self._flag[0] == 1
 
     @property
     def candidate_suspect(self) -> bool:
-        """Whether the candidate may have a part in what happens to the worker now.
+        """Whether the candidate may have caused what happens to the worker now.
 
-        It has one if it, or something that was made of its answer, is being worked on; and,
-        where nothing keeps it from the worker, from its first call on.
+        It may if it was called in the current request. Without a sandbox, which would keep it
+        away from the worker, it may from its first call on.
         """
         if self._setup["isolation"] == "process":
             return self._ready and self.holds is not None
         return self._flag[1] == 1
 
     async def make_ready(self) -> None:
-        """Wait until the benchmark is built; raises the fault that kept it from that."""
+        """Wait until the benchmark is built; raises the fault that prevents it."""
         if self._ready:
             return
-        with self._lent:
-            self._process = await self._start(self._ends, self.asked)
+        with self._theirs:
+            self._process = await self._start(self._descriptors, self.use)
         answer = await self.ask(self._setup)
         if "fault" in answer:
             raise FaultError(fault_from_json(answer["fault"]))
         self._ready, self.forks = True, answer["forks"]
 
     async def ask(self, request: Message) -> Message:
-        """The answer to a request; services the worker wants meanwhile are given."""
-        asked = pack(request)
+        """The answer to a request; services that the worker asks for meanwhile are provided."""
+        packed = pack(request)
         try:
-            await self._pipe.send(asked)
+            await self._pipe.send(packed)
             while (message := await self._pipe.receive()) is not None:
                 if "ask" not in message:
                     return message
                 await self._pipe.send(await self._served(message))
         except PipeError as error:
-            reason = f"the worker wrote: {error}"
+            reason = f"the worker sent an invalid message: {error}"
             raise self._lost(reason, kind="worker-garbage") from error
         except ConnectionError:
             pass
-        raise await self._obituary()
+        raise await self._exit_error()
 
     def kill(self) -> None:
-        """End the process and all it started, now."""
+        """End the process and everything it started, now."""
         if not self._ended:
             if self._process is not None:
                 kill_tree(self._process, _KILL_GRACE)
-            self._release()
+            self._ended = True
+            asyncio.get_running_loop().remove_reader(self._log)
+            self._ours.close()
+            self._theirs.close()
 
     async def close(self) -> None:
-        """Let an idle process end by itself, or end it after a short while."""
+        """Let an idle process end by itself, or end it after a short wait."""
         try:
             if not self._ended:
                 self._pipe.close()
@@ -368,39 +319,40 @@ class WorkerHandle:
             self.kill()
 
     async def _served(self, message: Message) -> bytes:
-        self.asked.begin(message["ask"])
+        self.use.begin(message["ask"])
         try:
             answer = await self._answer(message["ask"], message["payload"])
-            self.asked.end(answer)
+            self.use.end(answer)
             return pack({"answer": answer})
-        except Exception as error:  # and not if it is cancelled: then there was no answer
-            # Several may wait for a call that fails; what it has cost is counted once.
-            self.asked.end({"usage": vars(error).pop("usage", None)})
+        except Exception as error:  # not CancelledError: then there was no answer
+            # Several attempts may wait for one call that fails; its cost is counted once.
+            self.use.end({"usage": vars(error).pop("usage", None)})
             return pack({"fault": fault_to_json(classify(error))})
 
     async def _answer(self, name: str, payload: Message) -> object:
         if name not in self._services:
             known = nearest(name, self._services)
-            raise InputError(f"the engine offers no service {name!r}.{known}")
+            raise InputError(f"the engine has no service {name!r}.{known}")
         answer = self._services[name](**payload)
         return await answer if inspect.isawaitable(answer) else answer
 
-    async def _obituary(self) -> TrialError:
+    async def _exit_error(self) -> TrialError:
+        """How the process ended, with its exit status and the end of its log."""
         await self._wait(_GRACE)
         code = None if self._process is None else self._process.poll()
         self._read_log()
-        how = "stopped answering" if code is None else f"ended with code {code}"
+        how = "stopped answering" if code is None else f"ended with exit status {code}"
         advice = ""
         if code is not None and code < 0:
             how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
             advice = "If memory was short, lower the number of workers." if code == -9 else ""
         last = "; ".join(self._tail.decode(errors="replace").strip().splitlines()[-3:])
-        said = f"; its last words: {last}" if last else ""
-        return self._lost(f"the worker {how}{said}", kind="worker-died", advice=advice)
+        printed = f"; it printed last: {last}" if last else ""
+        return self._lost(f"the worker {how}{printed}", kind="worker-died", advice=advice)
 
     def _lost(self, reason: str, *, kind: str, advice: str = "") -> TrialError:
-        lost = DoubtfulError if self.candidate_suspect else InfrastructureError
-        return lost(reason, kind=kind, advice=advice)
+        error = DoubtfulError if self.candidate_suspect else InfrastructureError
+        return error(reason, kind=kind, advice=advice)
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):
@@ -414,9 +366,3 @@ class WorkerHandle:
             self._tail = (self._tail + data)[-_TAIL:]
             if not data:
                 asyncio.get_running_loop().remove_reader(self._log)
-
-    def _release(self) -> None:
-        self._ended = True
-        asyncio.get_running_loop().remove_reader(self._log)
-        self._kept.close()
-        self._lent.close()

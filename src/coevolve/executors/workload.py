@@ -1,4 +1,4 @@
-"""What a worker runs: a benchmark's trial half, how to build it, and one attempt on it."""
+"""The part of a benchmark that runs in a worker, how to build it, and one attempt."""
 
 import importlib
 import inspect
@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Self, cast
+from typing import Any, Protocol, Self, cast
 
 from coevolve.core.outcomes import Missing, Usage, checked_score
 from coevolve.errors import ConfigError, InputError, ScoreError
@@ -19,8 +19,10 @@ from coevolve.executors.isolation import Executed, Harness
 from coevolve.registry import where_raised
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
-if TYPE_CHECKING:
-    from coevolve.executors.isolation import Harness
+MOST_OUTPUT = 16_000
+"""How many characters of a candidate's output are kept: the last ones."""
+MOST_TRACE = 64_000
+"""How many characters of a trace are kept."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,7 +44,7 @@ class Score:
 
 
 def attach_trace(error: BaseException, trace: object) -> None:
-    """Give an error the trace of the trial that it ends, so that the trace is kept with it.
+    """Attach the trace of a trial to the error that ends it, so that the trace is recorded.
 
     >>> error = ValueError("broken")
     >>> attach_trace(error, {"question": "6 x 7?"})
@@ -53,34 +55,34 @@ def attach_trace(error: BaseException, trace: object) -> None:
 
 
 def attached_trace(error: BaseException) -> object | None:
-    """What `attach_trace` gave an error, if anything."""
+    """The trace that `attach_trace` attached, if any."""
     return vars(error).get("trace")
 
 
 class Host(Protocol):
-    """The engine as a benchmark in a worker sees it."""
+    """The engine, as seen by a benchmark in a worker."""
 
     def ask(self, service: str, /, **payload: Any) -> Any:
-        """What a service of the engine answers; JSON both ways."""
+        """Ask a service of the engine; payload and answer are JSON."""
         ...
 
 
 class Workload(Protocol):
-    """The trial half of a benchmark.
+    """The part of a benchmark that runs trials.
 
-    It may also have `run_test`, with the arguments of `run`, for tasks of the sealed test, and a
-    text `frame`: source of a module that runs around the candidate's, inside its sandbox.
+    It may also have `run_test`, with the arguments of `run`, for tasks of the sealed test, and
+    `frame`: the source of a module that runs around the candidate's, inside its sandbox.
     """
 
-    def check(self, harness: "Harness", /) -> None:
+    def check(self, harness: Harness, /) -> None:
         """Raise if the candidate cannot be evaluated at all."""
         ...
 
-    def prepare(self, harness: "Harness", /) -> object:
-        """Make the candidate ready, once; what it learned, as plain JSON, or None."""
+    def prepare(self, harness: Harness, /) -> object:
+        """Make the candidate ready, once; its state as plain JSON, or None."""
         ...
 
-    def run(self, harness: "Harness", task: str, trial: int, /) -> float | Score | Missing:
+    def run(self, harness: Harness, task: str, trial: int, /) -> float | Score | Missing:
         """The score of one trial."""
         ...
 
@@ -104,9 +106,9 @@ class Spec:
     """How to build a workload in another process.
 
     Args:
-        factory: "package.module:callable". If it has a parameter `host`, it gets the `Host`.
+        factory: "package.module:callable"; a parameter `host` receives the `Host`.
         arguments: Its keyword arguments, plain JSON.
-        folder: The project: where it runs, and where its modules are looked for first.
+        folder: The project: its working folder, and the first place to look for its modules.
 
     >>> Spec(factory="fractions:Fraction", arguments={"numerator": 2}).build()
     Fraction(2, 1)
@@ -131,7 +133,7 @@ class Spec:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The spec `to_json` described."""
+        """The spec that `to_json` described."""
         folder = None if data["folder"] is None else Path(data["folder"])
         return cls(factory=data["factory"], arguments=data["arguments"], folder=folder)
 
@@ -152,10 +154,10 @@ class Spec:
 
 
 def building_fault(error: BaseException, spec: Spec) -> Fault:
-    """The fault of a benchmark that could not be built: the operator's, unless the network's."""
+    """The fault of a benchmark that could not be built: the operator's or the infrastructure's."""
     fault = classify(error)
     if fault.blame is Blame.DOUBTFUL and not isinstance(error, RecursionError):
-        # No candidate had a part in it, so that only the machine and the network are left.
+        # No candidate was involved, so it was the machine or the network.
         return replace(fault, blame=Blame.INFRASTRUCTURE)
     if fault.blame is Blame.INFRASTRUCTURE:
         return fault
@@ -164,47 +166,43 @@ def building_fault(error: BaseException, spec: Spec) -> Fault:
     return OperatorError(
         f"{reason} ({where})" if where else reason,
         kind=fault.kind,
-        advice=fault.advice or "Correct the benchmark or its arguments, then resume the run.",
+        advice=fault.advice or "Fix the benchmark or its arguments, then resume the run.",
     ).fault
 
 
-MOST_OUTPUT = 16_000
-"""Characters of a candidate's output that are kept, the last ones."""
-
-
 class Flag(Protocol):
-    """Bytes others can see."""
+    """Bytes that are shared with another process."""
 
     def __setitem__(self, index: int, value: int, /) -> None: ...
 
 
 class WatchedHarness(Harness):
-    """A harness whose calls can be seen from outside.
+    """A harness that shows another process when the candidate is at work.
 
     Args:
-        flag: Two bytes; the first is 1 while the candidate is at work, and the second from then
-            until somebody sets it back.
+        flag: Two bytes. The first is 1 while the candidate is at work; the second becomes 1 then
+            and stays 1 until it is reset.
         arguments: Those of `Harness`.
     """
 
     def __init__(self, *arguments: Any, flag: Flag, **named: Any) -> None:
         super().__init__(*arguments, **named)
         self._flag = flag
-        self.said = ""
+        self.printed = ""
 
     def call(self, *arguments: Any, **named: Any) -> object:
-        """What a function of the candidate answers."""
+        """Call a function of the candidate."""
         with self._at_work():
             return super().call(*arguments, **named)
 
     def execute(self, *arguments: Any, **named: Any) -> Executed:
-        """What an executable gave in the candidate's isolation."""
+        """Run a program in the candidate's isolation."""
         with self._at_work():
             return super().execute(*arguments, **named)
 
     def forget_output(self) -> None:
         """Begin a new trial."""
-        self.said = ""
+        self.printed = ""
 
     @contextmanager
     def _at_work(self) -> Iterator[None]:
@@ -213,21 +211,17 @@ class WatchedHarness(Harness):
             yield
         finally:
             self._flag[0] = 0
-            self.said = (self.said + self.output)[-MOST_OUTPUT:]
-
-
-MOST_TRACE = 64_000
-"""Characters of a trace that are kept."""
+            self.printed = (self.printed + self.output)[-MOST_OUTPUT:]
 
 
 def check_candidate(workload: Workload, harness: WatchedHarness) -> Prepared:
-    """Whether the workload can evaluate the candidate."""
+    """Check whether the workload can evaluate the candidate."""
     done = _timed(lambda: workload.check(harness), harness)
     return Prepared(fault=done.fault, usage=done.usage(), trace=done.trace())
 
 
 def prepare_candidate(workload: Workload, harness: WatchedHarness) -> Prepared:
-    """The state of the candidate, as JSON text, once the workload has made it ready."""
+    """Make the candidate ready; its state is JSON text."""
     done = _timed(lambda: _state_text(workload.prepare(harness)), harness)
     return Prepared(fault=done.fault, state=done.value, usage=done.usage(), trace=done.trace())
 
@@ -235,7 +229,7 @@ def prepare_candidate(workload: Workload, harness: WatchedHarness) -> Prepared:
 def run_trial(
     workload: Workload, harness: WatchedHarness, task: str, trial: int, split: Split
 ) -> Result:
-    """The result of one trial."""
+    """Run one trial."""
     run = getattr(workload, "run_test", workload.run) if split == "test" else workload.run
     done = _timed(lambda: _checked(run(harness, task, trial), task), harness)
     if done.fault is not None:
@@ -271,10 +265,10 @@ def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
         value = call()
     except (Exception, SystemExit) as error:
         fault, attached = classify(error), attached_trace(error)
-        if fault.blame is not Blame.CANDIDATE:  # whose reason says all there is to know
+        if fault.blame is not Blame.CANDIDATE:  # its reason already names the line
             where = "".join(traceback.format_exception(error)[-20:])
     seconds = time.perf_counter() - started
-    output = harness.said
+    output = harness.printed
     return _Done(
         value=value, fault=fault, seconds=seconds, output=output, where=where, attached=attached
     )
@@ -297,11 +291,13 @@ def _state_text(state: object) -> str | None:
     try:
         return None if state is None else json.dumps(state, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"what prepare returned is not plain JSON: {error}.") from error
+        raise InputError(
+            f"prepare() returned something that is not plain JSON: {error}."
+        ) from error
 
 
 def _plain(trace: object) -> object:
-    """A trace as it is if it is JSON, else as text."""
+    """A trace unchanged if it is JSON, else as text."""
     try:
         json.dumps(trace, allow_nan=False)
     except (TypeError, ValueError, RecursionError):
@@ -314,7 +310,7 @@ def _empty(part: object) -> bool:
 
 
 def trace_text(parts: dict[str, object]) -> str | None:
-    """A trace as JSON text of a bounded length; what is too long or no JSON becomes text.
+    """A trace as JSON text of bounded length; parts that are too long or not JSON become text.
 
     >>> trace_text({"trace": {"answer": "42"}, "output": "hello"})
     '{"trace": {"answer": "42"}, "output": "hello"}'

@@ -26,6 +26,7 @@ from coevolve.models.model_errors import (
     RequestRefused,
 )
 from coevolve.models.provider import Message, ModelReply, ModelRequest
+from coevolve.service_words import WAIT_STATUSES, Meaning, meaning_of
 
 _CHANNEL = re.compile(
     r"<\|channel\|>\s*(?P<name>\w+)[^<]*(?:<\|constrain\|>[^<]*)?<\|message\|>"
@@ -198,40 +199,7 @@ def _plain(text: str) -> str:
 
 
 _LOST = ("APIConnectionError", "Timeout", "TimeoutError", "ConnectionError", "TransportError")
-_WAIT = frozenset((408, 409, 425, 429))
-_SOON = ("retry in", "retry after", "retrydelay", "try again in")
-_CREDIT = (
-    "insufficient_quota",
-    "exceeded your current quota",
-    "credit balance",
-    "insufficient credit",
-    "billing_hard_limit",
-    "billing hard limit",
-    "billing_not_active",
-    "enable billing",
-)
-_KEY = ("api key not valid", "api_key_invalid", "invalid api key", "invalid_api_key")
-_LENGTH = (
-    "context length",
-    "context_length",
-    "context window",
-    "context size",
-    "context_size",
-    "prompt is too long",
-    "input is too long",
-    "too many tokens",
-)
 _OUTPUT = ("max_tokens", "max_completion_tokens", "output tokens", "in the completion")
-_POLICY = (
-    "content policy",
-    "content_policy",
-    "content filter",
-    "content_filter",
-    "content management policy",
-    "safety system",
-    "usage policies",
-    "input was flagged",
-)
 _ROOM = re.compile(r"context (?:length|window|size)\D{0,40}(\d+)")
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w* ?(?:Error|Exception|Timeout)(?:: | - ))+")
 _SUFFIX = re.compile(r"\s*(?:Traceback \(most|To drop |Pass model as ).*", re.DOTALL)
@@ -246,6 +214,10 @@ class _Trouble(NamedTuple):
     said: str
     words: str  # all of it, in small letters, to look for what it means
     parameter: str
+
+    @property
+    def meaning(self) -> Meaning | None:
+        return meaning_of(self.words, self.status)
 
 
 def understood(
@@ -303,14 +275,14 @@ def _of_way(error: Exception, trouble: _Trouble, service: Service) -> ModelError
 
 def _of_account(trouble: _Trouble, service: Service) -> ModelError | None:
     held = f"the key in {service.variable}" if service.variable else "the key"
-    if trouble.status == 402 or (_has(trouble, _CREDIT) and not _has(trouble, _SOON)):
+    if trouble.status == 402 or trouble.meaning is Meaning.NO_CREDIT:
         return ModelKeyError(
             f"the account behind {held} has no credit left at {service.where}. Add credit, then "
             "resume the run."
         )
     # Some services answer 403 to what they will not read.
-    refused = trouble.status in (401, 403) and not _has(trouble, _POLICY)
-    if refused or _has(trouble, _KEY):
+    refused = trouble.status in (401, 403) and trouble.meaning is not Meaning.NOT_ANSWERED
+    if refused or trouble.meaning is Meaning.KEY_REFUSED:
         given = held if service.key else "a request without a key"
         return ModelKeyError(
             f"{service.where} refuses {given} (status {trouble.status}). Check "
@@ -321,9 +293,10 @@ def _of_account(trouble: _Trouble, service: Service) -> ModelError | None:
 
 def _of_length(trouble: _Trouble, service: Service, request: ModelRequest) -> ModelError | None:
     named = trouble.kind == "ContextWindowExceededError" or trouble.status == 413
-    if not named and not (trouble.status in (400, 422) and _has(trouble, _LENGTH)):
+    if not named and trouble.meaning is not Meaning.TOO_LONG:
         return None
-    room = _ROOM.search(trouble.words) if _has(trouble, _OUTPUT) else None
+    output = any(word in trouble.words for word in _OUTPUT)
+    room = _ROOM.search(trouble.words) if output else None
     if room and request.max_tokens >= int(room[1]):  # then no prompt would fit
         return ModelNotFound(
             f"{service.name} reads and writes {int(room[1]):,} tokens at {service.where}, and "
@@ -334,7 +307,7 @@ def _of_length(trouble: _Trouble, service: Service, request: ModelRequest) -> Mo
 
 def _of_policy(trouble: _Trouble, service: Service) -> ModelError | None:
     named = trouble.kind in ("ContentPolicyViolationError", "RejectedRequestError")
-    if not (named or _has(trouble, _POLICY)):
+    if not named and trouble.meaning is not Meaning.NOT_ANSWERED:
         return None
     return RequestRefused(f"{service.where} will not answer: {trouble.said}.")
 
@@ -348,7 +321,7 @@ def _of_status(trouble: _Trouble, service: Service, composed: bool) -> ModelErro
     where, said, status = service.where, trouble.said, trouble.status
     if trouble.headers is None and status in (0, 422, 500):
         return ModelReplyError(f"{where} sent a reply that cannot be read: {said}.")
-    if status in _WAIT or status >= 500:
+    if status in WAIT_STATUSES or status >= 500:
         after = _retry_after(trouble.headers)
         return ModelUnavailable(f"{where} answered {status}: {said}.", retry_after=after)
     named = trouble.parameter.startswith(("messages", "prompt", "stop"))
@@ -363,10 +336,6 @@ def _of_status(trouble: _Trouble, service: Service, composed: bool) -> ModelErro
         f"{where} refuses how {service.name} is asked: {said}. Check the name of the model and "
         "its settings."
     )
-
-
-def _has(trouble: _Trouble, signs: tuple[str, ...]) -> bool:
-    return any(sign in trouble.words for sign in signs)
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

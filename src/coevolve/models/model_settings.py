@@ -11,13 +11,14 @@ from typing import Annotated, Any, ClassVar, Literal, Self
 from pydantic import Field, model_validator
 
 from coevolve import registry
+from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, ConfigError, InputError, nearest
 from coevolve.findings import Finding, failed, passed
 from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.gateway import Gateway
 from coevolve.models.hosted_service import check_service
 from coevolve.models.model_errors import NotRecorded
-from coevolve.models.model_spend import Prices, Spent, price_of
+from coevolve.models.model_spend import Prices, price_of
 from coevolve.models.provider import Caps, ModelRequest, Provider, Sampling
 from coevolve.models.rate_limits import Pace, Retrying
 from coevolve.models.response_cache import ResponseCache, cache_folder
@@ -176,7 +177,7 @@ class ModelSettings(Table):
             prices=self.prices(),
             cache=None if cache is None else ResponseCache(cache),
             recorder=None if self.record is None else Recorder(base / self.record, provider),
-            spent=Spent(
+            spent=Usage(
                 tokens_in=spent.tokens_in, tokens_out=spent.tokens_out, dollars=spent.dollars
             ),
         )
@@ -309,5 +310,7 @@ class ModelPlug(Plugged):
         super().__init__("models", ModelSettings, FactoryModel, key="name", given=given)
 
     def named(self, table: Mapping[str, Any]) -> Any:
-        """The name of the plug; with base_url, any name is a hosted model's."""
-        return super().named(table) if table.get("base_url") is None else registry.ANY
+        """The name of the plug; `llama3:latest` of a server is not a module."""
+        name = super().named(table)
+        served = table.get("base_url") is not None and registry.REFERENCE.match(str(name))
+        return registry.ANY if served else name

@@ -1,6 +1,7 @@
-"""Calls at once, calls and tokens per minute, and asking again after a failure."""
+"""Limits on calls at once and on calls and tokens per minute, and retries of failed calls."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -14,13 +15,13 @@ from coevolve.search.evaluation import backoff
 
 MINUTE = 60.0
 LONGEST_NAP = 1.0
-"""Seconds after which the head of the queue looks again, since a call may give tokens back."""
+"""Seconds between two looks at the limits; a call that used fewer tokens frees the rest."""
 
 Sleep = Callable[[float], Awaitable[object]]
 
 
 class Entry:
-    """What a call took of its minute; `amount` may be put right afterwards."""
+    """The amount that a call uses of its minute; it may be corrected after the call."""
 
     def __init__(self, at: float, amount: float) -> None:
         self.at = at
@@ -41,7 +42,7 @@ class Minute:
         self._entries: deque[Entry] = deque()
 
     def wait(self, now: float, amount: float) -> float:
-        """Seconds until there is room for an amount; one beyond all bounds counts as the most."""
+        """Seconds until an amount fits; one above the limit counts as the limit."""
         while self._entries and self._entries[0].at + MINUTE <= now:
             self._entries.popleft()
         over = sum(entry.amount for entry in self._entries) + min(amount, self.most) - self.most
@@ -54,34 +55,22 @@ class Minute:
         return 0.0
 
     def enter(self, now: float, amount: float) -> Entry:
-        """Take an amount."""
+        """Record an amount."""
         entry = Entry(now, min(amount, self.most))
         self._entries.append(entry)
         return entry
 
 
-class Turn:
-    """The right to make one call."""
-
-    def __init__(self, entry: Entry | None) -> None:
-        self._entry = entry
-
-    def used(self, tokens: int) -> None:
-        """Say how many tokens the call really took."""
-        if self._entry is not None:
-            self._entry.amount = tokens
-
-
 class Pace:
-    """Lets calls begin, first come first served, within the limits of a service.
+    """Starts calls in order, within the limits of a service.
 
     Args:
-        concurrency: Calls under way at once.
-        requests_per_minute: Calls that begin in any sixty seconds; None for any number.
-        tokens_per_minute: Tokens of calls that begin in any sixty seconds. A call counts with
-            what it may take until it is known what it took.
+        concurrency: Calls at once.
+        requests_per_minute: Calls that start in any sixty seconds; None for no limit.
+        tokens_per_minute: Tokens of calls that start in any sixty seconds; None for no limit. An
+            estimate counts until the call has ended.
         clock: The time in seconds.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -108,8 +97,8 @@ class Pace:
         self._clock, self._sleep = clock, sleep
 
     @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[Turn]:
-        """Wait for the right to make a call that may take so many tokens."""
+    async def slot(self, tokens: int) -> AsyncIterator[Entry]:
+        """Wait until a call of an estimated number of tokens may start."""
         async with self._slots:
             async with self._head:
                 while (wait := self._wait(tokens)) > 0:
@@ -117,8 +106,8 @@ class Pace:
                 now = self._clock()
                 if self._requests is not None:
                     self._requests.enter(now, 1)
-                entry = None if self._tokens is None else self._tokens.enter(now, tokens)
-            yield Turn(entry)
+                entry = (self._tokens or Minute(math.inf)).enter(now, tokens)
+            yield entry
 
     def _wait(self, tokens: int) -> float:
         now = self._clock()

@@ -242,14 +242,14 @@ def proposal_trial(config: RunConfig, base: Path, run: Path | None) -> Iterator[
         view = _view(state, journal, rules, config)
         yield ProposalTrial(config, base, benchmark, state, view, rules)
     else:
+        find_protocol(run)
         with RunStore.read(run) as store:
-            find_protocol(store)
             state = fold(store.skim())
             view = _view(state, store, rules, config)
             yield ProposalTrial(config, base, benchmark, state, view, rules)
 
 
 def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
-    round = len(state.turns) + 1
+    round = len(state.rounds) + 1
     seconds = told(config.proposer.patience)
     return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)

@@ -11,7 +11,7 @@ from typing import Any
 from coevolve.errors import CandidateError, CoevolveError, nearest, titled
 from coevolve.search.candidate import Candidate, Files, plain
 from coevolve.search.journal import Journal
-from coevolve.search.leaks.leak_scan import UNREAD
+from coevolve.search.leaks import UNREAD
 from coevolve.search.proposal import KINDS, Proposal, Proposed
 from coevolve.search.run_state import RunState
 
@@ -98,7 +98,7 @@ def accept(
     """
     rows: list[dict[str, Any]] = []
     notes: list[str] = []
-    names = set(state.entries)
+    names = set(state.candidates)
     known = _known(state)
     for proposal in proposals[:most]:
         name = unique(clean(proposal.name), names)
@@ -169,7 +169,7 @@ def unique(name: str, taken: set[str]) -> str:
 def _known(state: RunState) -> dict[str, str]:
     """The first candidate of each address."""
     known: dict[str, str] = {}
-    for name, entry in state.entries.items():
+    for name, entry in state.candidates.items():
         known.setdefault(entry.candidate.address, name)
     return known
 
@@ -178,9 +178,9 @@ def _strangers(state: RunState, proposal: Proposal, name: str) -> list[str]:
     """A note on each parent that is no candidate; it is left out."""
     return [
         f"{name}: there is no parent {plain(str(parent), _LONGEST)!r}."
-        f"{nearest(str(parent), state.entries)}"
+        f"{nearest(str(parent), state.candidates)}"
         for parent in proposal.parents
-        if parent not in state.entries
+        if parent not in state.candidates
     ]
 
 
@@ -189,7 +189,7 @@ def _candidate(state: RunState, proposal: Proposal, name: str, round: int) -> Ca
         proposal.files,
         name=name,
         round=round,
-        parents=tuple(parent for parent in proposal.parents if parent in state.entries),
+        parents=tuple(parent for parent in proposal.parents if parent in state.candidates),
         hypothesis=plain(str(proposal.hypothesis), LONGEST_HYPOTHESIS),
         kind=proposal.kind if proposal.kind in KINDS else "",
         components=tuple(

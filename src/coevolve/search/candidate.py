@@ -9,7 +9,7 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self
 
-from coevolve.errors import CandidateError
+from coevolve.errors import CandidateError, InputError
 
 
 def plain(text: str, most: int) -> str:
@@ -142,6 +142,21 @@ def read_folder(folder: Path) -> dict[str, bytes]:
             files[kept] = path.read_bytes()
     check_files(files, folder.name)
     return files
+
+
+def only_text(files: Files, name: str) -> str:
+    """The text of a candidate that has one file.
+
+    >>> only_text({"prompt.txt": b"Answer briefly."}, "brief")
+    'Answer briefly.'
+    """
+    if len(files) != 1:
+        listed = ", ".join(list(files)[:5])
+        raise InputError(
+            f"candidate {name!r} has {len(files)} files ({listed}), so that it has no single "
+            "text; use its files."
+        )
+    return next(iter(files.values())).decode(errors="replace")
 
 
 def check_files(files: Files, name: str) -> None:

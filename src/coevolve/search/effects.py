@@ -1,14 +1,16 @@
 """What each event does to the state of a run."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Any
 
 from coevolve.core.events import MISFITS, Event, fitting, misfit
-from coevolve.core.outcomes import Told
+from coevolve.core.outcomes import Missing, Told
 from coevolve.core.pool import Pool
 from coevolve.errors import EventError
+from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
-from coevolve.search.run_state import Entry, RunState, Status, Turn
+from coevolve.search.run_state import CandidateState, RunRound, RunState, Status
 from coevolve.search.wave import Group, Wave
 
 
@@ -26,11 +28,12 @@ def apply(state: RunState, event: Event) -> None:
 
 def _session(state: RunState, event: Event) -> None:
     state.sessions += 1
+    state.session_at, state.empty_rounds = event["seq"], 0
     state.stopped = None
 
 
 def _checked(state: RunState, event: Event) -> None:
-    entry = state.entries[event["candidate"]]
+    entry = state.candidates[event["candidate"]]
     _spend(state, event)
     fault = event["fault"]
     if fault is None:
@@ -45,15 +48,15 @@ def _checked(state: RunState, event: Event) -> None:
 
 def _repaired(state: RunState, event: Event) -> None:
     """Take the mended files, or set the candidate aside for what its check said."""
-    entry, turn = state.entries[event["candidate"]], state.turn
+    entry, round = state.candidates[event["candidate"]], state.current_round
     _spend_proposing(state, event)
     entry.repaired = True
-    if turn is not None:
+    if round is not None:
         if event["transcript"] is not None:
-            turn.repairs[entry.candidate.name] = event["transcript"]
+            round.repairs[entry.candidate.name] = event["transcript"]
         if event["note"]:
             said = f"Mending {entry.candidate.name}: {event['note']}"
-            turn.note = f"{turn.note} {said}".lstrip()
+            round.note = f"{round.note} {said}".lstrip()
     if event["to"] is None:
         entry.refuse(entry.reason)
     else:
@@ -65,7 +68,7 @@ def _repaired(state: RunState, event: Event) -> None:
 
 
 def _prepared(state: RunState, event: Event) -> None:
-    entry = state.entries[event["candidate"]]
+    entry = state.candidates[event["candidate"]]
     _spend(state, event)
     if event["fault"] is not None:
         entry.refuse(f"preparing failed: {event['fault']['reason']}")
@@ -76,9 +79,9 @@ def _prepared(state: RunState, event: Event) -> None:
 
 def _ready(state: RunState) -> None:
     """Begin Phase 0 when every starting harness is ready."""
-    if state.turns:
+    if state.rounds:
         return
-    starts = [entry for entry in state.entries.values() if entry.candidate.round == 0]
+    starts = [entry for entry in state.candidates.values() if entry.candidate.round == 0]
     if all(entry.status == Status.READY for entry in starts):
         state.wave = _whole(state, "start", state.starts, state.selector.pool)
 
@@ -97,23 +100,23 @@ def _proposing(state: RunState, event: Event) -> None:
 def _proposed(state: RunState, event: Event) -> None:
     state.proposing_since = None
     _spend_proposing(state, event)
-    turn = Turn(number=event["round"], transcript=event["transcript"], note=event["note"])
+    round = RunRound(number=event["round"], transcript=event["transcript"], note=event["note"])
     for row in event["candidates"]:
         candidate = Candidate.from_json(row["candidate"])
         leaks = tuple(row.get("leaks", ()))
-        state.entries[candidate.name] = entry = Entry(candidate=candidate, leaks=leaks)
+        state.candidates[candidate.name] = entry = CandidateState(candidate=candidate, leaks=leaks)
         if row["refused"]:
             entry.refuse(row["refused"])
-    turn.names = tuple(row["candidate"]["name"] for row in event["candidates"])
-    state.turns.append(turn)
+    round.names = tuple(row["candidate"]["name"] for row in event["candidates"])
+    state.rounds.append(round)
 
 
 def _asked(state: RunState, event: Event) -> None:
     for drawn in event["events"]:
         state.selector.follow(drawn)
     state.finishing = event["final"]
-    if state.turn is not None:
-        state.turn.asked = True
+    if state.current_round is not None:
+        state.current_round.asked = True
     groups = tuple(
         Group(candidate=a.candidate, tasks=a.tasks, trials=a.trials, assignment=a)
         for a in state.selector.outstanding()
@@ -130,7 +133,7 @@ def _failed(state: RunState, event: Event) -> None:
 
 
 def _reopened(state: RunState, event: Event) -> None:
-    _waiting(state).reopen(event["candidates"])
+    _waiting(state).reopen(event["candidates"], event["seq"])
 
 
 def _told(state: RunState, event: Event) -> None:
@@ -139,22 +142,25 @@ def _told(state: RunState, event: Event) -> None:
     The outcomes are known from their own events, or else from this one alone.
     """
     wave = _waiting(state)
-    if not wave.done and not wave.tally.ledger.failed_attempts:
+    if wave.untouched:
         wave.restore(event)
     elif wave.to_json() != {name: event[name] for name in ("scores", "missing", "tally")}:
         raise EventError("it does not sum up the outcomes before it.")
-    state.wave, turn = None, state.turn
+    state.wave, round = None, state.current_round
     state.totals.add(wave.tally)
+    if wave.kind in ("start", "round"):
+        state.cut = wave if wave.open else None
     if wave.kind == "start" and not wave.complete:
         return
     for group in wave.groups:
         told = wave.told(group)
         _tell(state, wave, group, told, event["rest"])
         if told.tasks:
-            state.entries[group.candidate].status = Status.EVALUATED
-        if wave.kind == "round" and turn is not None:
-            turn.trials += len(told.tasks)
-            turn.missing += len(told.missing)
+            state.candidates[group.candidate].status = Status.EVALUATED
+        if wave.kind == "round" and round is not None:
+            round.trials += len(told.tasks)
+            round.missing += len(told.missing)
+            round.told_at = event["seq"]
     state.selector.forget_events()
     if wave.kind == "rescore":
         state.wave = _test_wave(state)
@@ -173,10 +179,11 @@ def _tell(state: RunState, wave: Wave, group: Group, told: Told, rest: str) -> N
 
 
 def _settled(state: RunState, event: Event) -> None:
-    turn = state.turn
-    if turn is None or turn.number != event["round"]:
+    round = state.current_round
+    if round is None or round.number != event["round"]:
         raise EventError(f"round {event['round']} is not the one under way.")
-    turn.settled = True
+    round.settled = True
+    state.empty_rounds = 0 if round.asked else state.empty_rounds + 1
 
 
 def _exhausted(state: RunState, event: Event) -> None:
@@ -186,18 +193,23 @@ def _exhausted(state: RunState, event: Event) -> None:
 def _chosen(state: RunState, event: Event) -> None:
     state.chosen = _plain(event)
     winner = event["candidate"]
-    if state.settings.rescore and winner is not None and winner not in state.starts:
+    known = (*state.starts, *state.rescored.starts, None)
+    if state.settings.rescore and winner not in known:
         state.wave = _whole(state, "rescore", [winner], state.rescored.pool)
     else:
         state.wave = _test_wave(state)
 
 
 def _test_wave(state: RunState) -> Wave | None:
-    """The sealed test of the starting harnesses and the winner, if there is one of each."""
+    """The sealed test of the starting harnesses and the winner, if there is one of each.
+
+    A run that was extended has tested some of them before.
+    """
     winner = None if state.chosen is None else state.chosen["candidate"]
     if state.test is None or winner is None:
         return None
-    return _whole(state, "test", dict.fromkeys([*state.starts, winner]), state.test.pool)
+    names = [n for n in dict.fromkeys([*state.starts, winner]) if n not in state.test.starts]
+    return _whole(state, "test", names, state.test.pool) if names else None
 
 
 def _stopped(state: RunState, event: Event) -> None:
@@ -206,6 +218,23 @@ def _stopped(state: RunState, event: Event) -> None:
 
 def _ended(state: RunState, event: Event) -> None:
     state.ended = _plain(event)
+
+
+def _extended(state: RunState, event: Event) -> None:
+    """Take the new limits; a run that had ended continues where they ended it."""
+    budget = Budget.from_json(event["budget"])
+    state.settings = replace(state.settings, rounds=event["rounds"], budget=budget)
+    if state.ended is None:
+        return
+    state.ended = state.chosen = state.exhausted = None
+    state.finishing = False
+    if state.cut is None:
+        return
+    state.wave, turn = state.cut.continued(), state.current_round
+    if state.cut.kind == "round" and turn is not None:  # counted again when the rest is told
+        turn.trials -= len(state.cut.done)
+        turn.missing -= sum(isinstance(score, Missing) for score in state.cut.done.values())
+    state.cut = None
 
 
 def _spend(state: RunState, event: Event) -> None:
@@ -245,6 +274,7 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "chosen": _chosen,
     "stopped": _stopped,
     "ended": _ended,
+    "extended": _extended,
 }
 
 

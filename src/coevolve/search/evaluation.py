@@ -13,7 +13,7 @@ from coevolve.errors import CoevolveError, StopRun, titled
 from coevolve.search.budget import Spending, usage_row
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import Executor, Recorder, fault_json
-from coevolve.search.run_state import Entry, RunState, Status, Turn
+from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.trials import Blame, Cell, Fault, Prepared, Result, Trial
 from coevolve.search.wave import Wave
 
@@ -96,7 +96,7 @@ def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
     An evaluator that breaks on a starting harness is broken itself; one that worked on these and
     breaks on a candidate was broken by the candidate.
     """
-    start = state.entries[trial.candidate].candidate.round == 0
+    start = state.candidates[trial.candidate].candidate.round == 0
     evaluator = fault.blame in (Blame.BENCHMARK, Blame.DOUBTFUL)
     if fault.blame == Blame.OPERATOR or (evaluator and start):
         where = f"candidate {trial.candidate!r}, task {trial.task!r}"
@@ -104,14 +104,17 @@ def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
         raise StopRun(f"{where}: {why}. {fault.advice}".rstrip())
 
 
-def wanting(wave: Wave, *, last: bool) -> list[str]:
-    """Starting harnesses to run once more, as too much of them is missing.
+def wanting(state: RunState) -> list[str]:
+    """Starting harnesses to run once more, because too many of their scores are missing.
 
-    Nothing can be estimated without a score in every pool. So the run stops for these if once
-    more was not enough, which is when this is the `last` time; resumed, it tries again.
+    Nothing can be estimated without a score in every pool. If one rerun in this session was not
+    enough, the run stops; when it is resumed, it tries again.
     """
+    wave = state.wave
+    if wave is None or wave.kind != "start":
+        return []
     bare = wave.bare()
-    if bare and last:
+    if bare and wave.reopened_at > state.session_at:
         why = wave.why_missing(bare[0]).rstrip(".")
         raise StopRun(
             f"starting harness {bare[0]!r} has no score at all in some pool: {why}. Find out what "
@@ -120,34 +123,38 @@ def wanting(wave: Wave, *, last: bool) -> list[str]:
     return bare or [name for name in wave.thin() if name not in wave.again]
 
 
-def check_alive(state: RunState, turn: Turn) -> None:
-    """Stop when nothing of a round came back, rather than burn the next one, too."""
-    if turn.trials and turn.missing == turn.trials:
+def check_alive(state: RunState) -> None:
+    """Stop when no trial of a round has a score, before the next round fails as well.
+
+    Only a round that was evaluated in this session counts: when the run is resumed, it continues.
+    """
+    turn = state.current_round
+    if turn and turn.told_at > state.session_at and 0 < turn.trials == turn.missing:
         raise StopRun(
             f"no trial of round {turn.number} has a score: {_why_missing(state, turn.names)}. "
             "Find out what is broken, then resume the run."
         )
 
 
-def check_proposer(state: RunState, empty: int) -> None:
+def check_proposer(state: RunState) -> None:
     """Stop after several rounds without any candidate, unless a run with some is at its end."""
-    over = len(state.turns) >= state.settings.rounds and state.selector.candidates
-    if empty < EMPTY_ROUNDS or over:
+    over = len(state.rounds) >= state.settings.rounds and state.selector.candidates
+    if state.empty_rounds < EMPTY_ROUNDS or over:
         return
-    turn = state.turns[-1]
-    reasons = [turn.note, *(state.entries[name].reason for name in turn.names)]
+    turn = state.rounds[-1]
+    reasons = [turn.note, *(state.candidates[name].reason for name in turn.names)]
     why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
-    left = state.settings.rounds - len(state.turns)
+    left = state.settings.rounds - len(state.rounds)
     then = f"and {left} are left" if left else "all of them; begin a new run"
     raise StopRun(
-        f"{empty} rounds in a row gave no candidate that could be evaluated. Of the last one: "
-        f"{why}. Mend the proposer; these rounds are spent, {then}.",
+        f"{state.empty_rounds} rounds in a row gave no candidate that could be evaluated. Of the "
+        f"last one: {why}. Mend the proposer; these rounds are spent, {then}.",
         resumable=left > 0,
     )
 
 
 def _why_missing(state: RunState, names: Iterable[str]) -> str:
-    known = (name for name in names if state.entries[name].status == Status.EVALUATED)
+    known = (name for name in names if state.candidates[name].status == Status.EVALUATED)
     scores = (score for name in known for score in state.selector.scores(name).values())
     return next((s.reason for s in scores if isinstance(s, Missing)), "").rstrip(".")
 
@@ -169,7 +176,7 @@ class Preparation:
         self._places = asyncio.Semaphore(1 if budget.priced else executor.capacity)
         self._spent: str | None = None
 
-    async def run(self, entries: list[Entry]) -> None:
+    async def run(self, entries: list[CandidateState]) -> None:
         """Make candidates ready, or as many as the budget allows."""
         try:
             async with asyncio.TaskGroup() as group:
@@ -180,7 +187,7 @@ class Preparation:
         if self._spent is not None:
             self._recorder.exhausted(self._spent)
 
-    async def _ready(self, entry: Entry) -> None:
+    async def _ready(self, entry: CandidateState) -> None:
         async with self._places:
             if entry.status == Status.PROPOSED:
                 checked = await self._attempts(self._executor.check, entry.candidate)
@@ -213,7 +220,7 @@ class Preparation:
             _check(candidate, fault)
         return replace(prepared, usage=used)
 
-    def _body(self, entry: Entry, prepared: Prepared) -> dict[str, object]:
+    def _body(self, entry: CandidateState, prepared: Prepared) -> dict[str, object]:
         body: dict[str, object] = {
             "candidate": entry.candidate.name,
             "fault": fault_json(prepared.fault),
@@ -300,7 +307,7 @@ class Evaluation:
             )
             if self._spent is None:
                 trial = self._trial(heapq.heappop(self._queue)[-1])
-                candidate = self._recorder.state.entries[trial.candidate].candidate
+                candidate = self._recorder.state.candidates[trial.candidate].candidate
                 task = asyncio.create_task(self._executor.run(candidate, trial))
                 self._running[task] = trial
         return bool(self._running)
@@ -342,7 +349,7 @@ class Evaluation:
             trial=cell.trial,
             attempt=self._wave.open[cell],
             split=self._wave.split,
-            state=self._recorder.state.entries[cell.candidate].state,
+            state=self._recorder.state.candidates[cell.candidate].state,
         )
 
     def _take_all(self, tasks: set[asyncio.Task[Result]]) -> None:

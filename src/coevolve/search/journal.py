@@ -10,7 +10,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
-from coevolve.core.events import Event, Log, sealed
+from coevolve.core.events import Event, Line, Log, sealed
 from coevolve.errors import DamageError
 from coevolve.search.budget import usage_row
 from coevolve.search.candidate import Candidate, address_of
@@ -60,6 +60,14 @@ class Executor(Protocol):
 
     It may have an attribute `isolation_name` that says how candidate code is kept apart, which
     every session records.
+
+    >>> class Alike:
+    ...     capacity = 8
+    ...     async def check(self, candidate): return Prepared()
+    ...     async def prepare(self, candidate): return Prepared()
+    ...     async def run(self, candidate, trial): return Result(score=0.5)
+    ...     async def close(self): ...
+    >>> executor: Executor = Alike()
     """
 
     @property
@@ -102,13 +110,14 @@ class MemoryJournal:
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
         """Record events."""
-        made = []
-        for kind, body in events:
-            stamped = {**body, "at": 0.0, "clock": self.clock()}
-            line = sealed(len(self._log), kind, stamped, self._log.seal)
+        lines: list[Line] = []
+        before, times = self._log.seal, {"at": 0.0, "clock": self.clock()}
+        for seq, (kind, body) in enumerate(events, len(self._log)):
+            lines.append(sealed(seq, kind, {**body, **times}, before))
+            before = lines[-1].event["seal"]
+        for line in lines:
             self._log.append(line)
-            made.append(json.loads(line.text))
-        return made
+        return [json.loads(line.text) for line in lines]
 
     def events(self, since: int = 0, until: int | None = None) -> Iterator[Event]:
         """Events in order."""
@@ -149,9 +158,9 @@ class MemoryJournal:
 
 
 class Recorder:
-    """A journal and the state it makes, which change together.
+    """A journal and the state of its run: an event is recorded, then applied to the state.
 
-    `listen` is called with every event after it had its effect.
+    `listen` is called with every event after that.
     """
 
     def __init__(
@@ -162,12 +171,27 @@ class Recorder:
         self._listen = listen
 
     def record(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Record an event, then let it have its effect."""
+        """Record an event, then apply it."""
         self._record([(kind, body)])
 
+    def catch_up(self) -> None:
+        """Apply events that the journal has and the state has not.
+
+        There are some after an append that was interrupted when it was already on the disk.
+        """
+        self._apply(list(self.journal.events(self.state.events)))
+
     def _record(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        for event in self.journal.append(events):
+        recorded = self.journal.append(events)
+        if recorded[0]["seq"] == self.state.events:
+            self._apply(recorded)
+        else:
+            self.catch_up()
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        for event in events:
             apply(self.state, event)
+        for event in events:
             self._listen(event)
 
     def outcome(self, trial: Trial, result: Result) -> None:

@@ -28,7 +28,7 @@ from coevolve.search.evaluation import (
 from coevolve.search.journal import Executor, Journal, Recorder
 from coevolve.search.proposal import Proposer
 from coevolve.search.proposing import Proposing
-from coevolve.search.run_state import Entry, RunState, Status
+from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.wave import Wave
 
 
@@ -70,9 +70,9 @@ def next_step(state: RunState) -> Step | None:
 
 
 def _in_round(state: RunState) -> Step:
-    turn = state.turn
+    turn = state.current_round
     if turn is None:
-        return Step.FINISH if len(state.turns) >= state.settings.rounds else Step.PROPOSE
+        return Step.FINISH if len(state.rounds) >= state.settings.rounds else Step.PROPOSE
     if turn.asked:
         return Step.FURTHER
     if _waiting(state, turn.names):
@@ -82,9 +82,9 @@ def _in_round(state: RunState) -> Step:
     return Step.ASK if accepted(state) else Step.SETTLE
 
 
-def unready(state: RunState) -> list[Entry]:
+def unready(state: RunState) -> list[CandidateState]:
     """The candidates that are still to be checked or prepared."""
-    turn = state.turn
+    turn = state.current_round
     return _waiting(state, state.starts if turn is None else turn.names)
 
 
@@ -99,12 +99,12 @@ def broken(state: RunState) -> list[str]:
 
 
 def _in_turn(state: RunState, status: Status) -> list[str]:
-    names = () if state.turn is None else state.turn.names
-    return [name for name in names if state.entries[name].status == status]
+    names = () if state.current_round is None else state.current_round.names
+    return [name for name in names if state.candidates[name].status == status]
 
 
-def _waiting(state: RunState, names: tuple[str, ...] | list[str]) -> list[Entry]:
-    entries = [state.entries[name] for name in names]
+def _waiting(state: RunState, names: tuple[str, ...] | list[str]) -> list[CandidateState]:
+    entries = [state.candidates[name] for name in names]
     return [e for e in entries if e.status in (Status.PROPOSED, Status.CHECKED)]
 
 
@@ -236,8 +236,6 @@ class Search:
         self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposal: asyncio.Task[None] | None = None
         self._evaluation: Evaluation | None = None
-        self._empty = 0
-        self._reopened = self._evaluated = False
 
     @property
     def state(self) -> RunState:
@@ -250,12 +248,16 @@ class Search:
         return 0 if self._evaluation is None else self._evaluation.under_way
 
     async def run(self) -> RunState:
-        """Go on to the end of the run.
+        """Continue to the end of the run.
+
+        After an error it may be called again: nothing is in the state that is not in the
+        journal.
 
         Raises:
             StopRun: The operator must act first; the run can be resumed then.
         """
         try:
+            self._recorder.catch_up()
             if self.state.ended is None:
                 self._recorder.record(
                     "session",
@@ -309,7 +311,7 @@ class Search:
         if wave is None:
             raise StopRun("there is nothing to evaluate.")
         if self._may_overlap(wave):
-            self._proposal = asyncio.create_task(self._propose_now(len(self.state.turns) + 1))
+            self._proposal = asyncio.create_task(self._propose_now(len(self.state.rounds) + 1))
         self._evaluation = Evaluation(
             self._recorder,
             wave,
@@ -323,15 +325,12 @@ class Search:
             await self._evaluation.run()
         finally:
             self._evaluation = None
-        self._evaluated = True
         if self.state.exhausted is not None:
             await self._drop_proposal()
 
     async def _tell(self) -> None:
-        wave = self.state.wave
-        again = wanting(wave, last=self._reopened) if wave and wave.kind == "start" else []
+        again = wanting(self.state)
         if again:
-            self._reopened = True
             self._recorder.record("reopened", {"candidates": again})
         else:
             self._recorder.told()
@@ -342,8 +341,8 @@ class Search:
         if self._proposal is not None and self._proposal.done():
             self._proposal.result()
             self._proposal = None
-        under_way = state.turn is not None and state.turn is state.turns[-1]
-        more = len(state.turns) < state.settings.rounds and state.chosen is None
+        under_way = state.current_round is not None and state.current_round is state.rounds[-1]
+        more = len(state.rounds) < state.settings.rounds and state.chosen is None
         wanted = state.settings.overlap and self._proposal is None and under_way and more
         return wanted and not self._too_dear(len(wave.open))
 
@@ -356,7 +355,7 @@ class Search:
             self._recorder.exhausted(spent)
             return
         if self._proposal is None:
-            await self._propose_now(len(self.state.turns) + 1)
+            await self._propose_now(len(self.state.rounds) + 1)
         else:
             proposal, self._proposal = self._proposal, None
             await proposal
@@ -365,30 +364,23 @@ class Search:
         return self._proposing.propose(round)
 
     async def _ask(self) -> None:
-        self._empty = 0
-        before = self.state.selector.event_count
-        self.state.selector.ask(accepted(self.state))
-        self._record_draws(before, final=False)
+        self._record_draws(self.state.selector.plan(accepted(self.state)))
 
     async def _further(self) -> None:
-        before = self.state.selector.event_count
-        if self.state.selector.ask():
-            self._record_draws(before, final=False)
-            return
-        evaluated, self._evaluated = self._evaluated, False
-        if evaluated and self.state.turn is not None:
-            check_alive(self.state, self.state.turn)
-        self._record_settled()
+        if draws := self.state.selector.plan():
+            self._record_draws(draws)
+        else:
+            check_alive(self.state)
+            self._record_settled()
 
     async def _settle(self) -> None:
         self._record_settled()
-        self._empty += 1
-        check_proposer(self.state, self._empty)
+        check_proposer(self.state)
 
     async def _finish(self) -> None:
-        before = self.state.selector.event_count
-        if self.state.selector.candidates and self.state.selector.ask(final=True):
-            self._record_draws(before, final=True)
+        selector = self.state.selector
+        if draws := selector.plan(final=True) if selector.candidates else []:
+            self._record_draws(draws, final=True)
         else:
             await self._choose()
 
@@ -399,13 +391,12 @@ class Search:
         why = "finished" if self.state.exhausted is None else f"budget: {self.state.exhausted}"
         self._recorder.record("ended", {"why": why})
 
-    def _record_draws(self, before: int, *, final: bool) -> None:
-        drawn = list(self.state.selector.events_since(before))
-        self._recorder.record("asked", {"events": drawn, "final": final})
+    def _record_draws(self, draws: list[Event], *, final: bool = False) -> None:
+        self._recorder.record("asked", {"events": draws, "final": final})
 
     def _record_settled(self) -> None:
-        if self.state.turn is not None:
-            self._recorder.record("settled", {"round": self.state.turn.number})
+        if self.state.current_round is not None:
+            self._recorder.record("settled", {"round": self.state.current_round.number})
 
     async def _close(self) -> None:
         """End the executor, and a proposer that keeps something open."""

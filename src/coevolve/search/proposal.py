@@ -9,7 +9,7 @@ from coevolve.core.choice import Choice
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing, Usage
 from coevolve.errors import InputError, nearest
-from coevolve.search.candidate import Candidate, Files, Kind
+from coevolve.search.candidate import Candidate, Files, Kind, only_text
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
@@ -118,6 +118,14 @@ class View:
         pools: The pool of each task, where there are several.
         solvability: What earlier candidates made of each task that was tried.
         seconds: How long the proposal may take.
+
+    >>> start = Candidate.of({"prompt.txt": b"Answer."}, name="start")
+    >>> known = Standing(
+    ...     candidate=start, status="evaluated", reason="", estimate=None, outcomes={})
+    >>> view = View(round=1, seed=0, tasks=("a",), standings=(known,), best=None, parent="start",
+    ...     read=lambda address: b"Answer.", trace=lambda candidate, task: None)
+    >>> view.text(), view.files("start")
+    ('Answer.', {'prompt.txt': b'Answer.'})
     """
 
     round: int
@@ -142,10 +150,23 @@ class View:
         files = self.standing(name).candidate.files
         return {path: self.read(address) for path, address in files.items()}
 
+    def text(self, name: str = "") -> str:
+        """The text of a candidate that has one file: of the parent, unless it is named."""
+        name = name or self.parent
+        return only_text(self.files(name), name)
+
 
 @runtime_checkable
 class Proposer(Protocol):
-    """Who writes candidates."""
+    """Who writes candidates.
+
+    >>> class Shouting:
+    ...     async def propose(self, view, count):
+    ...         text = view.text().upper()
+    ...         return [Proposal(name=f"loud-{view.round}", files={"prompt.txt": text.encode()})]
+    >>> isinstance(Shouting(), Proposer)
+    True
+    """
 
     async def propose(self, view: View, count: int) -> Proposed | Sequence[Proposal]:
         """Up to `count` new candidates for the round of the view."""

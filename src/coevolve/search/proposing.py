@@ -30,7 +30,7 @@ from coevolve.search.proposal import (
     View,
     as_proposed,
 )
-from coevolve.search.run_state import Entry, RunState, Status
+from coevolve.search.run_state import CandidateState, RunState, Status
 
 
 def view_of(
@@ -75,7 +75,7 @@ def best_start(state: RunState) -> str:
 
 def estimate_of(state: RunState, name: str) -> Estimate | None:
     """The estimate of a candidate's full-set score, if it has any outcome."""
-    if state.entries[name].status != Status.EVALUATED:
+    if state.candidates[name].status != Status.EVALUATED:
         return None
     try:
         return state.selector.estimate(name)
@@ -91,7 +91,7 @@ def _standings(state: RunState) -> tuple[Standing, ...]:
     """What is known of every candidate; deltas are against those of earlier rounds only."""
     made: list[Standing] = []
     best = [-math.inf]  # before each round
-    for entry in state.entries.values():
+    for entry in state.candidates.values():
         while len(best) <= entry.candidate.round:
             best.append(_highest(made))
         made.append(_standing(state, entry, best[entry.candidate.round]))
@@ -117,7 +117,7 @@ def _solvability(state: RunState) -> dict[str, Solvability]:
     }
 
 
-def _standing(state: RunState, entry: Entry, before: float) -> Standing:
+def _standing(state: RunState, entry: CandidateState, before: float) -> Standing:
     name, evaluated = entry.candidate.name, entry.status == Status.EVALUATED
     outcomes: dict[str, float | Missing] = state.selector.scores(name) if evaluated else {}
     pending = entry.status not in (Status.EVALUATED, Status.REFUSED)
@@ -209,7 +209,7 @@ class Proposing:
         if not isinstance(proposer, Repairer):
             self.give_up(name, "")
             return
-        entry = recorder.state.entries[name]
+        entry = recorder.state.candidates[name]
         before = entry.candidate
         broken = Broken(proposal=Proposal.of(before, recorder.journal.get), error=entry.reason)
 

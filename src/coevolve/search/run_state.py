@@ -30,7 +30,7 @@ class Status(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
+class CandidateState:
     """A candidate and how far it has come; `reason` says why it was refused.
 
     A broken one failed its check, and waits to be mended by its proposer, which happens once.
@@ -50,11 +50,12 @@ class Entry:
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
+class RunRound:
     """One round of the run: what was proposed for it, and whether it is over.
 
     `note` says what went wrong with the proposal, if anything; `repairs` are the transcripts of
-    what was mended, by candidate.
+    what was mended, by candidate; `told_at` is the number of the last event that told outcomes
+    of it.
     """
 
     number: int
@@ -66,6 +67,7 @@ class Turn:
     repairs: dict[str, str] = field(default_factory=dict)
     trials: int = 0
     missing: int = 0
+    told_at: int = -1
 
     @property
     def thin(self) -> bool:
@@ -75,7 +77,12 @@ class Turn:
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """All that is known of a run; only `effects.apply` changes it."""
+    """All that is known of a run; only `effects.apply` changes it.
+
+    `cut` is the last wave if a budget ended it before its last trial.
+    `session_at` is the number of the last event "session"; `empty_rounds` counts the rounds in a
+    row, up to the last one and in this session, without a candidate that could be evaluated.
+    """
 
     name: str
     settings: Settings
@@ -84,9 +91,10 @@ class RunState:
     test: Selector | None
     rescored: Selector
     config: dict[str, Any]
-    entries: dict[str, Entry] = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
+    candidates: dict[str, CandidateState] = field(default_factory=dict)
+    rounds: list[RunRound] = field(default_factory=list)
     wave: Wave | None = None
+    cut: Wave | None = None
     proposing: Ledger = field(default_factory=Ledger)
     totals: Tally
     proposals: Pace = field(default_factory=Pace)
@@ -99,6 +107,8 @@ class RunState:
     events: int = 0
     clock: float = 0.0
     sessions: int = 0
+    session_at: int = -1
+    empty_rounds: int = 0
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":
@@ -106,7 +116,11 @@ class RunState:
         if event["type"] != "opened":
             raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
         if event["schema"] != SCHEMA:
-            raise EventError(f"a run of schema {event['schema']!r}; this is schema {SCHEMA}.")
+            raise EventError(
+                f"the run has event schema {event['schema']!r}, written by a newer version of "
+                f"coevolve; this version reads schema {SCHEMA}. Upgrade with `pip install "
+                "--upgrade task-coevolve`, then open the run again."
+            )
         selector = Selector.from_events([event["selector"]])
         starts = [Candidate.from_json(start) for start in event["starts"]]
         trials = event["selector"]["trials"]
@@ -122,7 +136,7 @@ class RunState:
             rescored=Selector(selector.pool, protocol="full", trials=trials),
             config=event["config"],
             totals=Tally(pace=Pace.of(selector.pool)),
-            entries={start.name: Entry(candidate=start) for start in starts},
+            candidates={start.name: CandidateState(candidate=start) for start in starts},
         )
         state.note(event)
         return state
@@ -130,12 +144,12 @@ class RunState:
     @property
     def starts(self) -> list[str]:
         """Names of the starting harnesses."""
-        return [name for name, entry in self.entries.items() if entry.candidate.round == 0]
+        return [name for name, entry in self.candidates.items() if entry.candidate.round == 0]
 
     @property
-    def turn(self) -> Turn | None:
+    def current_round(self) -> RunRound | None:
         """The first round that is not over: one of the last two, the last being proposed ahead."""
-        return next((turn for turn in self.turns[-2:] if not turn.settled), None)
+        return next((round for round in self.rounds[-2:] if not round.settled), None)
 
     @property
     def tally(self) -> Tally:

@@ -35,7 +35,9 @@ class Wave:
 
     `open` maps the outcomes that are still waited for to the number of failed attempts, `done`
     the others to their scores; `tally` sums up what they consumed and what went wrong. `parts`
-    are the tasks of each pool, where whole pools are run; `again` names who was run once more.
+    are the tasks of each pool, where whole pools are run; `again` names who was run once more, and
+    `reopened_at` is the number of the event that last said so.
+    `earlier` counts the outcomes it began with: those of the wave that it continues.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
@@ -52,6 +54,8 @@ class Wave:
     done: dict[Cell, float | Missing] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     again: set[str] = field(default_factory=set)
+    earlier: int = 0
+    reopened_at: int = -1
 
     def __post_init__(self) -> None:
         self.cells = {group.candidate: group.cells() for group in self.groups}
@@ -95,9 +99,21 @@ class Wave:
             missing |= {name: gaps} if gaps else {}
         return {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no event of the wave itself was taken in yet."""
+        return len(self.done) == self.earlier and not self.tally.ledger.failed_attempts
+
+    def continued(self) -> "Wave":
+        """A wave for the trials that are still open; the outcomes so far are kept."""
+        wave = Wave(kind=self.kind, groups=self.groups, parts=self.parts)
+        wave.done, wave.earlier = dict(self.done), len(self.done)
+        wave.open = dict.fromkeys(self.open, 0)
+        return wave
+
     def restore(self, data: Mapping[str, Any]) -> None:
         """Take in at once what `to_json` said, in place of every single outcome."""
-        if self.done or data["scores"].keys() != self.cells.keys():
+        if not self.untouched or data["scores"].keys() != self.cells.keys():
             raise EventError("it does not tell of the trials that were asked.")
         self.open = {}
         for name, scores in data["scores"].items():
@@ -133,8 +149,9 @@ class Wave:
         found = (self.done[cell] for cell in self._missing(name))
         return next((score.reason for score in found if isinstance(score, Missing)), "")
 
-    def reopen(self, candidates: Iterable[str]) -> None:
-        """Wait once more for what is missing of some candidates."""
+    def reopen(self, candidates: Iterable[str], seq: int) -> None:
+        """Wait once more for what is missing of some candidates, as event number `seq` says."""
+        self.reopened_at = seq
         for name in candidates:
             missing = self._missing(name)
             self.again.add(name)

@@ -1,4 +1,4 @@
-"""An executor that fails on purpose, for tests and drills."""
+"""Executors that fail on purpose, for tests and drills."""
 
 import asyncio
 import os
@@ -14,10 +14,10 @@ from coevolve.search.trials import Prepared, Result, Trial
 
 
 class Killable(Executor, Protocol):
-    """An executor that can tell which process works on a trial."""
+    """An executor that knows the process of each running trial."""
 
     def worker_of(self, trial: Trial) -> int | None:
-        """The process that works on a trial now, if one does."""
+        """The process id of the worker that runs a trial now, if any."""
         ...
 
 
@@ -27,7 +27,7 @@ class FaultyExecutor:
     Args:
         executor: Runs the other attempts, and every check and preparation.
         rate: The share of attempts that fail, in [0, 1].
-        seed: Which ones.
+        seed: Decides which attempts fail.
     """
 
     def __init__(self, executor: Executor, *, rate: float, seed: int) -> None:
@@ -39,24 +39,24 @@ class FaultyExecutor:
 
     @property
     def capacity(self) -> int:
-        """How many attempts may be under way at once."""
+        """How many attempts may run at once."""
         return self._executor.capacity
 
     @property
     def isolation_name(self) -> str:
-        """How candidate code is kept apart."""
+        """How candidate code is isolated."""
         return str(getattr(self._executor, "isolation_name", ""))
 
     async def check(self, candidate: Candidate) -> Prepared:
-        """What the executor finds."""
+        """Check a candidate."""
         return await self._executor.check(candidate)
 
     async def prepare(self, candidate: Candidate) -> Prepared:
-        """What the executor finds."""
+        """Prepare a candidate."""
         return await self._executor.prepare(candidate)
 
     async def run(self, candidate: Candidate, trial: Trial) -> Result:
-        """What the executor finds, or a fault."""
+        """Run one attempt, or make it fail."""
         if not fails(trial, rate=self._rate, seed=self._seed):
             return await self._executor.run(candidate, trial)
         await self._spoil(candidate, trial)
@@ -67,19 +67,19 @@ class FaultyExecutor:
         await self._executor.close()
 
     async def _spoil(self, candidate: Candidate, trial: Trial) -> None:
-        """What happens before the fault: nothing."""
+        """What happens before the fault: nothing here."""
 
 
 class KillingExecutor(FaultyExecutor):
-    """Makes a share of attempts fail by killing the worker in the midst of each.
+    """Makes a share of attempts fail by killing their workers.
 
-    An attempt that was quicker than the signal counts as failed too, so that a run with it
-    ends the same way every time.
+    An attempt that ends before the signal arrives counts as failed too, so that a run ends the
+    same way every time.
 
     Args:
-        executor: One with worker processes.
+        executor: An executor with worker processes.
         rate: The share of attempts that fail, in [0, 1].
-        seed: Which ones.
+        seed: Decides which attempts fail.
     """
 
     def __init__(self, executor: Killable, *, rate: float, seed: int) -> None:

@@ -170,9 +170,9 @@ def test_a_trial_of_the_test_leaves_nothing_but_its_score(animals: str, starts: 
         score = benchmark.run_test(harness, "animals-test-000", 0)
         assert (score.value, score.trace) == (1.0, {"set": "animals", "correct": True})
         assert score.usage.tokens_out == 1
-        assert harness.said == ""
+        assert harness.printed == ""
         benchmark.run(harness, "animals-000", 0)
-        assert harness.said == "asked: It meows.\n"
+        assert harness.printed == "asked: It meows.\n"
 
 
 def test_a_harness_that_quotes_a_test_question_in_an_error_is_not_quoted(
@@ -184,7 +184,7 @@ def test_a_harness_that_quotes_a_test_question_in_an_error_is_not_quoted(
     with at_work(benchmark, source) as harness:
         with pytest.raises(HarnessFault) as caught:
             benchmark.run_test(harness, "animals-test-000", 0)
-        assert "tail" not in f"{caught.value} {caught.value.fault} {harness.said}"
+        assert "tail" not in f"{caught.value} {caught.value.fault} {harness.printed}"
         assert caught.value.__context__ is None or caught.value.__suppress_context__
         with pytest.raises(HarnessFault, match="It meows"):
             benchmark.run(harness, "animals-000", 0)

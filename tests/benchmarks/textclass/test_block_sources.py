@@ -16,6 +16,7 @@ from coevolve.benchmarks.textclass.harness_files import frame_source
 from coevolve.executors.isolation import Harness, find_isolation
 from coevolve.models.model_client import StubModel
 from tests.benchmarks.textclass.emitted import CASES, DESK, REACTIONS, lived
+from tests.effort import effort
 
 LABELS = ["printer", "password", "laptop"]
 WHY = 'The "nearest" harness answers with what is no label on 5 of its 11 failures, C:\\ so ' * 2
@@ -30,7 +31,12 @@ def every_block() -> list[TextRecipe]:
         TextRecipe(ask="free", notes="mistakes"),
         TextRecipe(select="all", ask="scores", trust="1", notes="keywords"),
     ]
-    made = [g.given(slot, block) for g in grounds for slot in SLOTS for block in SLOTS[slot]]
+    made = [
+        g.given(slot, block)
+        for g in grounds[: effort(2, 5)]
+        for slot in SLOTS
+        for block in SLOTS[slot]
+    ]
     return list(dict.fromkeys([*made, *SEEDS.values()]))
 
 
@@ -46,7 +52,7 @@ def some(count: int) -> list[TextRecipe]:
 
 @pytest.fixture(scope="module")
 def sources() -> list[str]:
-    return [harness_source(recipe, hypothesis=WHY) for recipe in some(200)]
+    return [harness_source(recipe, hypothesis=WHY) for recipe in some(effort(20, 200))]
 
 
 def test_every_file_lives_with_labels(sources: list[str]) -> None:
@@ -75,7 +81,7 @@ def test_where_no_answer_comes_twice_the_model_writes(sources: list[str]) -> Non
 
 
 def test_answers_are_labels_where_the_model_is_held_to_them() -> None:
-    for recipe in some(100):
+    for recipe in some(effort(0, 100)):
         life = lived(harness_source(recipe, hypothesis=WHY), DESK, labels=LABELS)
         if recipe.ask != "free" or recipe.parse == "closest":
             assert life.before in LABELS

@@ -116,7 +116,7 @@ def test_a_harness_that_sees_a_test_question_cannot_tell_anybody(tmp_path: Path)
     shout = SPY.replace("return json.dumps", "print(question); return json.dumps")
     with at_work(benchmark, shout) as harness:
         score = benchmark.run_test(harness, "secret-test-002", 0)
-        kept = json.dumps(score.trace) + harness.said
+        kept = json.dumps(score.trace) + harness.printed
         assert not re.search("zq7", kept)
 
 

@@ -1,4 +1,4 @@
-"""Candidates that write to the pipe themselves can spoil their own answer and nothing else."""
+"""Candidates that write to the pipe themselves can change only their own answer."""
 
 import resource
 from dataclasses import replace
@@ -58,7 +58,7 @@ def deaf():
 MESSAGES = {
     "deep-nest": ("[" * 500_000, "not-json"),
     "deep-answer": ('{"id": 2, "answer": ' + "[" * 200_000 + "]" * 200_000 + "}", "not-json"),
-    "deeper-than-anybody-needs": (
+    "too-deep": (
         '{"id": 2, "answer": ' + "[" * 300 + "]" * 300 + "}",
         "not-json",
     ),
@@ -75,8 +75,8 @@ MESSAGES = {
     "another-call": ('{"id": 1, "answer": 1}', "protocol"),
     "another-id": ('{"id": [[1]], "answer": 1}', "protocol"),
     "error-of-no-kind": ('{"id": 2, "error": 3}', "protocol"),
-    "ask-of-nothing": ('{"ask": {}, "args": 1}', "protocol"),
-    "ask-of-nobody": ('{"ask": null, "args": [], "kwargs": {}}', "protocol"),
+    "ask-of-a-wrong-type": ('{"ask": {}, "args": 1}', "protocol"),
+    "ask-without-a-name": ('{"ask": null, "args": [], "kwargs": {}}', "protocol"),
     "ready-again": ('{"ready": 1}', "protocol"),
 }
 

@@ -129,7 +129,7 @@ def test_no_file_of_the_candidate_stands_for_a_module_of_the_frame(framed: Frame
 def test_one_that_does_not_run_is_the_benchmarks_fault(
     framed: Framed, frame: str, reason: str
 ) -> None:
-    with pytest.raises(InputError, match=f"frame does not run: {reason}") as caught:
+    with pytest.raises(InputError, match=f"frame failed: {reason}") as caught:
         framed(frame).call("answer", 1)
     assert classify(caught.value).blame is Blame.BENCHMARK
 

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from coevolve.errors import InputError
 from coevolve.executors.isolation import HarnessFault
-from coevolve.executors.isolation.framing import Inbox, packed, unpacked
+from coevolve.executors.isolation.framing import candidate_inbox, packed, unpacked
 from coevolve.executors.isolation.runner import codec
 
 VALUES: st.SearchStrategy[Any] = st.recursive(
@@ -26,9 +26,9 @@ VALUES: st.SearchStrategy[Any] = st.recursive(
 @given(st.lists(VALUES, min_size=1, max_size=4), st.integers(1, 50))
 def test_messages_survive_any_cut(values: list[Any], size: int) -> None:
     stream = b"".join(packed({"value": value}) for value in values)
-    inbox, seen = Inbox(most=1_000_000), []
+    inbox, seen = candidate_inbox(most=1_000_000), []
     for start in range(0, len(stream), size):
-        inbox.add(stream[start : start + size])
+        inbox.feed(stream[start : start + size])
         while (message := inbox.take()) is not None:
             seen.append(message["value"])
     assert seen == values
@@ -36,8 +36,8 @@ def test_messages_survive_any_cut(values: list[Any], size: int) -> None:
 
 @given(st.binary(max_size=300))
 def test_any_bytes_give_a_message_or_a_fault(data: bytes) -> None:
-    inbox = Inbox(most=200)
-    inbox.add(data)
+    inbox = candidate_inbox(most=200)
+    inbox.feed(data)
     try:
         while (message := inbox.take()) is not None:
             assert isinstance(message, dict)
@@ -59,9 +59,9 @@ def test_depth_is_limited_long_before_python_is() -> None:
             unpacked(data)
 
 
-def test_our_own_mistakes_are_no_faults_of_the_candidate() -> None:
+def test_mistakes_of_the_caller_are_not_faults_of_the_candidate() -> None:
     nest: list[Any] = []
     nest.append(nest)
     for value in (float("inf"), {1}, nest, "\ud800", b"bytes"):
-        with pytest.raises(InputError, match="only be given JSON"):
+        with pytest.raises(InputError, match="only JSON values"):
             packed(value)

@@ -9,6 +9,7 @@ import pytest
 from coevolve.models.embedded.model_weights import MADE, WINDOW
 from coevolve.models.model_errors import ContextTooLong, RequestRefused
 from coevolve.models.provider import Message, ModelRequest
+from tests.effort import effort
 from tests.models.embedded.conftest import Asked
 
 SHOTS = "".join(
@@ -66,12 +67,12 @@ def test_scores_are_those_of_the_whole_distribution(asked: Asked) -> None:
     reply = asked(QUESTION, choices=choices, scores=True)
     assert reply.scores is not None
     assert reply.scores.keys() == set(choices)
-    for choice in choices:
+    for choice in choices[: effort(2, 3)]:
         assert math.isclose(reply.scores[choice], reference(asked, f" {choice}"), abs_tol=1e-3)
     assert reply.text == max(choices, key=reply.scores.__getitem__)
     nasty = tuple(choice for choices in NASTY for choice in choices)
     scores = asked(QUESTION, choices=nasty, scores=True).scores or {}
-    for choice in ("e\u0301", "Ω≈ç"):
+    for choice in effort(("e\u0301",), ("e\u0301", "Ω≈ç")):
         assert math.isclose(scores[choice], reference(asked, f" {choice}"), abs_tol=1e-3)
     longer = asked(QUESTION, choices=("chicken pox", "chicken"), scores=True).scores or {}
     assert longer["chicken"] >= longer["chicken pox"]

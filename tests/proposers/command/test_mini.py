@@ -78,6 +78,7 @@ def test_a_candidate_is_written_and_paid_for(ask: Any) -> None:
     assert "INSTRUCTIONS.md" in endpoint.seen[0].body["messages"][1]["content"]
 
 
+@pytest.mark.long
 def test_tools_can_be_called(ask: Any) -> None:
     pytest.importorskip("mcp", reason="litellm[mcp] is not installed, which tool calls need")
     with Endpoint([call(WRITE), call(FINISH)]) as endpoint:
@@ -86,10 +87,11 @@ def test_tools_can_be_called(ask: Any) -> None:
     assert made.usage.tokens_in == 20
 
 
+@pytest.mark.long
 def test_a_refused_key_stops_the_run(ask: Any) -> None:
     with (
         Endpoint(key="another") as endpoint,
-        pytest.raises(StopRun, match=r"mini-swe-agent ended with code 1 .*set one of"),
+        pytest.raises(StopRun, match=r"mini-swe-agent ended with exit status 1 .*set one of"),
     ):
         ask(endpoint)
 

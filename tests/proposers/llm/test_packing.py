@@ -22,6 +22,7 @@ from coevolve.proposers.llm.prompt_context import (
     tokens,
 )
 from coevolve.proposers.llm.prompts import SYSTEM, asking, mending
+from tests.effort import effort
 from tests.proposers.llm.runs import PLAIN, Known, run
 
 
@@ -144,7 +145,7 @@ CANDIDATES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(st.lists(CANDIDATES, max_size=8), WORDS, TIMES, st.integers(0, 8_000), st.integers(0, 99))
 def test_the_budget_is_never_exceeded(
     known: list[Known], words: str, times: int, most: int, seed: int

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.errors import StopRun
-from coevolve.executors.isolation.harness_calls import copy_folder, open_to_all
+from coevolve.executors.isolation.folders import copy_folder, open_to_all
 from coevolve.executors.isolation.launch import Launch, Limits, confined, unused_uid
 from coevolve.executors.isolation.seccomp import filter_fd
 from coevolve.executors.isolation.system_paths import (
@@ -24,18 +24,18 @@ from coevolve.executors.isolation.system_paths import (
 
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"
-_EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
-_NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
+EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
+NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bubblewrap:
-    """Each sandbox has its own file system, processes, network and user.
+    """Gives each sandbox its own file system, processes, network and user.
 
     Args:
-        program: The bwrap to start; found on the PATH unless given.
-        change_user: Whether root gives each sandbox a user of its own.
-        hidden: Folders that it must not see even if they lie among the system's.
+        program: The bwrap to start; found on the PATH by default.
+        change_user: Whether root gives each sandbox its own user id.
+        hidden: Folders that it must not see, even inside folders of the system.
 
     >>> Bubblewrap(program="/usr/bin/bwrap").name
     'bwrap'
@@ -49,15 +49,15 @@ class Bubblewrap:
     protects = (
         "It sees its own files, the system's programs and this Python, all read-only.",
         "It sees no home, project, run folder, answers, test tasks or environment variables.",
-        "It does not see this package, nor the data sets that came with it or were fetched.",
+        "It does not see this package, nor its included or downloaded data sets.",
         "It has no network, not even to this machine.",
-        "It sees and signals no process but its own, and all of them end with it.",
+        "It sees and signals only its own processes, and all of them end with it.",
         "Its time, memory, processes, files, output and answers are limited.",
     )
     exposes = (
-        "A flaw of the kernel would let it out; use a virtual machine against that.",
-        "It can read installed programs and packages, and learn names of this machine's paths.",
-        "It shares processor and caches with everything else here.",
+        "A flaw in the kernel could let it escape; use a virtual machine against that.",
+        "It can read installed programs and packages, and some path names of this machine.",
+        "It shares the processor and its caches with all other programs.",
     )
 
     def command(
@@ -74,7 +74,7 @@ class Bubblewrap:
         fds: tuple[int, ...] = (),
     ) -> Launch:
         """How to start a program behind bwrap; see `Isolation.command`."""
-        program = self.program or found()
+        program = self.program or bwrap_program()
         uid = unused_uid(slot) if self.change_user and os.getuid() == 0 else None
         source, scratch = folder.resolve(), None
         if uid is not None and not open_to_all(source):
@@ -86,9 +86,9 @@ class Bubblewrap:
         filters = () if network else filter_fd()
         options = [
             *_kernel(uid, network, filters),
-            *_private("/tmp", limits),  # first, since this Python may lie in it
+            *in_memory("/tmp", limits.file_bytes),  # first, because this Python may be inside it
             *_system(network, self.hidden),
-            *_private("/dev/shm", limits),
+            *in_memory("/dev/shm", limits.file_bytes),
             *("--remount-ro", "/dev"),
             *_own(source, writable, readable),
         ]
@@ -114,8 +114,8 @@ class Bubblewrap:
         )
 
 
-def found() -> str:
-    """Where bwrap is; StopRun where it is not."""
+def bwrap_program() -> str:
+    """The path of bwrap; StopRun if it is not installed."""
     program = shutil.which("bwrap")
     if program is None:
         raise StopRun(
@@ -126,7 +126,7 @@ def found() -> str:
 
 
 def counts_per_namespace() -> bool:
-    """Whether this kernel counts processes per user namespace: from Linux 5.14 on."""
+    """Whether the kernel counts processes per user namespace, as from Linux 5.14 on."""
     parts = platform.release().split(".")
     try:
         return (int(parts[0]), int(parts[1])) >= (5, 14)
@@ -135,7 +135,7 @@ def counts_per_namespace() -> bool:
 
 
 def _kernel(uid: int | None, network: bool, filters: tuple[int, ...]) -> list[str]:
-    options = [*_NAMESPACES, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
+    options = [*NAMESPACES, "--die-with-parent", "--new-session", "--cap-drop", "ALL"]
     options += ["--hostname", "sandbox", "--clearenv"]
     if not network:
         options += ["--unshare-net"]
@@ -157,31 +157,35 @@ def _system(network: bool, hidden: tuple[Path, ...]) -> tuple[str, ...]:
         options += ["--symlink", target, link]
     shown = system_paths(network=network)
     for path in shown:
-        options += _bound("--ro-bind", path)
+        options += _same_place("--ro-bind", path)
     for folder in map(str, masked(shown, hidden)):
-        options += [*_EMPTY, folder, "--remount-ro", folder]
+        options += [*EMPTY, folder, "--remount-ro", folder]
     options += ["--ro-bind", str(RUNNER), _RUNNER, "--dev", "/dev", "--proc", "/proc"]
-    # The first process is bwrap's own and has no filter: nobody may write to its memory.
-    return (*options, *_EMPTY, "/proc/1", "--remount-ro", "/proc/1")
+    # The first process is bwrap itself and has no filter: its memory must not be writable.
+    return (*options, *EMPTY, "/proc/1", "--remount-ro", "/proc/1")
 
 
-def _private(place: str, limits: Limits) -> list[str]:
-    """A folder of limited size that can be written, as nothing else can."""
-    return ["--perms", "1777", "--size", str(limits.file_bytes), "--tmpfs", place]
+def in_memory(place: str, size: int) -> tuple[str, ...]:
+    """A private folder in memory of limited size, writable by all users."""
+    return "--perms", "1777", "--size", str(size), "--tmpfs", place
+
+
+def mount_at(option: str, source: Path, target: Path) -> list[str]:
+    """A mount at a path whose parents are readable; bwrap alone would make them private."""
+    options: list[str] = []
+    for parent in reversed(target.parents[:-1]):
+        options += ["--perms", "0755", "--dir", str(parent)]
+    return [*options, option, str(source), str(target)]
 
 
 def _own(folder: Path, writable: Path | None, readable: Sequence[Path]) -> list[str]:
     options = ["--ro-bind", str(folder), FOLDER, "--chdir", FOLDER]
     for path in readable:
-        options += _bound("--ro-bind", path)
+        options += _same_place("--ro-bind", path)
     if writable is not None:
-        options += _bound("--bind", writable)
+        options += _same_place("--bind", writable)
     return [*options, "--remount-ro", "/"]
 
 
-def _bound(option: str, path: Path) -> list[str]:
-    """A path of this machine at the same place; bwrap alone would make private parents of it."""
-    options = []
-    for parent in reversed(path.absolute().parents[:-1]):
-        options += ["--perms", "0755", "--dir", str(parent)]
-    return [*options, option, str(path.resolve()), str(path.absolute())]
+def _same_place(option: str, path: Path) -> list[str]:
+    return mount_at(option, path.resolve(), path.absolute())

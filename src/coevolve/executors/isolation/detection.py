@@ -1,4 +1,4 @@
-"""Which isolation works on this machine."""
+"""Detection of the isolation that works on this machine."""
 
 import functools
 import tempfile
@@ -27,15 +27,15 @@ _PROBE = (
 
 
 def find_isolation(kind: str = "auto", *, hidden: Sequence[Path] = ()) -> Isolation:
-    """The isolation of this name; "auto" is bwrap where it works, else a plain process.
+    """The isolation of this name; "auto" is bwrap if it works, else a plain process.
 
     Args:
         kind: "auto", "bwrap" or "process".
-        hidden: Folders that bwrap hides even where they lie among the system's; a plain process
-            hides nothing.
+        hidden: Folders that bwrap hides, even inside folders of the system; a plain process hides
+            nothing.
 
     Raises:
-        StopRun: "bwrap" was asked for and does not work here; the message says what to do.
+        StopRun: "bwrap" does not work here; the message says what to do.
 
     >>> find_isolation("process").name
     'process'
@@ -59,7 +59,7 @@ def find_isolation(kind: str = "auto", *, hidden: Sequence[Path] = ()) -> Isolat
 
 
 def why_not_bubblewrap() -> str:
-    """What keeps bwrap from working here; empty where it works."""
+    """Why bwrap does not work here; empty if it works."""
     found = _bubblewrap()
     return "" if isinstance(found, Bubblewrap) else found
 
@@ -77,7 +77,7 @@ def _bubblewrap() -> Bubblewrap | str:
 
 
 def _failure(isolation: Isolation) -> str:
-    """Why a program that needs this Python and its packages does not run; empty if it does."""
+    """Why a program that needs this Python and its packages fails; empty if it works."""
     limits = Limits(seconds=20)
     argv = [str(interpreter()), "-I", "-S", "-c", _PROBE, *site_packages()]
     with tempfile.TemporaryDirectory(prefix="coevolve-") as folder:

@@ -14,7 +14,7 @@ _CPU_SIGNAL = 24
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Executed:
-    """What a program printed, its exit code, and how long it took.
+    """The output of a program, its exit status, and how long it took.
 
     >>> Executed(stdout=b"0.5", stderr=b"", code=0, seconds=0.1).code
     0
@@ -27,7 +27,7 @@ class Executed:
 
 
 def execute(launch: Launch, limits: Limits, stdin: bytes = b"") -> Executed:
-    """Run a program until it ends or passes a limit, whether or not it reads its input."""
+    """Run a program until it ends or exceeds a limit, whether or not it reads its input."""
     process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
         return _Execution(launch, process, limits, stdin).finish()

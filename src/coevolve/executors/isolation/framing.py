@@ -1,8 +1,8 @@
-"""Messages over a pipe to a candidate: four bytes of length, then strict JSON."""
+"""Messages on a pipe: four bytes of length, then JSON; strict where a candidate writes them."""
 
 import json
 import math
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from coevolve.errors import InputError
@@ -13,21 +13,77 @@ MOST_DEPTH = 200
 _HEADER = 4
 
 
+def framed(body: bytes) -> bytes:
+    r"""A body with its length in front.
+
+    >>> framed(b"{}")
+    b'\x00\x00\x00\x02{}'
+    """
+    return len(body).to_bytes(_HEADER, "big") + body
+
+
+class Inbox:
+    """Collects bytes until a message is complete.
+
+    Args:
+        most: The largest allowed length of a message.
+        decode: Turns the bytes of a message into the message.
+        too_large: The error for a length above the limit, raised before the bytes arrive.
+
+    >>> inbox = candidate_inbox(most=100)
+    >>> inbox.feed(packed({"id": 1}))
+    >>> inbox.take(), inbox.take()
+    ({'id': 1}, None)
+    """
+
+    def __init__(
+        self,
+        most: int,
+        *,
+        decode: Callable[[bytes], dict[str, Any]],
+        too_large: Callable[[int, int], Exception],
+    ) -> None:
+        self._most, self._decode, self._too_large = most, decode, too_large
+        self._bytes = bytearray()
+
+    def feed(self, data: bytes) -> None:
+        """Append what was read."""
+        self._bytes += data
+
+    def take(self) -> dict[str, Any] | None:
+        """The next message, or None while it is incomplete."""
+        if len(self._bytes) < _HEADER:
+            return None
+        length = int.from_bytes(self._bytes[:_HEADER], "big")
+        if length > self._most:
+            raise self._too_large(length, self._most)
+        end = _HEADER + length
+        if len(self._bytes) < end:
+            return None
+        body = bytes(self._bytes[_HEADER:end])
+        del self._bytes[:end]
+        return self._decode(body)
+
+
+def candidate_inbox(most: int) -> Inbox:
+    """An inbox for messages that a candidate wrote: anything irregular is its fault."""
+    return Inbox(most, decode=_message, too_large=_too_large)
+
+
 def packed(message: object) -> bytes:
-    r"""A message as bytes; what is no JSON is a mistake of the caller.
+    r"""A message to a candidate as bytes; a value that is not JSON is the caller's mistake.
 
     >>> packed({"id": 1})
     b'\x00\x00\x00\t{"id": 1}'
     """
     try:
-        data = _encode(message).encode()
+        return framed(_encode(message).encode())
     except (TypeError, ValueError, RecursionError) as error:
-        raise InputError(f"a candidate can only be given JSON values: {error}.") from None
-    return len(data).to_bytes(_HEADER, "big") + data
+        raise InputError(f"only JSON values can be sent to a candidate: {error}.") from None
 
 
 def unpacked(data: bytes) -> Any:
-    """The JSON value in some bytes of a candidate; anything else is its fault.
+    """The JSON value that a candidate wrote; anything else is its fault.
 
     >>> unpacked(b'{"answer": 0.5}')
     {'answer': 0.5}
@@ -35,9 +91,9 @@ def unpacked(data: bytes) -> Any:
     try:
         value = _decode(data.decode())
         if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _too_deep(value):
-            raise RecursionError  # before anybody shows or copies it by recursion
+            raise RecursionError  # before anything prints or copies it recursively
         if b"\\ud" in data or b"\\uD" in data:
-            _encode(value).encode()  # half a surrogate pair is no character
+            _encode(value).encode()  # half a surrogate pair is not a character
     except RecursionError:
         raise HarnessFault("not-json", f"its answer is nested deeper than {MOST_DEPTH}") from None
     except (ValueError, MemoryError) as error:
@@ -45,44 +101,15 @@ def unpacked(data: bytes) -> Any:
     return value
 
 
-class Inbox:
-    """Collects bytes until a message is whole; never holds more than one of allowed size.
-
-    >>> inbox = Inbox(most=100)
-    >>> inbox.add(packed({"id": 1}))
-    >>> inbox.take(), inbox.take()
-    ({'id': 1}, None)
-    """
-
-    def __init__(self, most: int) -> None:
-        self._most = most
-        self._bytes = bytearray()
-
-    def add(self, data: bytes) -> None:
-        """Append what was read; a length past the limit is a fault at once."""
-        self._bytes += data
-
-    def take(self) -> Any | None:
-        """The next message, or None while it is not whole."""
-        if len(self._bytes) < _HEADER:
-            return None
-        length = int.from_bytes(self._bytes[:_HEADER], "big")
-        if length > self._most:
-            raise too_large(length, self._most)
-        end = _HEADER + length
-        if len(self._bytes) < end:
-            return None
-        data = bytes(self._bytes[_HEADER:end])
-        del self._bytes[:end]
-        message = unpacked(data)
-        if not isinstance(message, dict):
-            raise HarnessFault("protocol", "wrote something else than messages to its pipe")
-        return message
+def _message(data: bytes) -> dict[str, Any]:
+    message = unpacked(data)
+    if not isinstance(message, dict):
+        raise HarnessFault("protocol", "wrote something other than messages to its pipe")
+    return message
 
 
-def too_large(length: int, most: int) -> HarnessFault:
-    """The fault of an answer past the limit."""
-    return HarnessFault("answer-limit", f"its answer has {length:,} bytes, past its {most:,}")
+def _too_large(length: int, most: int) -> HarnessFault:
+    return HarnessFault("answer-limit", f"its answer has {length:,} bytes; the limit is {most:,}")
 
 
 def _too_deep(value: object) -> bool:
@@ -103,12 +130,12 @@ def _children(item: object) -> Iterable[object]:
 def _finite(text: str) -> float:
     value = float(text)
     if not math.isfinite(value):
-        raise ValueError(f"{text[:20]} is no finite number")
+        raise ValueError(f"{text[:20]} is not a finite number")
     return value
 
 
 def _no_constant(text: str) -> float:
-    raise ValueError(f"{text} is no number")
+    raise ValueError(f"{text} is not a number")
 
 
 _encode = json.JSONEncoder(ensure_ascii=False, allow_nan=False).encode

@@ -1,13 +1,10 @@
-"""A candidate's functions called in a sandbox.
+"""Calls of a candidate's functions in a sandbox.
 
-Every message may be forged, for the candidate can write to the pipe itself. It can thereby only
-change its own answer.
+Every message may be forged, because the candidate can write to the pipe itself. It can only
+change its own answer that way.
 """
 
 import inspect
-import os
-import shutil
-import stat
 import time
 from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
@@ -25,53 +22,24 @@ from coevolve.executors.isolation.launch import (
 )
 from coevolve.executors.isolation.sandbox import Sandbox
 from coevolve.executors.isolation.system_paths import site_packages
-
-
-def copy_folder(folder: Path, target: Path) -> Path:
-    """Copy plain files and folders, readable by everybody; links are not followed nor copied."""
-    target.mkdir(parents=True)
-    target.chmod(0o755)
-    with os.scandir(folder) as entries:
-        for entry in entries:
-            if entry.is_dir(follow_symlinks=False):
-                copy_folder(Path(entry.path), target / entry.name)
-            elif entry.is_file(follow_symlinks=False):
-                runs = entry.stat().st_mode & stat.S_IXUSR
-                shutil.copyfile(entry.path, target / entry.name, follow_symlinks=False)
-                (target / entry.name).chmod(0o755 if runs else 0o644)
-    return target
-
-
-def open_to_all(folder: Path) -> bool:
-    """Whether every user may read all of a folder."""
-    if folder.stat().st_mode & 0o005 != 0o005:
-        return False
-    with os.scandir(folder) as entries:
-        return all(_open(entry) for entry in entries)
-
-
-def _open(entry: os.DirEntry[str]) -> bool:
-    if entry.is_dir(follow_symlinks=False):
-        return open_to_all(Path(entry.path))
-    return entry.is_symlink() or bool(entry.stat().st_mode & 0o004)
-
+from coevolve.search.candidate import only_text, read_folder
 
 Services = Mapping[str, Callable[..., object]]
 Message = dict[str, Any]
 
 
 def await_start(sandbox: Sandbox, limits: Limits) -> None:
-    """Wait until the runner works: what fails before is not the candidate's fault."""
+    """Wait until the runner works; a failure before that is not the candidate's fault."""
     late = SandboxError(f"the sandbox did not start within {limits.startup_seconds:g} s.")
     try:
         sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
     except HarnessFault as fault:
-        said = " ".join(sandbox.output.text.split())[-500:]
-        raise SandboxError(f"the sandbox did not start: {fault.reason}. {said}") from None
+        printed = " ".join(sandbox.output.text.split())[-500:]
+        raise SandboxError(f"the sandbox did not start: {fault.reason}. {printed}") from None
 
 
 def frame_candidate(sandbox: Sandbox, limits: Limits, source: str) -> None:
-    """Have the runner execute the benchmark's frame; no code of the candidate has run yet."""
+    """Make the runner execute the benchmark's frame, before any code of the candidate."""
     sandbox.send({"frame": source})
     late = InputError(f"the benchmark's frame took longer than {limits.startup_seconds:g} s.")
     try:
@@ -80,7 +48,7 @@ def frame_candidate(sandbox: Sandbox, limits: Limits, source: str) -> None:
         raise SandboxError(f"the sandbox did not start: {fault.reason}.") from None
     if message.get("framed") is not True:
         reason = reported(message, limits).reason
-        raise InputError(f"the benchmark's frame does not run: {reason}.")
+        raise InputError(f"the benchmark's frame failed: {reason}.")
 
 
 def await_import(sandbox: Sandbox, limits: Limits) -> None:
@@ -94,7 +62,7 @@ def await_import(sandbox: Sandbox, limits: Limits) -> None:
 
 
 def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) -> Message:
-    """Serve a call's wishes until it is answered; time in services is not its own."""
+    """Serve the requests of a call until it is answered; time in services does not count."""
     late = HarnessFault("time-limit", f"ran longer than {limits.seconds:g} s")
     deadline = time.monotonic() + limits.seconds
     asked = 0
@@ -102,11 +70,11 @@ def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) ->
         message: Message = sandbox.receive(deadline, lambda: late)
         if "ask" not in message:
             if message.get("id") != call:
-                raise HarnessFault("protocol", "wrote an answer to another call")
+                raise HarnessFault("protocol", "answered another call")
             return message
         asked += 1
         if asked > limits.asks:
-            raise HarnessFault("ask-limit", f"asked its services more than {limits.asks} times")
+            raise HarnessFault("ask-limit", f"asked services more than {limits.asks} times")
         if sandbox.unread:
             raise HarnessFault("protocol", "asked a service without reading what it was sent")
         began = time.monotonic()
@@ -117,14 +85,14 @@ def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) ->
 
 
 def serve(message: Message, services: Services) -> Message:
-    """The reply to a wish: what the service gave, or why it was not called."""
+    """The reply to a request: the result of the service, or why it was not called."""
     name, args, kwargs = message.get("ask"), message.get("args"), message.get("kwargs")
     if not (isinstance(name, str) and isinstance(args, list) and isinstance(kwargs, dict)):
-        raise HarnessFault("protocol", "wrote a request to a service that is none")
+        raise HarnessFault("protocol", "wrote an invalid request to a service")
     service = services.get(name)
     if service is None:
         offered = ", ".join(sorted(services)) or "none"
-        return {"refused": f"there is no service {name!r}; there is {offered}"}
+        return {"refused": f"unknown service {name!r}; available: {offered}"}
     try:
         inspect.signature(service).bind(*args, **kwargs)
     except TypeError as error:
@@ -133,7 +101,7 @@ def serve(message: Message, services: Services) -> Message:
 
 
 def checked(value: Any, returns: type | None) -> Any:
-    """The answer, if it has the type it should have."""
+    """The answer, if it has the expected type."""
     if returns is not None and not _has_type(value, returns):
         wanted, got = returns.__name__, type(value).__name__
         raise HarnessFault("wrong-type", f"answered {got} {value!r:.80}, not {wanted}")
@@ -148,13 +116,13 @@ def reported(message: Message, limits: Limits) -> HarnessFault:
         return ReportedFault("not-json", f"its answer is not JSON: {_text(message, 'unsendable')}")
     error = message.get("error")
     if not isinstance(error, dict):
-        return HarnessFault("protocol", "wrote a message that is no answer")
-    kind, said, where = (_text(error, key) for key in ("type", "text", "where"))
+        return HarnessFault("protocol", "wrote a message that is not an answer")
+    kind, text, where = (_text(error, key) for key in ("type", "text", "where"))
     if kind == "NoFunction":
-        return ReportedFault("missing-function", said)
+        return ReportedFault("missing-function", text)
     if kind == "MemoryError":
-        kind, said = "memory-limit", f"ran out of its {limits.memory_mb} MB of memory. {said}"
-    shown = f"{kind}: {said}" if said else kind
+        kind, text = "memory-limit", f"ran out of its {limits.memory_mb} MB of memory. {text}"
+    shown = f"{kind}: {text}" if text else kind
     return ReportedFault(kind, f"{shown} ({where})" if where else shown)
 
 
@@ -172,19 +140,27 @@ def _has_type(value: object, returns: type) -> bool:
 class Harness:
     """A candidate whose functions can be called; each call may end in `HarnessFault`.
 
-    The process behind it starts with the first call, serves further ones, and is started anew
-    after a fault that ended it. One thread at a time may use a harness.
+    Its process starts with the first call, serves further calls, and is restarted after a fault
+    that ended it. Only one thread at a time may use a harness.
 
     Args:
         folder: The candidate's files.
-        isolation: How its code is kept from doing harm.
+        isolation: How its code is isolated.
         limits: What it may use.
         name: The candidate's name, for messages.
-        state: What `prepare` of the benchmark gave for this candidate, if anything.
-        slot: Different for harnesses of this process that work at once.
+        state: What `prepare` of the benchmark returned for this candidate, if anything.
+        slot: A number that differs between harnesses of this process that work at once.
         module: The module whose functions are called.
         frame: Source of a module of the benchmark that runs around the candidate's, in the same
-            sandbox and trusted no more; "frame:predict" calls its function `predict`.
+            sandbox and equally untrusted; "frame:predict" calls its function `predict`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from coevolve.executors.isolation import find_isolation
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "harness.py").write_text("def double(n): return 2 * n")
+    ...     with Harness(Path(folder), isolation=find_isolation("process")) as harness:
+    ...         harness.text, harness.call("double", 21)
+    ('def double(n): return 2 * n', 42)
     """
 
     def __init__(
@@ -209,8 +185,18 @@ class Harness:
 
     @property
     def output(self) -> str:
-        """The end of what the last call or execution printed."""
+        """The end of the output of the last call or execution."""
         return self._output
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The candidate's files: contents by relative path."""
+        return read_folder(self.folder)
+
+    @property
+    def text(self) -> str:
+        """The text of the candidate's only file."""
+        return only_text(self.files, self.name)
 
     def call(
         self,
@@ -221,20 +207,20 @@ class Harness:
         services: Services | None = None,
         **kwargs: object,
     ) -> Any:
-        """Call a function of the candidate with JSON values; its answer is one.
+        """Call a function of the candidate; arguments and answer are JSON values.
 
         Args:
-            function: A name in the module, or a path to an attribute as in "agent.answer"; one
-                of the frame begins with "frame:".
+            function: A name in the module, or a path to an attribute such as "agent.answer"; a
+                function of the frame begins with "frame:".
             args: JSON values.
-            returns: The type the answer must have; an int will do for a float.
-            services: What the candidate may ask this side for, by name; the attribute `services`
-                when left out. What a service raises ends the call and is raised here.
+            returns: The type the answer must have; an int is accepted as a float.
+            services: What the candidate may ask for, by name; by default the attribute
+                `services`. An exception in a service ends the call and is raised here.
             kwargs: JSON values.
 
         Raises:
-            HarnessFault: The candidate failed, lied or ran past a limit.
-            SandboxError: The sandbox could not be started; the candidate had no part in it.
+            HarnessFault: The candidate failed, broke the protocol or exceeded a limit.
+            SandboxError: The sandbox could not be started, which is not the candidate's fault.
         """
         self._calls += 1
         request = {"call": function, "args": args, "kwargs": kwargs, "id": self._calls}
@@ -266,7 +252,7 @@ class Harness:
         """Run a program in the candidate's folder, isolated and limited like its functions.
 
         Raises:
-            HarnessFault: The program ran past a limit.
+            HarnessFault: The program exceeded a limit.
             SandboxError: The sandbox could not be started.
         """
         self._output = ""
@@ -283,7 +269,7 @@ class Harness:
         return executed
 
     def close(self) -> None:
-        """End the process; the next call starts another."""
+        """End the process; the next call starts a new one."""
         if self._sandbox is not None:
             sandbox, self._sandbox = self._sandbox, None
             self._output = sandbox.output.text
@@ -315,7 +301,7 @@ class Harness:
         return sandbox
 
     def _find_module(self) -> None:
-        """Without this a module of the same name might be found among installed packages."""
+        """Check that the file exists; an installed package of that name might be imported."""
         file, package = self.folder / f"{self._module}.py", self.folder / self._module
         if not (file.is_file() or (package / "__init__.py").is_file()):
             raise HarnessFault("missing-file", f"has no file {file.name}")

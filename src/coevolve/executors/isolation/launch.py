@@ -1,36 +1,44 @@
-"""What an isolation is: a way to start a program under limits, and what it can end with."""
+"""The interface of an isolation: limits, faults, and how to start a program under them."""
 
-import contextlib
 import json
 import math
 import os
-import shutil
-import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any, Protocol
 
 from coevolve.errors import CoevolveError, InputError
+from coevolve.executors.isolation.folders import remove
 from coevolve.executors.isolation.system_paths import interpreter
 from coevolve.search.trials import Blame, Fault
 
 MEGABYTE = 1 << 20
+LONGEST = 500
+OPEN_FILES = 256
+_SPARE = 8
+"""Processes above the limit that may exist until the watch sees them."""
+_SHARED_SPARE = 512
+_UIDS = range(2_100_000_000, 2_147_000_000)
+"""User ids that neither systems nor company directories assign."""
+_FEW_UIDS = range(20_000, 60_000)
+"""The same in a container with 65536 user ids in all."""
+_UIDS_PER_PROCESS = 64
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a candidate may use; past a limit it is stopped, and the fault is its own.
+    """What a candidate may use; past a limit it is stopped, and the fault is the candidate's.
 
     Args:
-        seconds: Wall clock of one call, without the time its services take.
-        cpu_seconds: CPU time of one call over all its processes; None is twice `seconds`.
+        seconds: Wall-clock time of one call, without the time spent in services.
+        cpu_seconds: CPU time of one call over all its processes; None means twice `seconds`.
         memory_mb: Address space of each process, and resident memory of all of them together.
         processes: Processes and threads at any time.
-        file_mb: Size of one file it writes, and of its private /tmp.
-        output_mb: What one call may print.
+        file_mb: Size of one written file, and of the private /tmp.
+        output_mb: Size of the output of one call.
         answer_mb: Size of one answer, or of one request to a service, as JSON.
-        startup_seconds: Wall clock for importing the candidate, before its first call.
+        startup_seconds: Wall-clock time for importing the candidate, before its first call.
         asks: Requests to services in one call.
 
     >>> Limits(seconds=10).cpu
@@ -58,7 +66,7 @@ class Limits:
 
     @property
     def cpu(self) -> float:
-        """CPU seconds of one call, given or derived."""
+        """CPU seconds of one call, set or derived."""
         return self.cpu_seconds if self.cpu_seconds is not None else 2 * self.seconds
 
     @property
@@ -78,11 +86,8 @@ class Limits:
         return int(self.answer_mb * MEGABYTE)
 
 
-LONGEST = 500
-
-
 class HarnessFault(CoevolveError):  # noqa: N818
-    """The candidate's code failed, lied or ran past a limit; `fault` says how.
+    """The candidate's code failed, broke the protocol or exceeded a limit; `fault` says how.
 
     >>> HarnessFault("time-limit", "ran past 60 s").fault.kind
     'time-limit'
@@ -100,11 +105,11 @@ class HarnessFault(CoevolveError):  # noqa: N818
 
 
 class ReportedFault(HarnessFault):
-    """A fault that the runner reported in good order, so that its process can serve on."""
+    """A fault that the runner reported in good order; its process can serve further calls."""
 
 
 class SandboxError(CoevolveError):
-    """A sandbox that could not be started; the candidate had no part in it.
+    """A sandbox that could not be started, which is not the candidate's fault.
 
     >>> SandboxError("no bwrap").fault.blame
     <Blame.INFRASTRUCTURE: 'infrastructure'>
@@ -117,7 +122,7 @@ class SandboxError(CoevolveError):
 
 
 def one_line(text: str, longest: int = LONGEST) -> str:
-    r"""Text from a candidate made safe to record and to print: one line, no control characters.
+    r"""Text from a candidate, safe to record and to print: one line, no control characters.
 
     >>> one_line("a\nb\x1b[31m\ud800")
     'a b\\x1b[31m\\ud800'
@@ -132,17 +137,17 @@ def one_line(text: str, longest: int = LONGEST) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Launch:
-    """How to start an isolated program; `close` removes what it needed, after its end.
+    """How to start an isolated program; `close` removes its scratch folder after its end.
 
     Args:
         argv: Command line.
         env: The whole environment.
         cwd: Folder to start in.
         fds: File descriptors it inherits.
-        owned: Those of them that are closed here once it has started.
-        scratch: Folder made for it alone.
-        mark: Text in the environment of all its processes, by which to find them.
-        uid: User that only its processes have.
+        owned: Those of them that this process closes once the program has started.
+        scratch: Folder made for this program only.
+        mark: Text in the environment of all its processes, used to find them.
+        uid: User id that only its processes have.
         namespace: Whether its processes end with the first child of the command.
         wrappers: Processes in its tree that are not the candidate's.
     """
@@ -159,7 +164,7 @@ class Launch:
     wrappers: int = 0
 
     def started(self) -> None:
-        """Close what the started program has inherited."""
+        """Close the descriptors that the started program has inherited."""
         for fd in self.owned:
             os.close(fd)
 
@@ -172,7 +177,7 @@ class Launch:
 class Isolation(Protocol):
     """A way to start programs that may be hostile.
 
-    `protects` and `exposes` say in sentences what such a program cannot and can do.
+    `protects` and `exposes` are sentences about what such a program cannot and can do.
     """
 
     @property
@@ -197,47 +202,20 @@ class Isolation(Protocol):
         serve: Mapping[str, Any] | None = None,
         fds: tuple[int, ...] = (),
     ) -> Launch:
-        """How to start a program in a folder it can only read.
+        """How to start a program in a folder that it can only read.
 
         Args:
             argv: The program and its arguments.
-            folder: What it starts in and may read.
+            folder: The folder it starts in and may read.
             limits: What it may use.
-            writable: A folder it may write, at its own path.
-            readable: Further files or folders it may read, at their own paths.
-            network: Whether it may reach the network.
-            slot: Different for sandboxes of this process that run at once.
-            serve: What the runner serves instead of executing `argv`.
+            writable: A folder it may write, at the same path.
+            readable: Further files or folders it may read, at the same paths.
+            network: Whether it may use the network.
+            slot: A number that differs between sandboxes of this process that run at once.
+            serve: Settings of the runner, if it serves calls instead of executing `argv`.
             fds: Descriptors it inherits.
         """
         ...
-
-
-def remove(path: Path) -> None:
-    """Delete a folder, whatever depth it has and whatever permissions were taken away in it.
-
-    A link is deleted, and not what it leads to; a file likewise.
-    """
-    if path.is_symlink() or not path.is_dir():
-        with contextlib.suppress(OSError):
-            path.unlink()
-        return
-    with contextlib.suppress(RecursionError):
-        shutil.rmtree(path, ignore_errors=True)
-    if path.exists():
-        for command in (("chmod", "-R", "u+rwX"), ("rm", "-rf")):
-            subprocess.run([*command, "--", path], capture_output=True, check=False)
-
-
-OPEN_FILES = 256
-_SPARE = 8
-"""Processes past the limit that may exist until the watch sees them."""
-_SHARED_SPARE = 512
-_UIDS = range(2_100_000_000, 2_147_000_000)
-"""Users that neither systems nor directories of companies give away."""
-_FEW_UIDS = range(20_000, 60_000)
-"""The same where a container has 65536 users in all."""
-_UIDS_PER_PROCESS = 64
 
 
 def confined(
@@ -250,9 +228,9 @@ def confined(
     parent: int | None,
     serve: Mapping[str, Any] | None,
 ) -> list[str]:
-    """The command line that confines itself and then becomes `argv` or serves.
+    """The command line of the runner, which confines itself and then becomes `argv` or serves.
 
-    `private_count` says that no process outside counts against the limit on processes.
+    `private_count`: whether only the sandbox's own processes count against the process limit.
     """
     spare = _SPARE if private_count else _SHARED_SPARE + user_threads(os.getuid())
     numbers = {
@@ -263,14 +241,14 @@ def confined(
         "RLIMIT_NPROC": limits.processes + spare,
     }
     config = {"limits": numbers, "uid": uid, "parent": parent, "serve": serve}
-    # Not "-I", which would also leave out the hash seed; the environment is ours anyway.
+    # Not "-I", which would also ignore the hash seed; the environment is ours anyway.
     return [str(interpreter()), "-P", "-s", "-S", runner, json.dumps(config), *argv]
 
 
 def unused_uid(slot: int) -> int | None:
-    """A user nobody else has, for one sandbox; None where there is none to spare.
+    """A user id for one sandbox that nothing else uses; None if there is none to spare.
 
-    A limit on processes counts all processes of a user, so that each sandbox needs its own.
+    The kernel counts the processes of a user together, so each sandbox needs its own user id.
     """
     wanted = os.getpid() * _UIDS_PER_PROCESS + slot % _UIDS_PER_PROCESS
     for uids in (_UIDS, _FEW_UIDS):
@@ -280,7 +258,7 @@ def unused_uid(slot: int) -> int | None:
 
 
 def _mapped_uids() -> int:
-    """How many users from 0 on exist in this user namespace."""
+    """How many user ids, from 0 on, exist in this user namespace."""
     try:
         rows = [line.split() for line in Path("/proc/self/uid_map").read_text().splitlines()]
     except OSError:
@@ -289,7 +267,7 @@ def _mapped_uids() -> int:
 
 
 def user_threads(uid: int) -> int:
-    """How many processes and threads a user has now; 0 where that cannot be known."""
+    """How many processes and threads a user has now; 0 if unknown."""
     total = 0
     for folder in Path("/proc").glob("[0-9]*"):
         try:

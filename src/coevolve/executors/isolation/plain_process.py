@@ -1,4 +1,4 @@
-"""Isolation by an ordinary process: limits and a clean environment, and no more."""
+"""Isolation by an ordinary process: limits and a clean environment only."""
 
 import os
 import secrets
@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from coevolve.executors.isolation.harness_calls import copy_folder
+from coevolve.executors.isolation.folders import copy_folder
 from coevolve.executors.isolation.launch import Launch, Limits, confined, unused_uid
 from coevolve.executors.isolation.system_paths import (
     RUNNER,
@@ -22,7 +22,7 @@ MARK = "COEVOLVE_SANDBOX"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PlainProcess:
-    """Each candidate is a process of the same user, with limits, on a copy of its files.
+    """Runs each candidate as a process of the same user, with limits, on a copy of its files.
 
     >>> PlainProcess().name
     'process'
@@ -33,12 +33,12 @@ class PlainProcess:
         "It finds no credentials in its environment and none of the engine's open files.",
         "It works on a private copy of its files.",
         "Its time, memory, processes, files, output and answers are limited.",
-        "Its processes are found and ended with it, unless they hide on purpose.",
+        "Its processes are found and ended with it, unless they hide.",
     )
 
     @property
     def exposes(self) -> tuple[str, ...]:
-        """What a candidate can do; less when root can give it a user of its own."""
+        """What a candidate can do; less if root can give it its own user id."""
         files = (
             "It can read every file that all users may read"
             if gives_user()
@@ -54,8 +54,7 @@ class PlainProcess:
             others,
             "It can use the network and the services of this machine.",
             "It can fill the disk with many files.",
-            "Processes that hide on purpose can outlive it, and so can all of them when the run "
-            "is killed.",
+            "Processes that hide can outlive it, and all of them can when the run is killed.",
         )
 
     def command(
@@ -73,8 +72,8 @@ class PlainProcess:
     ) -> Launch:
         """How to start a limited process; see `Isolation.command`.
 
-        Nothing here hides a path or the network. A user of its own is given only where that
-        user can reach what it may read and write.
+        This hides neither paths nor the network. The process gets its own user id only if that
+        user can reach everything it may read and write.
         """
         scratch = Path(tempfile.mkdtemp(prefix="coevolve-"))
         copy = copy_folder(folder, scratch / "candidate")

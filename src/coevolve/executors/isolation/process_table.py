@@ -1,4 +1,4 @@
-"""Processes of a sandbox as /proc shows them: which there are, what they use, how they end."""
+"""The processes of a sandbox, read from /proc: which exist, what they use; ending them."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ _LONGEST_KILL = 5.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Use:
-    """What one process, or all of a sandbox, uses at an instant."""
+    """What one process, or all processes of a sandbox, use now."""
 
     threads: int = 0
     cpu_seconds: float = 0.0
@@ -32,13 +32,13 @@ class Use:
 
 
 def members(launch: Launch, root: int, *, strayed: bool = True) -> set[int]:
-    """All processes of a sandbox; with `strayed`, also those that left its tree.
+    """All processes of a sandbox; with `strayed`, also those that left its process tree.
 
-    A namespace keeps its tree together. Elsewhere every process of the machine is looked at.
+    None can leave the tree of a namespace. Otherwise all processes of the machine are searched.
     """
     tree = set(descendants(root))
     if strayed and not launch.namespace:
-        for pid in _everybody():
+        for pid in _all_pids():
             if pid not in tree and _belongs(launch, pid):
                 tree |= {pid, *descendants(pid)}
     return tree
@@ -54,7 +54,7 @@ def descendants(root: int) -> Iterator[int]:
 
 
 def children(pid: int) -> list[int]:
-    """Children of all threads of a process; none where the kernel does not tell."""
+    """Children of all threads of a process; empty if the kernel does not list them."""
     found: list[int] = []
     with contextlib.suppress(OSError):
         for task in os.listdir(f"/proc/{pid}/task"):  # noqa: PTH208
@@ -79,7 +79,7 @@ def use(pid: int) -> Use:
 
 
 def proportional_memory(pids: set[int]) -> int | None:
-    """Memory with shared pages counted once; None where it cannot be read."""
+    """Memory with shared pages counted once; None if it cannot be read."""
     total = 0
     for pid in pids:
         try:
@@ -95,13 +95,13 @@ def proportional_memory(pids: set[int]) -> int | None:
 
 
 def private_files(root: int) -> int:
-    """How many files a namespace keeps in memory; 0 where that cannot be seen, or not yet."""
+    """How many files a namespace keeps in memory; 0 if unknown."""
     total = 0
     for first in children(root)[:1]:
         with contextlib.suppress(OSError):
             top = os.open(f"/proc/{first}/root", os.O_PATH | os.O_DIRECTORY)
             try:
-                # Until the sandbox has a root of its own, it has ours, with our files in it.
+                # Until the sandbox has its own root, it has ours, with our files in it.
                 if not os.path.samestat(os.fstat(top), os.stat("/")):  # noqa: PTH116
                     total += sum(_files(f"/proc/self/fd/{top}/{p}") for p in ("tmp", "dev/shm"))
             finally:
@@ -121,7 +121,7 @@ def kill_all(launch: Launch, root: int) -> None:
     if launch.namespace:
         # The kernel ends a namespace with its first process; bwrap then ends by itself.
         for pid in children(root) or [root]:
-            _signal(pid, signal.SIGKILL)
+            send_signal(pid, signal.SIGKILL)
         return
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.killpg(root, signal.SIGKILL)
@@ -131,18 +131,19 @@ def kill_all(launch: Launch, root: int) -> None:
         if not alive:
             return
         for pid in alive:
-            _signal(pid, signal.SIGSTOP)
+            send_signal(pid, signal.SIGSTOP)
         for pid in alive | members(launch, root):
-            _signal(pid, signal.SIGKILL)
+            send_signal(pid, signal.SIGKILL)
         time.sleep(0.001)
 
 
-def _signal(pid: int, number: int) -> None:
+def send_signal(pid: int, number: int) -> None:
+    """Send a signal to a process, if it exists and may be signalled."""
     with contextlib.suppress(ProcessLookupError, PermissionError):
         os.kill(pid, number)
 
 
-def _everybody() -> Iterator[int]:
+def _all_pids() -> Iterator[int]:
     with contextlib.suppress(OSError):
         yield from (int(name) for name in os.listdir("/proc") if name.isdigit())  # noqa: PTH208
 

@@ -1,7 +1,7 @@
 """The program inside a sandbox: confines itself, then serves calls or becomes another program.
 
-It imports little of the standard library and nothing else. Code of the candidate runs in this
-process and may bend all of it; nothing outside relies on it.
+It imports little of the standard library and nothing else. The candidate's code runs in this
+process and can change all of it; nothing outside trusts it.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ FRAME = "coevolve_frame"
 
 
 def main(argv: list[str]) -> None:
-    """Confine this process as told, then serve, or become another program."""
+    """Confine this process, then serve calls or become another program."""
     config: Config = codec()[1](argv[1])
     confine(config)
     if config["serve"]:
@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
 
 
 def confine(config: Config) -> None:
-    """Set limits, become a user without rights, and die with the parent."""
+    """Set limits, become a user without rights, and end with the parent."""
     for name, limit in config["limits"].items():
         try:
             _lower(name, limit)
@@ -56,7 +56,7 @@ def confine(config: Config) -> None:
 
 
 def _lower(name: str, limit: int, *, for_good: bool = True) -> None:
-    """Set a limit, or leave the lower one that this machine has."""
+    """Set a limit, or keep a lower one that is already set."""
     import resource
 
     kind = getattr(resource, name)
@@ -66,7 +66,7 @@ def _lower(name: str, limit: int, *, for_good: bool = True) -> None:
 
 
 def codec() -> tuple[Callable[[object], str], Callable[[str], Any]]:
-    """JSON both ways by the inner parts of `json`: all of it takes as long as Python's start."""
+    """Encode and decode JSON with the C parts of `json`; importing `json` takes much longer."""
     sample = '{"a": [1.5, "ü"]}'
     try:
         import _json
@@ -101,10 +101,10 @@ class Link:
         self._encode, self._decode = codec()
 
     def send(self, message: dict[str, Any]) -> None:
-        """Write one message; ValueError when it is too large or no JSON."""
+        """Write one message; OverflowError if it is too large, ValueError if it is not JSON."""
         data = self._encode(message).encode()
         if len(data) > self.most:
-            raise OverflowError(f"{len(data):,} bytes of JSON, {self.most:,} are allowed")
+            raise OverflowError(f"{len(data):,} bytes of JSON; at most {self.most:,} are allowed")
         view = memoryview(len(data).to_bytes(4, "big") + data)
         while view:
             view = view[os.write(self.writer, view) :]
@@ -124,16 +124,16 @@ class Link:
 
 
 class AskError(Exception):
-    """A request to a service that was refused."""
+    """A request to a service was refused."""
 
 
 def host(link: Link) -> ModuleType:
-    """The module `coevolve_host`, by which a candidate reaches the services of the parent."""
+    """The module `coevolve_host`, through which a candidate asks for services."""
 
     def ask(service: str, /, *args: object, **kwargs: object) -> object:
-        """Have a service of the parent answer; arguments and result are JSON."""
+        """Ask a service of the host; arguments and result are JSON."""
         if not link.calling:
-            raise AskError("services answer only while a call is under way")
+            raise AskError("services are available only during a call")
         with link.lock:
             link.send({"ask": service, "args": args, "kwargs": kwargs})
             reply = link.receive()
@@ -141,7 +141,7 @@ def host(link: Link) -> ModuleType:
             raise AskError(reply["refused"])
         return reply["result"]
 
-    module = type(sys)("coevolve_host", "How a candidate reaches the services of its host.")
+    module = type(sys)("coevolve_host", "The services of the candidate's host.")
     module.__dict__.update(ask=ask, AskError=AskError)
     return module
 
@@ -149,7 +149,7 @@ def host(link: Link) -> ModuleType:
 def serve(config: Config) -> None:
     """Import the candidate's module, then answer calls until the parent closes the pipe.
 
-    The frame comes first, while no file of the candidate can stand for a module it imports.
+    The frame is executed first, before a file of the candidate can replace a module it imports.
     """
     link = Link(config["fds"], config["answer_bytes"])
     for fd in config["fds"]:
@@ -192,7 +192,7 @@ def framed(source: str) -> ModuleType:
 
 
 def perform(modules: dict[str, Any], call: dict[str, Any]) -> object:
-    """Call what the parent asked for: of the candidate's module, or of the frame."""
+    """Call the requested function, of the candidate's module or of the frame."""
     used = os.times()
     _lower("RLIMIT_CPU", int(used.user + used.system + call["cpu"]) + 1, for_good=False)
     owner, _, path = call["call"].rpartition(":")
@@ -206,9 +206,9 @@ def perform(modules: dict[str, Any], call: dict[str, Any]) -> object:
 
 
 def answer(link: Link, reply: dict[str, Any]) -> None:
-    """Send what a call gave, or why it cannot be sent; what it printed goes first."""
+    """Flush the output, then send the reply, or why it cannot be sent."""
     if os.getpid() != link.pid:
-        os._exit(0)  # a forked child that came back from the candidate's code
+        os._exit(0)  # a forked process that returned from the candidate's code
     for stream in (sys.stdout, sys.stderr):
         try:
             stream.flush()
@@ -222,7 +222,7 @@ def answer(link: Link, reply: dict[str, Any]) -> None:
 
 
 def describe(error: BaseException, config: Config) -> dict[str, str]:
-    """Type, message and place of an exception, whatever its methods do."""
+    """Type, message and place of an exception, even if its methods misbehave."""
     try:
         text = str(error)[:1000].encode("utf-8", "backslashreplace").decode()
     except BaseException as worse:
@@ -233,7 +233,7 @@ def describe(error: BaseException, config: Config) -> dict[str, str]:
 
 
 def _place(trace: TracebackType | None, folder: str) -> str:
-    """The last line of the candidate's own files that an exception passed, or of the frame."""
+    """The last line in the candidate's files that an exception passed, else in the frame."""
     own = frame = ""
     while trace is not None:
         code = trace.tb_frame.f_code

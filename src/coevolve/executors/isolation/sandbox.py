@@ -1,4 +1,4 @@
-"""A running sandbox: its process, pipes, output and watch over its resources."""
+"""A running sandbox: its process, its pipes, its output, and the watch over its resources."""
 
 import contextlib
 import os
@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from coevolve.executors.isolation.framing import Inbox, packed
+from coevolve.executors.isolation.framing import candidate_inbox, packed
 from coevolve.executors.isolation.launch import (
     MEGABYTE,
     HarnessFault,
@@ -29,14 +29,21 @@ from coevolve.executors.isolation.process_table import (
 
 KEPT = 1 << 16
 _CHUNK = 1 << 16
+_LONGEST_END = 5.0
+EVERY_SECONDS = 0.05
+_LOOKS_PER_SEARCH = 20
+"""How many looks at the process tree come before a search for processes that left it."""
+MOST_FILES = 50_000
+"""Files in private folders: each takes kernel memory, which no other limit counts."""
 
 
 class Output:
-    """The stream a candidate prints to, read without waiting; only its end is kept.
+    """The output stream of a candidate, read without blocking; only its end is kept.
 
     Args:
-        fd: Where to read; it is made non-blocking.
-        limits: `output_mb` holds from one `restart` to the next.
+        fd: The descriptor to read; it is made non-blocking.
+        limits: `output_mb` applies from one `restart` to the next.
+        kept: How many bytes to keep.
     """
 
     def __init__(self, fd: int, limits: Limits, kept: int = KEPT) -> None:
@@ -64,7 +71,7 @@ class Output:
         return bool(data)
 
     def read_all(self) -> None:
-        """Read what is there now, or raise that it is too much."""
+        """Read everything that is available now."""
         before = -1
         while before != self._count:
             before = self._count
@@ -72,26 +79,19 @@ class Output:
 
     @property
     def data(self) -> bytes:
-        """The end of what was printed."""
+        """The end of the output."""
         return bytes(self._tail[-self._kept :])
 
     @property
     def text(self) -> str:
-        """The end of what was printed, as text."""
+        """The end of the output, as text."""
         return self.data.decode("utf-8", "replace")
 
 
-EVERY_SECONDS = 0.05
-_LOOKS_PER_SEARCH = 20
-"""Looks at the tree for each search of the machine for processes that left it."""
-MOST_FILES = 50_000
-"""Files in a private folder: each takes memory of the kernel, which no other limit counts."""
-
-
 class Watch:
-    """Limits that concern all processes of a sandbox together.
+    """Checks the limits that apply to all processes of a sandbox together.
 
-    The kernel limits each process; only their sum can be seen from outside.
+    The kernel limits each process, but not their sum.
     """
 
     def __init__(self, launch: Launch, root: int, limits: Limits) -> None:
@@ -101,17 +101,17 @@ class Watch:
         self._looks = 0
 
     def restart(self) -> None:
-        """Begin a call: CPU time counts from its first look on."""
+        """Begin a call: CPU time counts from the next look on."""
         self._next = time.monotonic() + EVERY_SECONDS
         self._cpu_before = None
 
     @property
     def wait_seconds(self) -> float:
-        """How long until the next look."""
+        """Seconds until the next look is due."""
         return max(0.0, self._next - time.monotonic())
 
     def look(self) -> HarnessFault | None:
-        """The limit that is passed now, if any."""
+        """The fault of a limit that is exceeded now, if any."""
         self._next = time.monotonic() + EVERY_SECONDS
         self._looks += 1
         strayed = self._looks % _LOOKS_PER_SEARCH == 0
@@ -122,16 +122,16 @@ class Watch:
         if threads > limits.processes:
             return HarnessFault(
                 "process-limit",
-                f"had {threads} processes and threads, past its {limits.processes}",
+                f"had {threads} processes and threads; the limit is {limits.processes}",
             )
         if total.memory_bytes > limits.memory_bytes:
-            # Resident pages shared by forked processes were counted once for each of them.
+            # Pages shared by forked processes were counted once for each of them.
             memory = proportional_memory(pids)
             memory = total.memory_bytes if memory is None else memory
             if memory > limits.memory_bytes:
                 return HarnessFault(
                     "memory-limit",
-                    f"used {memory // MEGABYTE} MB of memory, past its {limits.memory_mb} MB",
+                    f"used {memory // MEGABYTE} MB of memory; the limit is {limits.memory_mb} MB",
                 )
         if self._launch.namespace and private_files(self._root) > MOST_FILES:
             return HarnessFault("file-limit", f"made more than {MOST_FILES:,} files")
@@ -142,11 +142,8 @@ class Watch:
         return None
 
 
-_LONGEST_END = 5.0
-
-
 def start(launch: Launch, *, stdin: int, stderr: int) -> subprocess.Popen[bytes]:
-    """Start a launch in a session of its own, so that no key pressed here reaches it."""
+    """Start a program in its own session, so that Ctrl-C here does not reach it."""
     try:
         return subprocess.Popen(
             launch.argv,
@@ -167,7 +164,7 @@ def start(launch: Launch, *, stdin: int, stderr: int) -> subprocess.Popen[bytes]
 
 
 def end(launch: Launch, process: subprocess.Popen[bytes]) -> None:
-    """End all processes of a launch and remove what they left."""
+    """End all processes of a program and remove what they left."""
     if process.poll() is None or not launch.namespace:
         kill_all(launch, process.pid)
     try:
@@ -182,7 +179,7 @@ def end(launch: Launch, process: subprocess.Popen[bytes]) -> None:
 
 
 def exit_fault(code: int, limits: Limits) -> HarnessFault:
-    """The fault of a program that ended with this code; bwrap adds 128 to a signal.
+    """The fault of a program that ended with this status; bwrap adds 128 to a signal.
 
     >>> exit_fault(-11, Limits()).reason
     'its process was ended by SIGSEGV'
@@ -191,17 +188,14 @@ def exit_fault(code: int, limits: Limits) -> HarnessFault:
     try:
         name = signal.Signals(number).name
     except ValueError:
-        return HarnessFault("exit", f"its process ended by itself with code {code}")
+        return HarnessFault("exit", f"its process ended with exit status {code}")
     if name == "SIGXCPU":
         return HarnessFault("cpu-limit", f"used more than {limits.cpu:g} s of CPU time")
     return HarnessFault("killed", f"its process was ended by {name}")
 
 
-_SANDBOX_CHUNK = 1 << 16
-
-
 class Sandbox:
-    """One started program with a pipe each way and one for what it prints.
+    """A started program with a pipe each way and one for its output.
 
     Args:
         launch: How to start the program, given the descriptors it reads and writes messages on.
@@ -227,7 +221,7 @@ class Sandbox:
         self.output = Output(self._process.stdout.fileno(), limits)
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
-        self._inbox, self._outbox = Inbox(limits.answer_bytes), memoryview(b"")
+        self._inbox, self._outbox = candidate_inbox(limits.answer_bytes), memoryview(b"")
         self._poll = select.poll()
         self._poll.register(self._from, select.POLLIN)
         self._poll.register(self.output.fd, select.POLLIN)
@@ -236,27 +230,27 @@ class Sandbox:
 
     @property
     def usable(self) -> bool:
-        """Whether it will go on: the kernel ends it with the thread that started it."""
+        """Whether it can still be used: the kernel ends it with the thread that started it."""
         return self._thread.is_alive()
 
     @property
     def unread(self) -> bool:
-        """Whether the program has not yet taken what was sent."""
+        """Whether the program has not yet read everything that was sent."""
         return bool(self._outbox)
 
     def begin(self) -> None:
-        """Begin a call: forget what was printed, count CPU time anew."""
+        """Begin a call: forget the output, restart the CPU clock."""
         self.output.restart()
         self._watch.restart()
 
     def send(self, message: object) -> None:
-        """Send a message, later as far as the pipe is full."""
+        """Send a message; what the pipe cannot take now is sent later."""
         data = packed(message)
         self._outbox = memoryview(bytes(self._outbox) + data if self._outbox else data)
         self._flush()
 
     def receive(self, deadline: float, late: Callable[[], Exception]) -> Any:
-        """The next message, or the error that it did not come in time."""
+        """The next message; raises `late()` after the deadline."""
         while True:
             message = self._inbox.take()
             if message is not None:
@@ -267,14 +261,14 @@ class Sandbox:
             self._wait(min(deadline - now, self._watch.wait_seconds))
 
     def check(self) -> None:
-        """Raise the fault of a limit that is passed now."""
+        """Raise the fault of a limit that is exceeded now."""
         fault = self._watch.look()
         if fault is not None:
             raise fault
 
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
-        """Watch the processes while this thread is busy with something else."""
+        """Watch the processes while this thread does something else."""
         over = threading.Event()
         faults: list[HarnessFault] = []
 
@@ -321,10 +315,10 @@ class Sandbox:
         return bool(poll.poll(0))
 
     def _read(self) -> None:
-        data = os.read(self._from, _SANDBOX_CHUNK)
+        data = os.read(self._from, _CHUNK)
         if not data:
             raise self._ended()
-        self._inbox.add(data)
+        self._inbox.feed(data)
 
     def _flush(self) -> None:
         try:
@@ -334,17 +328,19 @@ class Sandbox:
             self._poll.register(self._to, select.POLLOUT)
             return
         except BrokenPipeError:
-            self._outbox = memoryview(b"")  # its end shows on the other pipe
+            self._outbox = memoryview(b"")  # the other pipe reports the end
         with contextlib.suppress(KeyError):
             self._poll.unregister(self._to)
 
     def _ended(self) -> Exception:
-        """Why the program is gone or has closed its pipe."""
+        """Why the program ended or closed its pipe."""
         try:
             code = self._process.wait(timeout=2)
         except subprocess.TimeoutExpired:
             return HarnessFault("protocol", "closed the pipe to its host")
         self.output.read_all()
         if not self._thread.is_alive():
-            return SandboxError("the thread that started the sandbox has ended, and it with it.")
+            return SandboxError(
+                "the thread that started the sandbox has ended, which ended the sandbox."
+            )
         return exit_fault(code, self._limits)

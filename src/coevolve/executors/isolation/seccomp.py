@@ -1,11 +1,11 @@
-"""A filter of system calls: what a candidate never needs and an attacker of the kernel does.
+"""A filter that denies system calls which a candidate never needs but an attacker does.
 
-Namespaces take away files, processes and the network. The filter takes away what they leave:
-sockets of families that know no namespace (a virtual machine's AF_VSOCK reaches its host), memory
-that no limit counts, and the parts of the kernel in which most ways out were found.
+Namespaces take away files, processes and the network. The filter takes away the rest: socket
+families without namespaces (AF_VSOCK of a virtual machine reaches its host), memory that no limit
+counts, and the parts of the kernel where most escapes were found.
 
-A program for the kernel is a list of instructions of eight bytes: code, where to jump if true and
-if false, and a constant; see https://docs.kernel.org/userspace-api/seccomp_filter.html.
+A filter is a list of instructions of eight bytes: code, jump if true, jump if false, constant; see
+https://docs.kernel.org/userspace-api/seccomp_filter.html.
 """
 
 import functools
@@ -24,7 +24,7 @@ _FOREIGN_CALLS = 0x40000000  # the x32 numbers of x86-64
 
 
 class Machine(NamedTuple):
-    """An architecture: its name for the kernel, and the numbers of its system calls."""
+    """An architecture: its number in the kernel, and the numbers of its system calls."""
 
     audit: int
     socket: int
@@ -75,7 +75,7 @@ _MACHINES = {
 
 
 def filter_fd() -> tuple[int, ...]:
-    """A descriptor from which bwrap reads the filter; none on an unknown architecture."""
+    """A descriptor from which bwrap reads the filter; empty on an unknown architecture."""
     code = program(platform.machine())
     if not code:
         return ()
@@ -118,7 +118,7 @@ def _instructions(machine: Machine) -> Iterator[bytes]:
 
 
 def _unless(test: int, constant: int, verdict: int) -> Iterator[bytes]:
-    """End with the verdict if the test holds, else go on."""
+    """End with the verdict if the test holds, else continue."""
     yield _step(test, constant, 0, 1)
     yield _step(_RETURN, verdict)
 

@@ -1,7 +1,7 @@
-"""The parts of this machine that a sandbox shows, and the folders it hides.
+"""The paths of this machine that a sandbox shows, and the folders that it hides in them.
 
-The system's programs and installed packages are visible inside, and among them may be this
-package, which carries data sets with their answers, or whatever else somebody keeps there.
+The programs of the system and installed packages are visible inside. This package may be among
+them, and it includes data sets with their answers.
 """
 
 import os
@@ -13,6 +13,8 @@ from coevolve.errors import StopRun
 
 RUNNER = Path(__file__).with_name("runner.py")
 
+_PACKAGE = RUNNER.resolve().parents[2]
+_INSTALLED = "python*/*-packages"
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _USR = (*_MERGED, "libexec", "share")
 _LOCAL = ("bin", "lib", "lib64")
@@ -26,13 +28,13 @@ _OF_PREFIX = ("lib", "lib64")
 
 
 def interpreter() -> Path:
-    """The Python under this environment, which needs no configuration of it."""
+    """The Python that this environment is based on."""
     base = getattr(sys, "_base_executable", None) or sys.executable
     return Path(base).resolve()
 
 
 def site_packages() -> list[str]:
-    """Folders of installed packages of this environment, as the runner should see them."""
+    """Folders with the installed packages of this environment."""
     roots = {str(root) for root in (*_prefixes(), Path("/usr"))}
     found = []
     for entry in sys.path:
@@ -44,10 +46,10 @@ def site_packages() -> list[str]:
 
 
 def environment(home: str) -> dict[str, str]:
-    """All that a sandboxed program finds in its environment.
+    """The whole environment of a sandboxed program.
 
-    Numeric libraries would start one thread for each processor, past the limit on processes.
-    With a fixed hash seed the order of a set is the same in every worker.
+    Numeric libraries would start one thread per processor and exceed the process limit. With a
+    fixed hash seed, the order of a set is the same in every worker.
     """
     threads = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS")
     found = {
@@ -59,13 +61,13 @@ def environment(home: str) -> dict[str, str]:
         "PYTHONHASHSEED": "0",
         **dict.fromkeys(threads, "1"),
     }
-    if "LD_LIBRARY_PATH" in os.environ:  # some builds of Python do not find their library alone
+    if "LD_LIBRARY_PATH" in os.environ:  # some builds of Python need it to find their library
         found["LD_LIBRARY_PATH"] = str(interpreter().parent.parent / "lib")
     return found
 
 
 def links() -> Iterator[tuple[str, str]]:
-    """Top-level folders that are links on this system, with what they point to."""
+    """Top-level folders that are links on this system, with their targets."""
     for name in _MERGED:
         path = f"/{name}"
         if os.path.islink(path):  # noqa: PTH114
@@ -73,9 +75,9 @@ def links() -> Iterator[tuple[str, str]]:
 
 
 def system_paths(*, network: bool) -> list[Path]:
-    """Files and folders every program may need to read: never a home, never a project.
+    """Files and folders that programs need to read: never a home, never a project.
 
-    /usr is not taken whole: people keep projects in /usr/src and below /usr/local.
+    /usr is not included as a whole, because /usr/src and /usr/local may contain projects.
     """
     top = [Path("/") / name for name in _MERGED if not (Path("/") / name).is_symlink()]
     usr = [Path("/usr") / name for name in _USR]
@@ -95,7 +97,7 @@ def _prefixes() -> list[Path]:
 
 
 def _outermost(paths: list[Path]) -> list[Path]:
-    """The folders without those that lie in another, each once."""
+    """The folders without those inside another, each once."""
     kept: list[Path] = []
     for path in sorted({path.resolve() for path in paths}):
         if not any(path.is_relative_to(other) for other in kept):
@@ -103,19 +105,15 @@ def _outermost(paths: list[Path]) -> list[Path]:
     return kept
 
 
-_PACKAGE = RUNNER.resolve().parents[2]
-_INSTALLED = "python*/*-packages"
-
-
 def masked(shown: Sequence[Path], hidden: Sequence[Path] = ()) -> list[Path]:
-    """The folders to cover up, of this package, its cache and some further ones.
+    """The visible folders to hide: this package, its cache, and further ones.
 
     Args:
-        shown: Files and folders that are visible inside, with all that is in them.
-        hidden: Folders that must not be.
+        shown: Files and folders that are visible inside, with everything in them.
+        hidden: Folders that must not be visible.
 
     Raises:
-        StopRun: One cannot be covered up, since this Python needs what is in it.
+        StopRun: A folder cannot be hidden, because this Python is inside it.
     """
     found: list[Path] = []
     for folder in (*_ours(shown), *(path.resolve() for path in hidden)):
@@ -124,15 +122,15 @@ def masked(shown: Sequence[Path], hidden: Sequence[Path] = ()) -> list[Path]:
             continue
         if any(part.is_relative_to(folder) for part in _needed()):
             raise StopRun(
-                f"{folder} cannot be hidden from candidates, since the Python that runs them lies "
-                "in it; move the project to a folder of its own."
+                f"{folder} cannot be hidden from candidates, because the Python that runs them is "
+                "inside it; move the project to its own folder."
             )
         found = [*(path for path in found if not path.is_relative_to(folder)), folder]
     return found
 
 
 def caches() -> list[Path]:
-    """Where data sets and answers of models may be kept, whichever is in use."""
+    """The folders where data sets and answers of models may be cached."""
     base = os.environ.get("XDG_CACHE_HOME")
     own = os.environ.get("COEVOLVE_CACHE")
     places = [
@@ -144,7 +142,7 @@ def caches() -> list[Path]:
 
 
 def _ours(shown: Sequence[Path]) -> Iterator[Path]:
-    """This package wherever it is installed, its sources, and what it keeps."""
+    """This package wherever it is installed, its sources, and its caches."""
     yield _PACKAGE
     if (_PACKAGE.parents[1] / "pyproject.toml").is_file():
         yield _PACKAGE.parents[1]

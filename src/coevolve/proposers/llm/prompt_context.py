@@ -18,6 +18,8 @@ from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Standing, View
 from coevolve.search.candidate import Files
+from coevolve.search.loop import estimate_json
+from coevolve.views import formatting
 
 BYTES = 3
 """Of a token, roughly: fewer than code and English have, and a whole character of Chinese."""
@@ -294,15 +296,12 @@ def _row(view: View, standing: Standing) -> str:
 
 
 def _scored(estimate: Estimate) -> str:
-    """An estimate with its interval, which is nothing if all tasks were tried."""
-    shown = min(max(estimate.value, 0.0), 1.0)
-    tasks = f"{estimate.tasks} of {estimate.pool_size} tasks"
+    """An estimate with its interval; an exact score has none."""
+    shown = formatting.score(estimate.value)
     if estimate.exact:
-        return f"{shown:.3f} (all {estimate.pool_size} tasks)"
-    if estimate.low is None or estimate.high is None:
-        return f"{shown:.3f} (interval unknown, {tasks})"
-    low, high = max(estimate.low, 0.0), min(estimate.high, 1.0)
-    return f"{shown:.3f} ({low:.3f} to {high:.3f}, {tasks})"
+        return f"{shown} (all {estimate.pool_size} tasks)"
+    limits = formatting.interval(estimate_json(estimate)) or "interval unknown"
+    return f"{shown} ({limits}, {estimate.tasks} of {estimate.pool_size} tasks)"
 
 
 def _descent(standing: Standing) -> str:
