@@ -207,7 +207,7 @@ def test_empty_folders_and_forms_without_files_are_named(tmp_path: Path) -> None
     assert "'empty' was ignored" in notes
     assert "'form' was ignored: it has no file except proposal.json." in notes
     assert "'cache' was ignored" in notes
-    assert "'README.md' is a link or no folder" in notes
+    assert "'README.md' is a link, or not a folder" in notes
 
 
 def test_hidden_files_and_caches_are_left_behind(tmp_path: Path) -> None:
