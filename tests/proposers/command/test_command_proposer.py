@@ -15,7 +15,7 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StopRun
 from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.command import AgentError, CommandProposer, custom, preset
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import sweep
 from coevolve.testing import propose_once
