@@ -67,7 +67,7 @@ class TestResult:
         assert repr(result.best).startswith(f"CandidateResult('{result.best.name}', ")
         lines = result.report().splitlines()
         assert lines[0].startswith("optimize: finished, 2 of 2 rounds, 26 trials, protocol")
-        assert "20% of the 20 of full search" in lines[1]
+        assert lines[1] == "4 trials of new candidates; a full search needs 20 (20%)"
         assert any(line.startswith(f"*  {result.best.name} ") for line in lines)
         assert "sealed test" in lines[3]
 
@@ -77,7 +77,7 @@ class TestResult:
             tasks={"x": ["a", "b"], "y": ["c"]},
         )
         rows = result.outcomes()
-        assert len(rows) == result.status.evaluating["trials"]
+        assert len(rows) == result.status.spend.evaluating["trials"]
         assert rows[0] | {"seconds": 0} == {
             "candidate": "one",
             "round": 0,
@@ -433,7 +433,7 @@ class TestFolder:
         assert search(folder=folder, budget={"trials": 40}).status.why == "finished"
         result = search(folder=folder, rounds=4)
         assert result.status.round == 4
-        assert [row.cap for row in result.status.budget] == [None] * 4
+        assert [row.cap for row in result.status.spend.budget] == [None] * 4
         assert str(result.estimate) == str(search(rounds=4).estimate)
 
     @pytest.mark.parametrize(
@@ -495,7 +495,7 @@ class Shy(UniformWeights):
 
 class TestProtocols:
     def test_by_name(self) -> None:
-        assert search(protocol="full").status.searched == 20
+        assert search(protocol="full").status.spend.searched == 20
 
     def test_with_a_part_of_ones_own(self) -> None:
         mine = replace(coevolve.protocol("naive"), name="shy-naive", weighting=Shy())
