@@ -119,7 +119,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
     made = table("protocol", "evaluations", "winner", *numbers, right=("evaluations", *numbers))
     made.caption_justify = "left"
     made.caption = (
-        f"Means ± standard errors over {searches} searches, the winner from the first.\n"
+        f"Means ± standard errors over {searches} searches; the winner is from the first.\n"
         f"Scores in percent; the better starting harness has {100 * start:.1f}."
     )
     for row in rows:

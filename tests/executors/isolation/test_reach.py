@@ -82,7 +82,7 @@ with Harness(folder, isolation=find_isolation(kind), limits=Limits(seconds=60)) 
 
 
 def planted(tmp_path: Path, needle: str) -> Path:
-    """A candidate among secrets: answers, a test split, a home, links of its own to them."""
+    """A candidate among secrets: answers, a test split, a home, links to them."""
     folder = tmp_path / "run" / "candidate"
     folder.mkdir(parents=True)
     (folder / "harness.py").write_text(HUNTER)
@@ -278,7 +278,7 @@ def test_the_kernel_refuses_what_it_never_needs(code: str, bwrap: Isolation, mak
 
 @contextmanager
 def listening(family: int, address: object) -> Iterator[list[object]]:
-    """A server of this machine that notes who comes."""
+    """A server of this machine that records its clients."""
     came: list[object] = []
     with socket.socket(family, socket.SOCK_STREAM) as server:
         server.bind(address)  # type: ignore[arg-type]

@@ -1,6 +1,7 @@
 """A benchmark brings its own building blocks."""
 
 import asyncio
+import json
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import ClassVar
@@ -139,5 +140,6 @@ def test_a_run_searches_with_blocks_of_the_project(tmp_path: Path) -> None:
     file.write_text(text)
     done = coevolve("run", file, "--json")
     assert done.returncode == 0, done.stderr
-    assert '"winner"' in done.stdout
-    assert "300" in done.stdout
+    named = {row["name"]: row for row in json.loads(done.stdout)["candidates"]}
+    assert "50-add" in named
+    assert len(named) == 2 + 6
