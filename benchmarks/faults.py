@@ -28,7 +28,7 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     SyntheticProposer,
     read_harness,
 )
-from coevolve.executors.faulty import FaultyExecutor
+from coevolve.executors.fault_injection import FaultyExecutor
 from coevolve.executors.inline import InlineExecutor
 from coevolve.search.budget import Settings
 from coevolve.search.evaluation import RETRIES

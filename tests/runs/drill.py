@@ -11,7 +11,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from coevolve.executors.faulty import FaultyExecutor
+from coevolve.executors.fault_injection import FaultyExecutor
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.session import session
 from coevolve.search.candidate import Candidate

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from coevolve.errors import InputError
-from coevolve.executors.faulty import FaultyExecutor, fails
+from coevolve.executors.fault_injection import FaultyExecutor, fails
 from coevolve.executors.inline import InlineExecutor
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.candidate import Candidate
