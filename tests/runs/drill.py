@@ -25,7 +25,7 @@ CONFIG = """
 name = "drill"
 seed = 5
 [search]
-rounds = 6
+rounds = ROUNDS
 candidates = 2
 fraction = 0.3
 overlap = OVERLAP
@@ -92,10 +92,11 @@ def propose(view, count):
 """
 
 
-def make_project(folder: Path, *, overlap: bool = False) -> Path:
+def make_project(folder: Path, *, overlap: bool = False, rounds: int = 6) -> Path:
     """The TOML file of a small project."""
+    config = CONFIG.replace("OVERLAP", str(overlap).lower())
     files = {
-        "coevolve.toml": CONFIG.replace("OVERLAP", str(overlap).lower()),
+        "coevolve.toml": config.replace("ROUNDS", str(rounds)),
         "benchmark.py": BENCHMARK,
         "propose.py": PROPOSE,
         "starts/even/harness.py": HARNESS.format(gaps=[2, 7]),

@@ -111,9 +111,11 @@ def _source(path: Path, series: str | None) -> "Source":
 
     if not (path / JOURNAL).is_file():
         return read_source(path, series)
+    from coevolve.runs.session import find_protocol
     from coevolve.store import RunStore
     from coevolve.views.export import write_events
 
+    find_protocol(path)
     with tempfile.TemporaryDirectory() as folder:
         events = Path(folder) / path.resolve().name
         events.mkdir()

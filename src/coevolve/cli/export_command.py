@@ -26,10 +26,12 @@ def export(
     as_json: AsJson = False,
 ) -> None:
     """Export the outcomes of a run: .csv or .parquet rows, an .npz matrix, or .jsonl events."""
+    from coevolve.runs.session import find_protocol
     from coevolve.store import RunStore
     from coevolve.views.export import write_csv, write_events, write_matrix, write_parquet
 
     folder = find_run(run)
+    find_protocol(folder)
     writers: dict[str, tuple[Callable[[Journal, Path], int], str]] = {
         ".csv": (write_csv, "outcomes"),
         ".parquet": (write_parquet, "outcomes"),

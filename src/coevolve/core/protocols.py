@@ -245,7 +245,9 @@ def protocol(name: str) -> SearchProtocol:
 def checked_protocol(name: str, found: object) -> SearchProtocol:
     """What was found under a name, if it is a protocol."""
     if not isinstance(found, SearchProtocol):
-        raise InputError(f"{name!r} must be a SearchProtocol, but is a {type(found).__name__}.")
+        raise InputError(
+            f"{name!r} must be a SearchProtocol, but is of type {type(found).__name__}."
+        )
     return found
 
 
@@ -289,6 +291,8 @@ def protocol_from_json(
         for key, value in known.to_json().items():
             if key != "allocation" and data[key] != value:
                 raise EventError(f"{key} was {data[key]} in the events, but is {value} now.")
+    if known is None:
+        known = PLUGS.get(data["name"])
     if known is None and data["name"] in registry.names("protocols"):
         known = protocol(data["name"])
     parts = {

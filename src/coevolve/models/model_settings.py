@@ -310,5 +310,7 @@ class ModelPlug(Plugged):
         super().__init__("models", ModelSettings, FactoryModel, key="name", given=given)
 
     def named(self, table: Mapping[str, Any]) -> Any:
-        """The name of the plug; with base_url, any name is a hosted model's."""
-        return super().named(table) if table.get("base_url") is None else registry.ANY
+        """The name of the plug; `llama3:latest` of a server is not a module."""
+        name = super().named(table)
+        served = table.get("base_url") is not None and registry.REFERENCE.match(str(name))
+        return registry.ANY if served else name

@@ -119,20 +119,18 @@ class Pace:
 
 
 AGAIN = (ModelUnavailable, ModelReplyError)
-"""What is worth another attempt."""
+"""The errors that are retried."""
 
 
 class Retrying:
-    """How often and how patiently a model is asked again.
-
-    `coevolve.search.retries` says how long it waits between attempts.
+    """Retries failed calls by the rule of `coevolve.search.retries`.
 
     Args:
-        attempts: Attempts at one call in all.
+        attempts: Attempts at one call, with the first.
         seconds: Time-out of one attempt.
-        longest_wait: Seconds to wait at most where the service says how long.
+        longest_wait: The longest wait, in seconds, that a service may request.
         seed: The seed of the run, for the jitter.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -153,9 +151,9 @@ class Retrying:
         self._seconds, self._seed, self._sleep = seconds, seed, sleep
 
     async def __call__[Answer](self, key: str, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """What `ask` gives; the error of the last attempt if none gives anything.
+        """The result of `ask`, or the error of its last attempt.
 
-        The jitter depends on the seed and the key alone, not on what else is going on.
+        The jitter depends on the seed and the key alone, not on other calls.
         """
         rng = np.random.default_rng([self._seed, int(key[:16], 16)])
         for attempt in count():
@@ -170,10 +168,10 @@ class Retrying:
         raise AssertionError("there is a last attempt")
 
     async def in_time[Answer](self, answer: Awaitable[Answer]) -> Answer:
-        """An answer, if it comes within the time-out.
+        """An answer within the time-out.
 
         Raises:
-            ModelUnavailable: It did not.
+            ModelUnavailable: The time-out was reached first.
         """
         limit = asyncio.timeout(self._seconds)
         try:
@@ -183,6 +181,6 @@ class Retrying:
             if not limit.expired():
                 raise
             raise ModelUnavailable(
-                f"the model did not answer within {self._seconds:g} s; `seconds` in [model] "
-                "allows more."
+                f"the model did not answer within {self._seconds:g} s. Raise `seconds` in [model] "
+                "to wait longer."
             ) from error

@@ -126,9 +126,11 @@ class RunConfig(Table):
 
     run: RunSettings = Field(default_factory=RunSettings)
     search: SearchSettings
-    budget: Annotated[Budget, PlainValidator(_read_budget), PlainSerializer(Budget.to_json)] = (
-        Field(default_factory=Budget)
-    )
+    budget: Annotated[
+        Budget,
+        PlainValidator(_read_budget),
+        PlainSerializer(Budget.to_json, return_type=dict[str, Any]),
+    ] = Field(default_factory=Budget)
     benchmark: Annotated[
         SerializeAsAny[BenchmarkSettings],
         Plugged("benchmarks", BenchmarkSettings, FactoryBenchmark),

@@ -178,8 +178,8 @@ def check_run(folder: Path) -> Iterator[Finding]:
     if not health.intact:
         yield noted("run", "it was never started", "Start it with `coevolve run FILE.toml`.")
         return
+    find_protocol(folder)
     with RunStore.read(folder) as store:
-        find_protocol(store)
         yield from _contents(store)
 
 

@@ -242,8 +242,8 @@ def proposal_trial(config: RunConfig, base: Path, run: Path | None) -> Iterator[
         view = _view(state, journal, rules, config)
         yield ProposalTrial(config, base, benchmark, state, view, rules)
     else:
+        find_protocol(run)
         with RunStore.read(run) as store:
-            find_protocol(store)
             state = fold(store.skim())
             view = _view(state, store, rules, config)
             yield ProposalTrial(config, base, benchmark, state, view, rules)

@@ -1,8 +1,9 @@
 """Runs on disk: opening one from a TOML file, resuming it, reading its state."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -43,9 +44,15 @@ def create_run(path: Path) -> Path:
     Nothing is evaluated yet; `session` does that. A folder without any event, which an interrupted
     first try leaves, is used again.
     """
-    config = priced(read_config(path))
-    base = path.parent.resolve()
+    config = read_config(path)
     folder = run_folder(path, config)
+    open_folder(folder, config, path.parent)
+    return folder
+
+
+def open_folder(folder: Path, config: RunConfig, base: Path) -> None:
+    """Open the run of a configuration, whose paths start from `base`, in a folder."""
+    config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
     check_ready(proposer)
@@ -53,7 +60,6 @@ def create_run(path: Path) -> Path:
     build_rules(config, benchmark, None)
     selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:
-        recorded = {**config.to_json(), "project": os.path.relpath(base, folder.resolve())}
         open_run(
             store,
             name=config.run.name,
@@ -61,9 +67,8 @@ def create_run(path: Path) -> Path:
             selector=selector,
             starts=benchmark.starts,
             test=test_pool(benchmark),
-            config=recorded,
+            config={**config.to_json(), "project": os.path.relpath(base, folder.resolve())},
         )
-    return folder
 
 
 @contextmanager
@@ -89,11 +94,12 @@ def session(
         _check_unchanged(opened, benchmark)
         gateway = None
         if config.model is not None:
+            state = fold(store.skim())
             gateway = config.model.gateway(
                 base=base,
                 folder=store.folder,
-                budget=config.budget,
-                spent=fold(store.skim()).evaluating,
+                budget=state.settings.budget,
+                spent=state.evaluating,
                 seed=config.run.seed,
             )
         yield Search(
@@ -110,24 +116,26 @@ def session(
 
 def read_state(folder: Path) -> RunState:
     """The state of a run as of now, also while another process works on it."""
+    find_protocol(folder)
     with RunStore.read(folder) as store:
-        find_protocol(store)
         return fold(store.skim())
 
 
-def find_protocol(store: RunStore) -> None:
-    """Load the project of a run if its protocol is defined there; a fold of its events needs it.
+def find_protocol(folder: Path) -> None:
+    """Load the project of a run if it defines the run's protocol, which every fold needs.
 
     Raises:
         ConfigError: The project does not define the protocol any more.
     """
-    opened = next(store.events(until=1), None)
+    with RunStore.read(folder) as store:
+        opened = next(store.events(until=1), None)
     if opened is None or "search" not in opened["config"]:
         return
     try:
         protocol_from_json(opened["selector"]["protocol"])
     except EventError:
-        recorded_config(opened, store.folder)
+        with redirect_stdout(sys.stderr):  # code of the project may print
+            recorded_config(opened, folder)
 
 
 def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:

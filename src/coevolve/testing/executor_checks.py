@@ -40,31 +40,33 @@ def check_executor(make: Make) -> list[Finding]:
     """Run the sample benchmark on executors that `make` returns, and list the findings.
 
     Args:
-        make: Called with the spec of a benchmark and the contents of candidates for every check;
-            returns a new executor.
+        make: Called twice with the spec of a benchmark and the contents of candidates; returns a
+            new executor.
     """
     return asyncio.run(_findings(make))
 
 
 async def _findings(make: Make) -> list[Finding]:
-    return [await _checked(about, check, make) for about, check in _CHECKS.items()]
-
-
-async def _checked(about: str, check: "Check", make: Make) -> Finding:
     bench = Bench()
     try:
-        executor = make(_SPEC, bench.contents)
+        busy, unused = make(_SPEC, bench.contents), make(_SPEC, bench.contents)
     except Exception as error:
-        return failed(about, f"it cannot be made: {described(error)}")
+        return [failed("make", f"it cannot be made: {described(error)}")]
+    found = [await _checked(about, check(busy, bench)) for about, check in _CHECKS.items()]
+    found += [
+        await _checked("closing", _closing(busy, bench)),
+        await _checked("unused", _unused(unused)),
+    ]
+    return found
+
+
+async def _checked(about: str, check: Awaitable[str]) -> Finding:
     try:
-        detail = await check(executor, bench)
-        return passed(about, detail)
+        return passed(about, await check)
     except AssertionError as error:
         return failed(about, str(error))
     except Exception as error:
         return failed(about, described(error))
-    finally:
-        await executor.close()
 
 
 class Bench:
@@ -176,7 +178,7 @@ async def _closing(executor: Executor, bench: Bench) -> str:
     raise AssertionError(f"a closed executor must raise StateError, got {late}")
 
 
-async def _unused(executor: Executor, bench: Bench) -> str:
+async def _unused(executor: Executor) -> str:
     await executor.close()
     return "it can be closed without any trial"
 
@@ -188,6 +190,4 @@ _CHECKS: dict[str, Check] = {
     "sealed test": _sealed,
     "capacity": _capacity,
     "cancelling": _cancelling,
-    "closing": _closing,
-    "unused": _unused,
 }
