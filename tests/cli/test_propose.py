@@ -49,7 +49,7 @@ def test_each_proposal_gets_a_folder_of_its_own(tmp_path: Path) -> None:
         assert made.returncode == 0, made.stderr
         said = json.loads(made.stdout)
         assert said["folder"] == folder
-        assert said["notes"] == ["new: there is no parent 'nobody'."]  # and is kept all the same
+        assert said["notes"] == ["new: the parent 'nobody' is unknown."]
         assert (tmp_path / folder / "candidates/new/harness.py").read_text() == RIGHT
 
 
