@@ -49,7 +49,7 @@ def test_each_proposal_gets_a_folder_of_its_own(tmp_path: Path) -> None:
         assert made.returncode == 0, made.stderr
         said = json.loads(made.stdout)
         assert said["folder"] == folder
-        assert said["notes"] == ["new: there is no parent 'nobody'."]  # and is kept all the same
+        assert said["notes"] == ["new: the parent 'nobody' is unknown."]
         assert (tmp_path / folder / "candidates/new/harness.py").read_text() == RIGHT
 
 
@@ -137,7 +137,7 @@ def test_doctor_examines_an_agent_of_one_s_own(tmp_path: Path) -> None:
     (tmp_path / "agent.sh").write_text("#!/bin/sh\n")
     (tmp_path / "agent.sh").chmod(0o755)
     assert "is there, and not started" in examined(file)
-    assert "NOT_SET is named in `keys`, and not set" in examined(file)
+    assert "NOT_SET is listed in `keys` but not set" in examined(file)
 
 
 def examined(file: Path) -> str:

@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from coevolve.benchmarks.textclass.blocks import TextBlocks
 from coevolve.core.outcomes import Usage
 from coevolve.proposers.best_of_n import best_of_n
 from coevolve.proposers.offline import OfflineProposer
@@ -104,7 +105,7 @@ def test_nothing_is_asked_again_that_would_not_come_in_time() -> None:
 def test_the_offline_proposer_draws_new_candidates_every_round() -> None:
     journal = MemoryJournal()
     opened(journal, rounds=6)
-    offline = best_of_n(OfflineProposer(independent=True))
+    offline = best_of_n(OfflineProposer(TextBlocks(), independent=True))
     state = go_on(journal, StubExecutor(), offline)  # type: ignore[arg-type]
     assert len(state.selector.candidates) == 12
     made = {entry.candidate.address for entry in state.candidates.values()}

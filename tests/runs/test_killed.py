@@ -19,6 +19,7 @@ from tests.runs.drill import make_project
 from tests.search.snapshots import snapshot
 
 DRILL = Path(__file__).with_name("drill.py")
+ROUNDS = effort(3, 6)
 KILLS = effort({False: 8, True: 4}, {False: 50, True: 10})
 
 
@@ -52,7 +53,9 @@ def left_alone(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[bool, RunState]:
     """The state of the run that nobody interrupts."""
-    folder = create_run(make_project(tmp_path_factory.mktemp("alone"), overlap=request.param))
+    folder = create_run(
+        make_project(tmp_path_factory.mktemp("alone"), overlap=request.param, rounds=ROUNDS)
+    )
     assert finish(folder) == 0
     state = read_state(folder)
     assert state.ended == {"why": "finished"}
@@ -79,7 +82,7 @@ def check_same(folder: Path, expected: RunState) -> None:
 def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunState]) -> None:
     overlap, expected = left_alone
     rng = random.Random(11)
-    folder = create_run(make_project(tmp_path, overlap=overlap))
+    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS))
     recorded: list[bytes] = []
     for _ in range(KILLS[overlap]):
         with begin(folder) as process:
@@ -104,7 +107,7 @@ def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunSt
     [
         {"KILL": "propose"},
         {"KILL": "retry"},
-        *first(3, [{"KILL": "write", "AFTER": str(n)} for n in (1, 60, 420, 0, 2, 230)]),
+        *first(2, [{"KILL": "write", "AFTER": str(n)} for n in (2, 300, 0, 1, 60, 230)]),
     ],
     ids=lambda where: "-".join(where.values()),
 )
@@ -112,7 +115,7 @@ def test_killed_in_the_middle_of(
     where: dict[str, str], tmp_path: Path, left_alone: tuple[bool, RunState]
 ) -> None:
     overlap, expected = left_alone
-    folder = create_run(make_project(tmp_path, overlap=overlap))
+    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS))
     assert finish(folder, **where) == -signal.SIGKILL
     assert finish(folder) == 0
     check_same(folder, expected)

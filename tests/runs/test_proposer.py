@@ -95,7 +95,7 @@ class TestBuilding:
 @pytest.mark.parametrize(
     ("proposer", "message"),
     [
-        ({"kind": "offline"}, "writes harnesses for benchmark.kind 'textclass' only"),
+        ({"kind": "offline"}, "needs building blocks, and benchmark.kind 'synthetic' has none"),
         ({"kind": "command"}, "give either agent, one of claude-code, codex"),
         ({"kind": "command", "agent": "codex", "command": ["x"]}, "give either agent"),
         ({"kind": "command", "agent": "claude"}, "Did you mean 'claude-code'?"),

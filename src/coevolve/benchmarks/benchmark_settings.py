@@ -22,10 +22,12 @@ Starts = Annotated[tuple[Text, ...], Strict(False), Field(min_length=2)]
 class BenchmarkSettings(Table):
     """The settings of a benchmark; a plug of yours may derive its own from it.
 
-    `uses_model` says whether harnesses can reach the model of `[model]`.
+    `uses_model` says whether harnesses can reach the model of `[model]`; `building_blocks` names
+    a `BuildingBlocks` class for the offline proposer, as `package.module:name`.
     """
 
     uses_model: ClassVar[bool] = True
+    building_blocks: ClassVar[str] = ""
     kind: Text
 
     @abstractmethod

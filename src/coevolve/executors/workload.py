@@ -19,6 +19,11 @@ from coevolve.executors.isolation import Executed, Harness
 from coevolve.registry import where_raised
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
+MOST_OUTPUT = 16_000
+"""How many characters of a candidate's output are kept: the last ones."""
+MOST_TRACE = 64_000
+"""How many characters of a trace are kept."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Score:
@@ -165,10 +170,6 @@ def building_fault(error: BaseException, spec: Spec) -> Fault:
     ).fault
 
 
-MOST_OUTPUT = 16_000
-"""How many characters of a candidate's output are kept: the last ones."""
-
-
 class Flag(Protocol):
     """Bytes that are shared with another process."""
 
@@ -211,10 +212,6 @@ class WatchedHarness(Harness):
         finally:
             self._flag[0] = 0
             self.printed = (self.printed + self.output)[-MOST_OUTPUT:]
-
-
-MOST_TRACE = 64_000
-"""How many characters of a trace are kept."""
 
 
 def check_candidate(workload: Workload, harness: WatchedHarness) -> Prepared:

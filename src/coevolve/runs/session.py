@@ -25,10 +25,10 @@ from coevolve.runs.building import (
 )
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.search.effects import fold
-from coevolve.search.journal import Executor
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
+from coevolve.search.trials import Executor
 from coevolve.store import RunStore
 
 

@@ -1,4 +1,4 @@
-"""The journal of a run and its recorder: every event is recorded before it has an effect."""
+"""The journal of a run and its recorder: every event is recorded before it is applied."""
 
 import json
 import shutil
@@ -12,11 +12,10 @@ from typing import Any, Protocol
 
 from coevolve.core.events import Event, Line, Log, sealed
 from coevolve.errors import DamageError
-from coevolve.search.budget import usage_row
 from coevolve.search.candidate import Candidate, address_of
 from coevolve.search.effects import apply, fold
 from coevolve.search.run_state import RunState
-from coevolve.search.trials import Fault, Prepared, Result, Trial
+from coevolve.search.trials import Result, Trial
 
 
 class Journal(Protocol):
@@ -31,64 +30,27 @@ class Journal(Protocol):
         ...
 
     def skim(self, until: int | None = None) -> Iterator[Event]:
-        """Events as `events` gives them, for a fold; may leave out what a later one sums up.
+        """The events that a fold needs.
 
-        What may be left out are the events of a wave, "outcome", "failed" and "reopened", before
-        the event "told" that closes it. Those of a wave that is still open may come after others.
+        The events of a wave ("outcome", "failed" and "reopened") may be left out if the event
+        "told" that closes the wave follows. Those of an open wave may come after other events.
         """
         ...
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address; durable ones outlive a power cut."""
+        """Store some bytes and return their address; durable ones survive a power cut."""
         ...
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address."""
+        """The bytes stored at an address."""
         ...
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, which nobody should change."""
+        """A folder with the files of a candidate, to read only."""
         ...
 
     def clock(self) -> float:
         """Seconds the run has been worked on, over all sessions; never runs backwards."""
-        ...
-
-
-class Executor(Protocol):
-    """Where trials run. Every method makes one attempt and never raises for a trial's sake.
-
-    It may have an attribute `isolation_name` that says how candidate code is kept apart, which
-    every session records.
-
-    >>> class Alike:
-    ...     capacity = 8
-    ...     async def check(self, candidate): return Prepared()
-    ...     async def prepare(self, candidate): return Prepared()
-    ...     async def run(self, candidate, trial): return Result(score=0.5)
-    ...     async def close(self): ...
-    >>> executor: Executor = Alike()
-    """
-
-    @property
-    def capacity(self) -> int:
-        """How many attempts may be under way at once."""
-        ...
-
-    async def check(self, candidate: Candidate) -> Prepared:
-        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
-        ...
-
-    async def prepare(self, candidate: Candidate) -> Prepared:
-        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
-        ...
-
-    async def run(self, candidate: Candidate, trial: Trial) -> Result:
-        """Run one attempt; cancelling the call ends it and all its processes."""
-        ...
-
-    async def close(self) -> None:
-        """End every process."""
         ...
 
 
@@ -129,19 +91,19 @@ class MemoryJournal:
         return self.events(until=until)
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address."""
+        """Store some bytes and return their address."""
         address = address_of(data)
         self._contents[address] = data
         return address
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address."""
+        """The bytes stored at an address."""
         if address not in self._contents:
-            raise DamageError(f"nothing is kept at {address!r}.")
+            raise DamageError(f"nothing is stored at {address!r}.")
         return self._contents[address]
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, gone with the journal."""
+        """A folder with the files of a candidate, removed with the journal."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="coevolve-memory-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -195,11 +157,11 @@ class Recorder:
             self._listen(event)
 
     def outcome(self, trial: Trial, result: Result) -> None:
-        """Record the outcome of a trial; a candidate's fault scores 0, another is missing."""
+        """Record the outcome of a trial."""
         self.record("outcome", self._row(trial, result))
 
     def failed(self, trial: Trial, result: Result) -> None:
-        """Record an attempt that will be made again."""
+        """Record an attempt that will be repeated."""
         body = self._row(trial, result)
         del body["score"]
         self.record("failed", body | {"attempt": trial.attempt})
@@ -214,7 +176,7 @@ class Recorder:
         self._record(ended)
 
     def told(self) -> None:
-        """Record what the wave came to, which closes it."""
+        """Record the outcomes of the wave, which closes it."""
         if self.state.wave is not None:
             self.record("told", {**self.state.wave.to_json(), "rest": ""})
 
@@ -224,25 +186,12 @@ class Recorder:
             "task": trial.task,
             "trial": trial.trial,
             "score": result.score,
-            "usage": usage_row(result.usage),
+            "usage": result.usage.row,
         }
         if trial.split != "validation":
             row["split"] = trial.split
         if result.fault is not None:
-            row["fault"] = fault_json(result.fault)
-            row["score"] = score_of(result.fault)
+            row["fault"], row["score"] = result.fault.to_json(), result.fault.score
         if result.trace is not None:
             row["trace"] = self.journal.put(result.trace.encode())
         return row
-
-
-def score_of(fault: Fault) -> float | None:
-    """0 where the candidate is to blame; missing where the infrastructure is."""
-    return 0.0 if fault.blame in ("candidate", "benchmark", "doubtful") else None
-
-
-def fault_json(fault: Fault | None) -> dict[str, str] | None:
-    """A fault as plain JSON."""
-    if fault is None:
-        return None
-    return {"blame": fault.blame.value, "kind": fault.kind, "reason": fault.reason}

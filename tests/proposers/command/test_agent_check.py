@@ -51,12 +51,10 @@ def test_an_agent_that_does_not_start(stand_in: StandIn, bwrap: None) -> None:
     assert "readable" in found.advice
 
 
-def test_a_command_of_ones_own_is_not_started(
-    stand_in: StandIn, bwrap: None, tmp_path: Path
-) -> None:
+def test_a_custom_command_is_not_started(stand_in: StandIn, bwrap: None, tmp_path: Path) -> None:
     program = stand_in(f"open({str(tmp_path / 'worked')!r}, 'w')")
     found = next(examine(custom([program]), isolation="none"))
-    assert (found.kind, found.detail) == ("passed", f"{program} is there, and not started")
+    assert (found.kind, found.detail) == ("passed", f"{program} exists; it was not started")
     assert not (tmp_path / "worked").exists()
 
 
@@ -81,4 +79,4 @@ def test_the_doctor_may_ask_beside_a_running_loop(stand_in: StandIn, bwrap: None
 
 def test_a_key_that_is_named_and_not_set_is_noted(stand_in: StandIn, bwrap: None) -> None:
     found = facts(list(examine(custom([stand_in("")], keys=["NOT_SET"]), keys=["NOT_SET"])))
-    assert found["agent's keys"] == ("noted", "NOT_SET is named in `keys`, and not set")
+    assert found["agent's keys"] == ("noted", "NOT_SET is listed in `keys` but not set")

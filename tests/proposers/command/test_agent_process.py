@@ -41,7 +41,7 @@ print("ready", flush=True)
 
 @pytest.fixture
 def mark() -> Iterator[str]:
-    """A word in the command lines of a test's processes, which are all gone in the end."""
+    """A word in the command lines of a test's processes, all of which are ended afterwards."""
     word = f"stray-{secrets.token_hex(8)}"
     yield word
     for pid in alive(word):
@@ -153,7 +153,7 @@ def test_private_homes_are_removed(
     assert list(scratch.iterdir()) == []
 
 
-def test_a_home_that_takes_long_to_delete_keeps_nobody_waiting(
+def test_a_home_that_takes_long_to_delete_does_not_delay_the_search(
     stand_in: StandIn,
     view: View,
     tmp_path: Path,

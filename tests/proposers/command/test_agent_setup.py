@@ -1,11 +1,11 @@
-"""What an agent's files of settings keep secret is known, whatever else they hold."""
+"""Secrets in the settings files of an agent are found."""
 
 from pathlib import Path
 
 import pytest
 
 from coevolve.proposers.command import custom
-from coevolve.proposers.command.agent_setup import surroundings
+from coevolve.proposers.command.agent_setup import agent_environment
 
 TOKEN = "abcdefgh-0123456789"
 
@@ -22,11 +22,11 @@ TOKEN = "abcdefgh-0123456789"
 )
 def test_secrets_are_found_in_settings(home: Path, text: str) -> None:
     (home / "settings").write_text(text)
-    found = surroundings(custom(["agent"], home=["settings"]), home="/home", path=[])
+    found = agent_environment(custom(["agent"], home=["settings"]), home="/home", path=[])
     assert found.secrets == (TOKEN,)
 
 
-def test_what_is_no_secret_may_be_said(home: Path) -> None:
+def test_other_values_are_not_secrets(home: Path) -> None:
     (home / "settings").write_text('{"theme": "a-long-word-for-dark", "key": "short"}')
-    found = surroundings(custom(["agent"], home=["settings"]), home="/home", path=[])
+    found = agent_environment(custom(["agent"], home=["settings"]), home="/home", path=[])
     assert found.secrets == ()

@@ -51,11 +51,11 @@ def test_only_behind_our_sandbox_an_agent_need_not_ask(name: str, flag: str) -> 
         ("gemini", {"arguments": ["--debug"]}, ["--debug"]),
     ],
 )
-def test_options_are_said_in_the_agent_s_words(
+def test_options_become_arguments_of_the_agent(
     name: str, options: dict[str, Any], expected: list[str]
 ) -> None:
-    said = " ".join(preset(name, **options).command(CALL).arguments)
-    assert all(part in said for part in expected)
+    arguments = " ".join(preset(name, **options).command(CALL).arguments)
+    assert all(part in arguments for part in expected)
 
 
 @pytest.mark.parametrize(
@@ -70,7 +70,7 @@ def test_an_option_that_would_have_no_effect_is_refused(
         preset(name, **options)
 
 
-def test_an_unknown_agent_is_told_with_the_nearest() -> None:
+def test_an_unknown_agent_is_reported_with_the_nearest() -> None:
     with pytest.raises(ConfigError, match="Did you mean 'claude-code'"):
         preset("claudecode")
 
@@ -98,20 +98,20 @@ def test_a_command_is_a_list_of_words(command: Any) -> None:
         custom(command)
 
 
-def test_a_model_nobody_names_is_refused() -> None:
-    with pytest.raises(ConfigError, match="command and model do not fit"):
+def test_a_model_that_the_command_does_not_use_is_refused() -> None:
+    with pytest.raises(ConfigError, match="command does not contain"):
         custom(["a"], model="m")
-    with pytest.raises(ConfigError, match="no model is given"):
+    with pytest.raises(ConfigError, match="no model is set"):
         custom(["a", "{model}"])
 
 
 @pytest.mark.parametrize("path", ["/etc/passwd", "../other", "."])
-def test_files_of_the_home_lie_in_the_home(path: str) -> None:
+def test_files_of_the_home_are_inside_the_home(path: str) -> None:
     with pytest.raises(ConfigError, match="inside the home"):
         Agent(name="a", program="a", command=lambda call: Command(arguments=()), home=(path,))
 
 
-def test_a_misspelt_place_in_a_command_line_is_an_error() -> None:
-    with pytest.raises(ConfigError, match=r"\{promt\}, which stands for nothing. Did you mean"):
+def test_a_misspelt_placeholder_is_an_error() -> None:
+    with pytest.raises(ConfigError, match=r"unknown placeholder \{promt\}\. Did you mean"):
         custom(["my-agent", "--task", "{promt}"])
     custom(["my-agent", "--format", "{json}"])

@@ -1,4 +1,4 @@
-"""An agent's candidates are taken over however it ends; its cost is known, or said not to be."""
+"""An agent's candidates count however it ends; its cost is known or reported as unknown."""
 
 import asyncio
 import errno
@@ -15,7 +15,7 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StopRun
 from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.command import AgentError, CommandProposer, custom, preset
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import sweep
 from coevolve.testing import propose_once
@@ -37,7 +37,7 @@ def names(made: Proposed) -> list[str]:
     return [proposal.name for proposal in made.proposals]
 
 
-def test_candidates_are_taken_over_with_their_story(
+def test_candidates_are_collected_with_their_descriptions(
     stand_in: StandIn, view: View, tmp_path: Path, isolation: str
 ) -> None:
     program = stand_in(
@@ -67,7 +67,7 @@ def test_candidates_are_taken_over_with_their_story(
     assert (tmp_path / "work" / "round-002.log").read_text() == "all is written\n"
 
 
-def test_afterwards_only_what_was_taken_over_is_kept(
+def test_afterwards_only_collected_candidates_are_kept(
     stand_in: StandIn, view: View, tmp_path: Path, isolation: str
 ) -> None:
     kept = tmp_path / "kept"
@@ -106,7 +106,7 @@ def test_afterwards_only_what_was_taken_over_is_kept(
     assert (kept / "mine").read_text() == "mine"
 
 
-def test_what_takes_long_to_delete_keeps_nobody_waiting(
+def test_what_takes_long_to_delete_does_not_delay_the_search(
     stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     go = threading.Event()
@@ -197,7 +197,9 @@ def test_after_a_time_out_what_was_written_counts(
     assert "stand-in reported no usage." in made.notes
 
 
-def test_an_agent_is_told_the_time_it_has(stand_in: StandIn, view: View, tmp_path: Path) -> None:
+def test_the_instructions_state_the_time_limit(
+    stand_in: StandIn, view: View, tmp_path: Path
+) -> None:
     program = stand_in("write('new', open('INSTRUCTIONS.md').read())")
     made = ask(proposer(program, tmp_path / "work", seconds=600), replace(view, seconds=3600.0))
     assert b"about 10 minutes" in made.proposals[0].files["harness.py"]
@@ -244,7 +246,7 @@ def test_after_a_crash_what_was_written_counts(
     program = stand_in("write('early')\nprint('no memory', file=sys.stderr)\nos._exit(3)")
     made = ask(proposer(program, tmp_path / "work", isolation), view)
     assert names(made) == ["early"]
-    assert "stand-in ended with code 3." in made.notes
+    assert "stand-in ended with exit status 3." in made.notes
     assert made.transcript == "no memory\n"
 
 
@@ -293,7 +295,7 @@ def test_without_a_sandbox_an_agent_runs_only_if_it_is_trusted(
     assert names(ask(proposer(program, tmp_path / "work", "none"), view)) == ["new"]
 
 
-def test_a_broken_candidate_is_mended(
+def test_a_broken_candidate_is_repaired(
     stand_in: StandIn, view: View, tmp_path: Path, isolation: str
 ) -> None:
     program = stand_in(
@@ -308,28 +310,28 @@ def test_a_broken_candidate_is_mended(
         proposal=Proposal(name="odd", files={"harness.py": b"answr = 1\n"}),
         error="NameError: name 'answr' is not defined",
     )
-    mender = proposer(program, tmp_path / "work", isolation)
-    made = asyncio.run(mender.repair(view, broken))
+    repairer = proposer(program, tmp_path / "work", isolation)
+    made = asyncio.run(repairer.repair(view, broken))
     assert [p.files for p in made.proposals] == [{"harness.py": b"answer = 1\n"}]
     assert (tmp_path / "work" / "round-002-repair-odd.log").exists()
 
 
-def test_a_broken_candidate_left_as_it_was_is_not_handed_over(
+def test_a_broken_candidate_left_unchanged_does_not_count(
     stand_in: StandIn, view: View, tmp_path: Path
 ) -> None:
     broken = Broken(proposal=Proposal(name="odd", files={"harness.py": b"x"}), error="E")
-    mender = proposer(stand_in("print('Looks fine to me.')"), tmp_path / "work")
-    made = asyncio.run(mender.repair(view, broken))
+    repairer = proposer(stand_in("print('Looks fine to me.')"), tmp_path / "work")
+    made = asyncio.run(repairer.repair(view, broken))
     assert made.proposals == ()
     assert "stand-in wrote no candidate." in made.notes
 
 
-def test_a_candidate_mended_in_another_folder_is_handed_over(
+def test_a_candidate_repaired_in_another_folder_counts(
     stand_in: StandIn, view: View, tmp_path: Path
 ) -> None:
     broken = Broken(proposal=Proposal(name="odd", files={"harness.py": b"x"}), error="E")
-    mender = proposer(stand_in("write('odd-mended', 'x = 1\\n')"), tmp_path / "work")
-    made = asyncio.run(mender.repair(view, broken))
+    repairer = proposer(stand_in("write('odd-repaired', 'x = 1\\n')"), tmp_path / "work")
+    made = asyncio.run(repairer.repair(view, broken))
     assert [p.files for p in made.proposals] == [{"harness.py": b"x = 1\n"}]
 
 
@@ -388,10 +390,10 @@ def test_keys_reach_the_agent_and_nothing_else(
     assert "sk-very-secret-1" not in recorded
     assert "OTHER_API_KEY" not in recorded
     assert names(made) == ["honest", "c-[hidden]"]
-    assert any("'leaking' was not taken: it holds a key" in note for note in made.notes)
+    assert any("'leaking' was rejected: its files contain a key" in note for note in made.notes)
 
 
-def test_the_address_of_a_proxy_is_no_secret_unless_it_has_a_password(
+def test_the_address_of_a_proxy_is_not_secret_unless_it_has_a_password(
     stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "localhost")
@@ -399,7 +401,7 @@ def test_the_address_of_a_proxy_is_no_secret_unless_it_has_a_password(
     monkeypatch.setenv("HTTPS_PROXY", "http://me:pass@proxy.example:3128")
     program = stand_in(
         """
-        write("plain", "# asks nobody, not even localhost or http://proxy.example:3128")
+        write("plain", "# asks no server, not even localhost or http://proxy.example:3128")
         print(os.environ["HTTPS_PROXY"])
         """
     )
@@ -428,7 +430,7 @@ def test_a_report_that_leads_elsewhere_is_not_read(
     ],
     ids=["huge", "pipe", "loop", "folder", "deep"],
 )
-def test_a_report_that_is_none_is_not_waited_for(
+def test_an_unreadable_report_is_ignored(
     code: str, stand_in: StandIn, view: View, tmp_path: Path
 ) -> None:
     made = ask(proposer(stand_in(f"write('new')\n{code}"), tmp_path / "work"), view)
@@ -436,13 +438,13 @@ def test_a_report_that_is_none_is_not_waited_for(
     assert made.notes == ("stand-in reported no usage.",)
 
 
-def test_no_usage_is_beyond_belief(stand_in: StandIn, view: View, tmp_path: Path) -> None:
+def test_reported_usage_is_limited(stand_in: StandIn, view: View, tmp_path: Path) -> None:
     program = stand_in("write('new')\nopen('usage.json', 'w').write('{\"tokens_in\": 1e12}')")
     made = ask(proposer(program, tmp_path / "work"), view)
     assert sum([made.usage] * 1000, Usage()).tokens_in > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("seconds", 0), ("isolation", "bubblewrap")])
-def test_values_that_make_no_sense_are_refused(name: str, value: Any, tmp_path: Path) -> None:
+def test_invalid_values_are_refused(name: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=name):
         CommandProposer(custom(["a"]), folder=tmp_path, **{name: value})

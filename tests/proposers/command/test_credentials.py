@@ -95,7 +95,9 @@ def test_a_command_line_that_no_program_can_have(
 def test_a_sandbox_that_does_not_start(
     agent: Agent, view: View, tmp_path: Path, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr("coevolve.proposers.command.agent_sandbox.found", lambda: "/no/such/bwrap")
+    monkeypatch.setattr(
+        "coevolve.proposers.command.agent_sandbox.bwrap_program", lambda: "/no/such/bwrap"
+    )
     with pytest.raises(SandboxError, match="cannot be started"):
         ask(agent, view, tmp_path / "work")
     check_clean(scratch)
@@ -107,7 +109,7 @@ def test_a_disk_that_cannot_be_watched(
     def broken(*_: object) -> None:
         raise OSError("stale file handle")
 
-    monkeypatch.setattr("coevolve.proposers.command.agent_process.Room.add", broken)
+    monkeypatch.setattr("coevolve.proposers.command.agent_process.DiskQuota.add", broken)
     with pytest.raises(OSError, match="stale"):
         ask(agent, view, tmp_path / "work")
     check_clean(scratch)

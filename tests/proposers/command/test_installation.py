@@ -1,4 +1,4 @@
-"""A sandbox shows what an agent needs to start, wherever it was installed, and no more."""
+"""A sandbox shows what an agent needs to start, wherever it is installed, and no more."""
 
 import os
 import sys
@@ -86,6 +86,6 @@ def test_a_program_beside_this_python_is_found(monkeypatch: pytest.MonkeyPatch) 
     assert find_program(custom([name])) == Path(sys.executable).parent / name
 
 
-def test_a_program_that_is_nowhere_is_told_with_what_to_do() -> None:
+def test_a_program_that_is_not_installed_is_named_with_advice() -> None:
     with pytest.raises(ConfigError, match="no program 'no-such-agent' on the PATH"):
         find_program(custom(["no-such-agent"]))

@@ -91,7 +91,7 @@ def test_tools_can_be_called(ask: Any) -> None:
 def test_a_refused_key_stops_the_run(ask: Any) -> None:
     with (
         Endpoint(key="another") as endpoint,
-        pytest.raises(StopRun, match=r"mini-swe-agent ended with code 1 .*set one of"),
+        pytest.raises(StopRun, match=r"mini-swe-agent ended with exit status 1 .*set one of"),
     ):
         ask(endpoint)
 

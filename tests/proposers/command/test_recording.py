@@ -1,4 +1,4 @@
-"""What an agent prints is kept in bounds and without its secrets."""
+"""The output of an agent is kept within limits and without its secrets."""
 
 from pathlib import Path
 
@@ -13,48 +13,48 @@ SECRET = "sk-abcdef-123"
 
 
 @given(st.lists(st.sampled_from([b"sk-abc", b"def-123", b"sk-abcdef-123", b"\n", b"x" * 7])))
-def test_a_secret_in_pieces_is_never_given_away(pieces: list[bytes]) -> None:
-    given_away: list[bytes] = []
-    lines = Lines(given_away.append)
+def test_a_secret_in_pieces_is_never_passed_on(pieces: list[bytes]) -> None:
+    passed_on: list[bytes] = []
+    lines = Lines(passed_on.append)
     lines.hide([SECRET])
     for piece in pieces:
         lines.feed(piece)
     lines.close()
-    assert SECRET.encode() not in b"".join(given_away)
-    assert b"".join(given_away) == b"".join(pieces).replace(SECRET.encode(), b"[hidden]")
+    assert SECRET.encode() not in b"".join(passed_on)
+    assert b"".join(passed_on) == b"".join(pieces).replace(SECRET.encode(), b"[hidden]")
 
 
 def test_a_line_without_end_comes_in_pieces_that_hold_no_secret() -> None:
-    given_away: list[bytes] = []
-    lines = Lines(given_away.append)
+    passed_on: list[bytes] = []
+    lines = Lines(passed_on.append)
     lines.hide([SECRET])
     for _ in range(200):
         lines.feed(b"x" * 65_530 + SECRET.encode()[:6])
         lines.feed(SECRET.encode()[6:])
         assert len(lines._held) < 5 << 20
     lines.close()
-    assert len(given_away) > 1
-    assert SECRET.encode() not in b"".join(given_away)
-    assert b"".join(given_away).count(b"[hidden]") == 200
+    assert len(passed_on) > 1
+    assert SECRET.encode() not in b"".join(passed_on)
+    assert b"".join(passed_on).count(b"[hidden]") == 200
 
 
 def test_secrets_are_hidden_in_the_log_and_the_transcript(tmp_path: Path) -> None:
-    told: list[str] = []
-    with Recording(tmp_path / "log", line=told.append) as record:
+    lines: list[str] = []
+    with Recording(tmp_path / "log", line=lines.append) as record:
         record.hide([SECRET])
         record.out.feed(f"it is {SECRET}\n".encode())
         record.err.feed(SECRET.encode())
-    assert told == ["it is [hidden]"]
+    assert lines == ["it is [hidden]"]
     assert record.transcript == "it is [hidden]\n[hidden]" == (tmp_path / "log").read_text()
 
 
-def test_every_line_of_standard_output_is_told_once(tmp_path: Path) -> None:
-    told: list[str] = []
-    with Recording(tmp_path / "log", line=told.append) as record:
+def test_every_line_of_standard_output_is_passed_on_once(tmp_path: Path) -> None:
+    lines: list[str] = []
+    with Recording(tmp_path / "log", line=lines.append) as record:
         record.out.feed(b'{"a": 1}\n{"b"')
         record.err.feed(b"warning\n")
         record.out.feed(b": \xff2}\nlast")
-    assert told == ['{"a": 1}', '{"b": \ufffd2}', "last"]
+    assert lines == ['{"a": 1}', '{"b": \ufffd2}', "last"]
     assert record.transcript == '{"a": 1}\nwarning\n{"b": \ufffd2}\nlast'
 
 
@@ -84,13 +84,13 @@ def test_the_log_ends_with_a_word_when_it_is_full(tmp_path: Path) -> None:
         for _ in range(40):
             record.out.feed(b"x" * ((1 << 20) - 1) + b"\n")
     assert (tmp_path / "log").stat().st_size < recording.MOST_LOG + 100
-    assert (tmp_path / "log").read_bytes().endswith(b"the agent goes on]\n")
+    assert (tmp_path / "log").read_bytes().endswith(b"the agent continues]\n")
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no /dev/full")
 def test_a_log_that_cannot_be_written_does_not_end_the_work() -> None:
-    told: list[str] = []
-    with Recording(Path("/dev/full"), line=told.append) as record:
+    lines: list[str] = []
+    with Recording(Path("/dev/full"), line=lines.append) as record:
         record.out.feed(b"one\ntwo\n")
-    assert told == ["one", "two"]
+    assert lines == ["one", "two"]
     assert record.transcript == "one\ntwo\n"

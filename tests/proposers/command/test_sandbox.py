@@ -22,8 +22,8 @@ from .conftest import StandIn
 pytestmark = pytest.mark.usefixtures("bwrap")
 
 
-def told(agent: Agent | str, view: View, folder: Path, **kw: Any) -> tuple[Proposed, Any]:
-    """What an agent handed over, and the JSON it printed last."""
+def answered(agent: Agent | str, view: View, folder: Path, **kw: Any) -> tuple[Proposed, Any]:
+    """What an agent proposed, and the JSON it printed last."""
     agent = custom([agent]) if isinstance(agent, str) else agent
     work = CommandProposer(agent, folder=folder, seconds=60, **kw)
     made = asyncio.run(work.propose(view, 2))
@@ -72,7 +72,7 @@ def test_nothing_of_the_project_the_run_or_the_home_can_be_found(
     (run / "proposing" / "round-001").mkdir(parents=True)
     (run / "proposing" / "round-001" / "old.json").write_text(needle)
     program = stand_in(HUNT.format(letters=list(needle)))
-    _, hits = told(program, view, run / "proposing")
+    _, hits = answered(program, view, run / "proposing")
     assert hits == []
 
 
@@ -91,7 +91,7 @@ def test_neither_this_package_nor_its_data_nor_its_cache_can_be_read(
         print(json.dumps(hits))
         """
     )
-    _, hits = told(program, view, tmp_path / "work")
+    _, hits = answered(program, view, tmp_path / "work")
     assert hits == []
 
 
@@ -114,7 +114,7 @@ def test_hidden_folders_are_empty_even_where_it_may_read(
         """
     )
     hidden = [shown / "labels", shown / "answers.txt"]
-    _, seen = told(program, view, tmp_path / "w", readable=[tmp_path / "link"], hidden=hidden)
+    _, seen = answered(program, view, tmp_path / "w", readable=[tmp_path / "link"], hidden=hidden)
     assert seen == [[], False, "hello"]
 
 
@@ -137,18 +137,18 @@ def test_only_proposals_and_new_files_can_be_written(
             "tmp": "/tmp/new",
             "shared": "/dev/shm/new",
         }
-        said = {name: tried(overwrite, path) for name, path in places.items()}
-        said["rename"] = tried(os.rename, "candidates", "mine")
-        said["replace"] = tried(os.rename, "proposals", "mine")
-        said["remove"] = tried(os.unlink, "INSTRUCTIONS.md")
-        said["after"] = read(places["candidate"])
+        seen = {name: tried(overwrite, path) for name, path in places.items()}
+        seen["rename"] = tried(os.rename, "candidates", "mine")
+        seen["replace"] = tried(os.rename, "proposals", "mine")
+        seen["remove"] = tried(os.unlink, "INSTRUCTIONS.md")
+        seen["after"] = read(places["candidate"])
         write("new")
-        print(json.dumps(said))
+        print(json.dumps(seen))
         """
     )
-    made, said = told(program, view, tmp_path / "work")
-    assert said.pop("after") == "answer = 0\n"
-    allowed = {name for name, what in said.items() if what == "None"}
+    made, seen = answered(program, view, tmp_path / "work")
+    assert seen.pop("after") == "answer = 0\n"
+    allowed = {name for name, what in seen.items() if what == "None"}
     assert allowed == {"own", "proposal", "home", "tmp", "shared"}
     assert [p.name for p in made.proposals] == ["new"]
 
@@ -162,7 +162,7 @@ def test_what_it_writes_to_memory_is_bounded(
         print(json.dumps([os.statvfs(p).f_blocks * os.statvfs(p).f_frsize for p in places]))
         """
     )
-    assert told(program, view, tmp_path / "work")[1] == [2 << 30, 512 << 20]
+    assert answered(program, view, tmp_path / "work")[1] == [2 << 30, 512 << 20]
 
 
 def test_it_has_copies_of_its_logins_and_nothing_else_of_the_home(
@@ -183,7 +183,7 @@ def test_it_has_copies_of_its_logins_and_nothing_else_of_the_home(
         """
     )
     agent = custom([program], home=[".agent-cli/auth.json"])
-    made, (place, found, size) = told(agent, view, tmp_path / "work")
+    made, (place, found, size) = answered(agent, view, tmp_path / "work")
     assert (place, found, size) == (str(home), ["/.agent-cli/auth.json"], 20)
     assert "tok-0123456789abcdef" in (home / ".agent-cli" / "auth.json").read_text()
     assert "it is [hidden]" in str(made.transcript)
@@ -205,8 +205,8 @@ def test_it_has_an_ordinary_user_without_rights(
         ]))
         """
     )
-    _, said = told(program, view, tmp_path / "work")
-    assert said == [True, 0, ["1"], [], "/workspace"]
+    _, seen = answered(program, view, tmp_path / "work")
+    assert seen == [True, 0, ["1"], [], "/workspace"]
 
 
 def test_it_reaches_the_network_and_this_machine_s_servers(
@@ -222,7 +222,7 @@ def test_it_reaches_the_network_and_this_machine_s_servers(
                 print(json.dumps(json.load(reply)["choices"][0]["message"]["content"]))
             """
         )
-        assert told(program, view, tmp_path / "work")[1] == "reached"
+        assert answered(program, view, tmp_path / "work")[1] == "reached"
 
 
 def test_the_query_command_of_the_workspace_works_inside(
@@ -234,7 +234,7 @@ def test_the_query_command_of_the_workspace_works_inside(
         print(json.dumps([done.returncode, "start" in done.stdout.decode()]))
         """
     )
-    assert told(program, view, tmp_path / "work")[1] == [0, True]
+    assert answered(program, view, tmp_path / "work")[1] == [0, True]
 
 
 def test_it_can_try_candidates_with_the_packages_they_will_have(
@@ -247,14 +247,14 @@ def test_it_can_try_candidates_with_the_packages_they_will_have(
         print(json.dumps(done.stdout + done.stderr))
         """
     )
-    said = told(program, view, tmp_path / "work")[1]
-    assert said == f"{sys.version_info[:2]} 3\n"
+    seen = answered(program, view, tmp_path / "work")[1]
+    assert seen == f"{sys.version_info[:2]} 3\n"
 
 
 def test_keys_of_the_machine_are_hidden(stand_in: StandIn, view: View, tmp_path: Path) -> None:
     program = stand_in("print(json.dumps(tried(os.listdir, '/etc/ssl/private')))")
-    said = told(program, view, tmp_path / "work")[1]
-    assert said == "[]" or "No such file" in said or "Permission denied" in said
+    seen = answered(program, view, tmp_path / "work")[1]
+    assert seen == "[]" or "No such file" in seen or "Permission denied" in seen
 
 
 def test_its_log_can_be_followed(stand_in: StandIn, view: View, tmp_path: Path) -> None:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, Starts
 from coevolve.benchmarks.textclass.harness_check import Mode
@@ -15,6 +15,7 @@ from coevolve.settings import Context, Needed, Text, Words
 class TextClassificationSettings(BenchmarkSettings):
     """Text classification with a model; see `coevolve.benchmarks.textclass`."""
 
+    building_blocks: ClassVar[str] = "coevolve.benchmarks.textclass.blocks:TextBlocks"
     sets: Words = ("service-desk",)
     data: Text | None = None
     starts: Starts = DEFAULT_STARTS

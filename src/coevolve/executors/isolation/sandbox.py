@@ -29,6 +29,12 @@ from coevolve.executors.isolation.process_table import (
 
 KEPT = 1 << 16
 _CHUNK = 1 << 16
+_LONGEST_END = 5.0
+EVERY_SECONDS = 0.05
+_LOOKS_PER_SEARCH = 20
+"""How many looks at the process tree come before a search for processes that left it."""
+MOST_FILES = 50_000
+"""Files in private folders: each takes kernel memory, which no other limit counts."""
 
 
 class Output:
@@ -80,13 +86,6 @@ class Output:
     def text(self) -> str:
         """The end of the output, as text."""
         return self.data.decode("utf-8", "replace")
-
-
-EVERY_SECONDS = 0.05
-_LOOKS_PER_SEARCH = 20
-"""How many looks at the process tree come before a search for processes that left it."""
-MOST_FILES = 50_000
-"""Files in private folders: each takes kernel memory, which no other limit counts."""
 
 
 class Watch:
@@ -143,9 +142,6 @@ class Watch:
         return None
 
 
-_LONGEST_END = 5.0
-
-
 def start(launch: Launch, *, stdin: int, stderr: int) -> subprocess.Popen[bytes]:
     """Start a program in its own session, so that Ctrl-C here does not reach it."""
     try:
@@ -196,9 +192,6 @@ def exit_fault(code: int, limits: Limits) -> HarnessFault:
     if name == "SIGXCPU":
         return HarnessFault("cpu-limit", f"used more than {limits.cpu:g} s of CPU time")
     return HarnessFault("killed", f"its process was ended by {name}")
-
-
-_SANDBOX_CHUNK = 1 << 16
 
 
 class Sandbox:
@@ -322,7 +315,7 @@ class Sandbox:
         return bool(poll.poll(0))
 
     def _read(self) -> None:
-        data = os.read(self._from, _SANDBOX_CHUNK)
+        data = os.read(self._from, _CHUNK)
         if not data:
             raise self._ended()
         self._inbox.feed(data)

@@ -13,6 +13,8 @@ from coevolve.errors import StopRun
 
 RUNNER = Path(__file__).with_name("runner.py")
 
+_PACKAGE = RUNNER.resolve().parents[2]
+_INSTALLED = "python*/*-packages"
 _MERGED = ("bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _USR = (*_MERGED, "libexec", "share")
 _LOCAL = ("bin", "lib", "lib64")
@@ -101,10 +103,6 @@ def _outermost(paths: list[Path]) -> list[Path]:
         if not any(path.is_relative_to(other) for other in kept):
             kept.append(path)
     return kept
-
-
-_PACKAGE = RUNNER.resolve().parents[2]
-_INSTALLED = "python*/*-packages"
 
 
 def masked(shown: Sequence[Path], hidden: Sequence[Path] = ()) -> list[Path]:

@@ -1,4 +1,4 @@
-"""Whether an agent is ready: installed, with a key, and confined; for `coevolve doctor`."""
+"""Checks that an agent is ready: installed, with a key, confined; for `coevolve doctor`."""
 
 import os
 import re
@@ -10,7 +10,12 @@ from coevolve.errors import CoevolveError
 from coevolve.executors.isolation.execution import execute
 from coevolve.executors.isolation.launch import HarnessFault, Limits, SandboxError, one_line
 from coevolve.findings import Finding
-from coevolve.proposers.command.agent_sandbox import Isolation, Setting, prepared, why_no_sandbox
+from coevolve.proposers.command.agent_sandbox import (
+    Isolation,
+    Setting,
+    command_start,
+    why_no_sandbox,
+)
 from coevolve.proposers.command.agent_setup import find_program, secret_names, set_keys
 from coevolve.proposers.command.agents import Agent, Command
 from coevolve.proposers.workspace import Workspace
@@ -26,13 +31,13 @@ def examine(
     readable: Sequence[Path] = (),
     keys: Sequence[str] = (),
 ) -> Iterator[Finding]:
-    """What `coevolve doctor` says of an agent; nothing is asked of its model.
+    """What `coevolve doctor` reports about an agent; its model is not called.
 
     Args:
         agent: The agent.
-        isolation: As for `CommandProposer`, like those that follow.
+        isolation: As for `CommandProposer`.
         readable: Further files and folders that it may read.
-        keys: Further variables that it gets.
+        keys: Further environment variables that it gets.
     """
     setting = Setting(isolation=isolation, readable=tuple(readable), keys=tuple(keys))
     try:
@@ -42,7 +47,7 @@ def examine(
         return
     reason = why_no_sandbox() if setting.confined else ""
     if reason:
-        advice = "Install bubblewrap (docs/isolation.md), or trust it: isolation = 'none'."
+        advice = "Install bubblewrap (docs/isolation.md), or trust the agent: isolation = 'none'."
         yield Finding(kind="failed", about="agent's isolation", detail=reason, advice=advice)
     else:
         yield _version(agent, program, setting)
@@ -51,36 +56,38 @@ def examine(
 
 
 def _version(agent: Agent, program: Path, setting: Setting) -> Finding:
-    """Start it where it will be started, without network use of ours or of its own."""
+    """Start the agent in its sandbox to ask for its version."""
     if not agent.version:
-        return Finding(kind="passed", about="agent", detail=f"{program} is there, and not started")
+        return Finding(
+            kind="passed", about="agent", detail=f"{program} exists; it was not started"
+        )
     try:
-        said = _said(agent, setting)
+        printed = _printed(agent, setting)
     except (CoevolveError, OSError) as error:
         why = one_line(str(error))
         detail = f"{program} does not start: {why}"
-        advice = "Name what else it must see in `readable`." if setting.confined else ""
+        advice = "Add the files it needs to `readable`." if setting.confined else ""
         return Finding(kind="failed", about="agent", detail=detail, advice=advice)
-    version = _VERSION.search(said)
+    version = _VERSION.search(printed)
     known = version.group().rstrip(".") if version else "of unknown version"
     return Finding(kind="passed", about="agent", detail=f"{agent.name} {known}, {program}")
 
 
-def _said(agent: Agent, setting: Setting) -> str:
-    """What an agent says of its version; SandboxError if it ends badly."""
+def _printed(agent: Agent, setting: Setting) -> str:
+    """What an agent prints when asked for its version; SandboxError if it fails."""
     with tempfile.TemporaryDirectory(prefix="coevolve-") as name:
         folder = Path(name)
         (folder / "proposals").mkdir()
         workspace = Workspace(folder=folder, proposals=folder / "proposals", prompt="")
-        start = prepared(agent, setting, workspace, Command(arguments=agent.version))
+        start = command_start(agent, setting, workspace, Command(arguments=agent.version))
         try:
             done = execute(start.launch, _LIMITS)
         except HarnessFault as fault:
             raise SandboxError(str(fault)) from fault
         finally:
-            start.launch.close()  # also where it could not even be tried
+            start.launch.close()  # even if it could not be started
     if done.code:
-        last = done.stderr.decode("utf-8", "replace").strip() or f"code {done.code}"
+        last = done.stderr.decode("utf-8", "replace").strip() or f"exit status {done.code}"
         raise SandboxError(last[-500:])
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
@@ -92,7 +99,7 @@ def _isolation(confined: bool) -> Finding:
     return Finding(
         kind="noted",
         about="agent's isolation",
-        detail="none: it can read and change all that this user can, the answers included.",
+        detail="none: it can read and change everything this user can, including the answers.",
         advice="Use isolation = 'bwrap' unless you trust it.",
     )
 
@@ -102,8 +109,8 @@ def _keys(agent: Agent, keys: Sequence[str]) -> Finding:
         return Finding(
             kind="noted",
             about="agent's keys",
-            detail=f"{', '.join(unset)} is named in `keys`, and not set",
-            advice="Set it, or do not name it.",
+            detail=f"{', '.join(unset)} is listed in `keys` but not set",
+            advice="Set it, or remove it from `keys`.",
         )
     there = set_keys(agent, keys)
     files = [name for name in agent.home if (Path.home() / name).is_file()]
@@ -116,5 +123,5 @@ def _keys(agent: Agent, keys: Sequence[str]) -> Finding:
         kind="noted",
         about="agent's keys",
         detail=f"{none_set}there is no login",
-        advice="Set one, or log in with the agent, unless it needs none.",
+        advice="Set a key or log in with the agent, unless it needs neither.",
     )

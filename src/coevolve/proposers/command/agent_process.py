@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import math
 import os
-import select
 import signal
 import stat
 import subprocess
@@ -15,8 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
+from coevolve.executors.isolation.execution import Pipes
 from coevolve.executors.isolation.launch import Launch
 from coevolve.executors.isolation.process_table import kill_all
 from coevolve.executors.isolation.sandbox import end, start
@@ -26,41 +26,49 @@ from coevolve.proposers.workspace import Workspace
 GIGABYTE = 10**9
 MOST_BYTES = 2 * GIGABYTE
 MOST_FILES = 500_000
-"""Both for one proposal; files and folders count alike."""
+"""The disk quota of one proposal; files and folders count alike."""
 LEAST_BYTES = GIGABYTE
 LEAST_FILES = 20_000
-"""What stays free on the disk, or half of what was free if that is less."""
+"""What must stay free on the disk, or half of what was free if that is less."""
 _STEP = 0.25
 _BLOCK = 512
+MEGABYTE = 1 << 20
+MOST_LOG = 32 * MEGABYTE
+MOST_TRANSCRIPT = MOST_LOG
+_MOST_LINE = 4 * MEGABYTE
+_HIDDEN = b"[hidden]"
+_CHUNK = 1 << 16
+_LONGEST_REST = 5.0
+_LOOK_SECONDS = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Amount:
-    """Bytes and files; infinitely many files where a file system does not count them."""
+    """Bytes and files; infinitely many files if the file system does not count them."""
 
     bytes: float
     files: float
 
 
-class Room:
-    """Watches what an agent takes of the disks of its workspace and of its private home.
+class DiskQuota:
+    """Limits the disk space that an agent uses in its workspace and its private home.
 
-    A disk says at once how much is free. Only when that has fallen by more than an agent may
-    take are its own files counted, for others write to the same disk.
+    Reading the free space of a disk is fast, but other programs write to the same disk. The files
+    of the agent are counted only after the free space has fallen by more than the quota.
 
-    What lies in the workspace at first, but for proposals, does not count.
+    Files that are in the workspace at the beginning do not count, except proposals.
     """
 
     def __init__(self, workspace: Workspace) -> None:
         self._folder, self._proposals = workspace.folder, workspace.proposals.name
-        self._laid_out = {path.name for path in workspace.folder.iterdir()}
+        self._initial = {path.name for path in workspace.folder.iterdir()}
         self._added: list[Path] = []
         self._disks: dict[int, tuple[Path, Amount]] = {}
-        self._looks = Amount(bytes=MOST_BYTES, files=MOST_FILES)
+        self._next_count = Amount(bytes=MOST_BYTES, files=MOST_FILES)
         self._watch(workspace.folder)
 
     def add(self, place: Path) -> None:
-        """Watch another folder, too, of which all counts."""
+        """Watch another folder; all its files count."""
         self._added.append(place)
         self._watch(place)
 
@@ -68,10 +76,10 @@ class Room:
         self._disks.setdefault(place.stat().st_dev, (place, free(place)))
 
     def exceeded(self) -> str:
-        """Why an agent has no more room; empty while it has."""
+        """Why the quota is exceeded; empty if it is not."""
         try:
             pairs = [(began, free(place)) for place, began in self._disks.values()]
-        except FileNotFoundError:  # an agent that is trusted may have removed its folder
+        except FileNotFoundError:  # a trusted agent may have removed its folder
             return ""
         if any(_scarce(began, left) for began, left in pairs):
             return "the disk is nearly full"
@@ -79,41 +87,44 @@ class Room:
             bytes=sum(max(0.0, began.bytes - left.bytes) for began, left in pairs),
             files=sum(_fallen(began.files, left.files) for began, left in pairs),
         )
-        if gone.bytes <= self._looks.bytes and gone.files <= self._looks.files:
+        if gone.bytes <= self._next_count.bytes and gone.files <= self._next_count.files:
             return ""
-        self._looks = Amount(
-            bytes=max(self._looks.bytes, gone.bytes + _STEP * MOST_BYTES),
-            files=max(self._looks.files, gone.files + _STEP * MOST_FILES),
+        self._next_count = Amount(
+            bytes=max(self._next_count.bytes, gone.bytes + _STEP * MOST_BYTES),
+            files=max(self._next_count.files, gone.files + _STEP * MOST_FILES),
         )
-        return _too_much(taken(self._own()))
+        return _excess(disk_use(self._own()))
 
     def _own(self) -> Iterator[str]:
-        """Where the agent can have written."""
+        """The places where the agent may have written."""
         yield from map(str, self._added)
         with os.scandir(self._folder) as entries:
             for entry in entries:
-                if entry.name == self._proposals or entry.name not in self._laid_out:
+                if entry.name == self._proposals or entry.name not in self._initial:
                     yield entry.path
 
 
 def free(place: Path) -> Amount:
-    """What is free on the disk of a folder."""
+    """The free space on the disk of a folder."""
     found = os.statvfs(place)
     files = found.f_favail if found.f_files else math.inf
     return Amount(bytes=found.f_bavail * found.f_frsize, files=files)
 
 
-def taken(places: Iterable[str]) -> Amount:
-    """What lies at some places, counted until it is too much.
+def disk_use(places: Iterable[str]) -> Amount:
+    """The size of some files and folders, counted until it exceeds the quota.
 
-    Links are not followed. What cannot be looked into counts as too much: somebody hides it.
+    Links are not followed. A folder that cannot be read counts as infinite, because an agent
+    could hide files in it.
     """
     size = number = 0
     try:
         waiting = list(places)
         while waiting and size <= MOST_BYTES and number + len(waiting) <= MOST_FILES:
             place = waiting.pop()
-            with contextlib.suppress(FileNotFoundError, NotADirectoryError):  # it is at work
+            with contextlib.suppress(
+                FileNotFoundError, NotADirectoryError
+            ):  # the agent is still writing
                 found = os.lstat(place)
                 number, size = number + 1, size + _BLOCK * found.st_blocks
                 if stat.S_ISDIR(found.st_mode):
@@ -134,27 +145,21 @@ def _fallen(began: float, left: float) -> float:
     return max(0.0, began - left) if math.isfinite(began) else 0.0
 
 
-def _too_much(found: Amount) -> str:
+def _excess(found: Amount) -> str:
     if found.bytes > MOST_BYTES:
         return f"it had written more than {MOST_BYTES / GIGABYTE:g} GB"
     return f"it had made more than {MOST_FILES:,} files" if found.files > MOST_FILES else ""
 
 
-MEGABYTE = 1 << 20
-MOST_LOG = 32 * MEGABYTE
-MOST_TRANSCRIPT = MOST_LOG
-_MOST_LINE = 4 * MEGABYTE
-_HIDDEN = b"[hidden]"
-
-
 class Recording:
-    """Keeps what an agent prints, without its secrets and in bounds.
+    """Keeps the output of an agent, without its secrets and within limits.
 
     Args:
-        log: A file to follow while the agent is at work; it ends after `MOST_LOG`.
-        line: Gets every line of standard output.
+        log: A file to follow while the agent works; it ends after `MOST_LOG` bytes.
+        line: Receives every line of standard output.
 
-    Its transcript is everything, or its beginning and its end, half of `MOST_TRANSCRIPT` each.
+    The transcript is the whole output, or its beginning and its end, half of `MOST_TRANSCRIPT`
+    each.
     """
 
     def __init__(self, log: Path, *, line: Callable[[str], None]) -> None:
@@ -179,13 +184,13 @@ class Recording:
         self._log.close()
 
     def hide(self, secrets: Sequence[str]) -> None:
-        """Blank these texts out everywhere, from now on."""
+        """Replace these texts in everything that follows."""
         self.out.hide(secrets)
         self.err.hide(secrets)
 
     @property
     def transcript(self) -> str:
-        """All that was printed, with the middle left out where it is too much."""
+        """The output, without its middle part if it is too long."""
         left_out = self._size - len(self._head) - len(self._tail)
         gap = f"\n[... {left_out:,} bytes left out ...]\n" if left_out else ""
         head, tail = bytes(self._head), bytes(self._tail)
@@ -201,13 +206,13 @@ class Recording:
     def _keep(self, data: bytes) -> None:
         half = MOST_TRANSCRIPT // 2
         self._size += len(data)
-        room = half - len(self._head)
-        self._head += data[:room]
-        self._tail += data[room:]
+        cut = half - len(self._head)
+        self._head += data[:cut]
+        self._tail += data[cut:]
         del self._tail[: max(0, len(self._tail) - half)]
         try:
             self._write(data)
-        except OSError:  # a full disk, say: the work of the agent is worth more than its log
+        except OSError:  # such as a full disk: the agent's work is worth more than its log
             self._left = 0
 
     def _write(self, data: bytes) -> None:
@@ -215,11 +220,11 @@ class Recording:
             self._log.write(data[: self._left])
             self._left -= len(data)
             if self._left <= 0:
-                self._log.write(b"\n[the log ends here; the agent goes on]\n")
+                self._log.write(b"\n[the log ends here; the agent continues]\n")
 
 
 class Lines:
-    r"""Whole lines of a stream, blanked of secrets; a line without end comes in pieces.
+    r"""Splits a stream into whole lines without secrets; a very long line comes in pieces.
 
     >>> lines = Lines(print)
     >>> lines.hide(["sk-12345678"])
@@ -233,79 +238,73 @@ class Lines:
         self.hide(())
 
     def hide(self, secrets: Sequence[str]) -> None:
-        """Blank these texts out of what is given away from now on."""
+        """Replace these texts in everything that follows."""
         self._secrets = sorted({s.encode() for s in secrets if s}, key=len, reverse=True)
         self._longest = max(map(len, self._secrets), default=1)
 
     def feed(self, data: bytes) -> None:
-        """Add what was read."""
+        """Add bytes that were read."""
         cut = data.rfind(b"\n") + 1
         if cut:
             cut += len(self._held)
         self._held += data
         if not cut and len(self._held) > _MOST_LINE:
-            self._held = bytearray(self._blanked(bytes(self._held)))
+            self._held = bytearray(self._without_secrets(bytes(self._held)))
             cut = len(self._held) - self._longest
         if cut:
-            self._give(cut)
+            self._pass_on(cut)
 
     def close(self) -> None:
-        """Give away the rest."""
-        self._give(len(self._held))
+        """Pass on the rest."""
+        self._pass_on(len(self._held))
 
-    def _give(self, cut: int) -> None:
-        data = self._blanked(bytes(self._held[:cut]))
+    def _pass_on(self, cut: int) -> None:
+        data = self._without_secrets(bytes(self._held[:cut]))
         del self._held[:cut]
         if data:
             self._take(data)
 
-    def _blanked(self, data: bytes) -> bytes:
+    def _without_secrets(self, data: bytes) -> bytes:
         for secret in self._secrets:
             data = data.replace(secret, _HIDDEN)
         return data
 
 
-_CHUNK = 1 << 16
-_LONGEST_REST = 5.0
-_LOOK_SECONDS = 0.2
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ended:
-    """How the work of an agent ended, after how long.
+    """How and when an agent ended.
 
     Args:
-        code: Its exit code.
-        late: Whether its time was over.
+        code: Its exit status.
+        late: Whether it was stopped at its time limit.
         seconds: How long it worked.
-        full: Why it had no more room on the disk, if it was stopped for that; see `Room`.
+        over_quota: Why it was stopped by the `DiskQuota`; empty if it was not.
     """
 
     code: int
     late: bool
     seconds: float
-    full: str = ""
+    over_quota: str = ""
 
     @property
     def well(self) -> bool:
-        """Whether it ended by itself and without complaint."""
+        """Whether it ended by itself and without an error."""
         return self.code == 0 and not self.stopped
 
     @property
     def stopped(self) -> bool:
-        """Whether it was ended before it was done."""
-        return self.late or bool(self.full)
+        """Whether it was stopped before it finished."""
+        return self.late or bool(self.over_quota)
 
 
 async def work(
-    launch: Launch, stdin: str, recording: Recording, seconds: float, room: Room
+    launch: Launch, stdin: str, recording: Recording, seconds: float, quota: DiskQuota
 ) -> Ended:
-    """Run an agent to its end, or to that of its time or of its room on the disk.
+    """Run an agent until it ends, or exceeds its time limit or its disk quota.
 
-    None of its processes is left, nor what it was launched with, whatever fails.
+    None of its processes is left, nor its scratch folder, whatever fails.
 
-    It is started by the thread of the event loop, since bwrap ends with the thread that
-    started it.
+    The thread of the event loop starts it, because bwrap ends with the thread that started it.
     """
     try:
         process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -314,7 +313,7 @@ async def work(
         raise
     try:
         text = stdin.encode(errors="replace")
-        running = _Running(launch, process, text, recording, seconds, room)
+        running = _Running(launch, process, text, recording, seconds, quota)
     except BaseException:
         end(launch, process)
         raise
@@ -322,6 +321,21 @@ async def work(
         return await in_thread(running.serve)
     finally:
         await asyncio.shield(in_thread(running.close))
+
+
+class _Stream(NamedTuple):
+    """An output stream of an agent, split into lines."""
+
+    fd: int
+    lines: Lines
+
+    def read(self) -> bool:
+        try:
+            data = os.read(self.fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        self.lines.feed(data)
+        return bool(data)
 
 
 class _Running:
@@ -334,39 +348,31 @@ class _Running:
         stdin: bytes,
         recording: Recording,
         seconds: float,
-        room: Room,
+        quota: DiskQuota,
     ) -> None:
-        assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self.over = threading.Event()
         self._launch, self._process, self._seconds = launch, process, seconds
-        self._room = room
+        self._quota = quota
         if launch.scratch is not None:
-            room.add(launch.scratch)
-        self._stdin, self._unsent = process.stdin, memoryview(stdin)
-        self._lines = {
-            process.stdout.fileno(): recording.out,
-            process.stderr.fileno(): recording.err,
-        }
-        self._poll = select.poll()
-        self._poll.register(self._stdin.fileno(), select.POLLOUT)
-        os.set_blocking(self._stdin.fileno(), False)
-        for fd in self._lines:
-            os.set_blocking(fd, False)
-            self._poll.register(fd, select.POLLIN)
+            quota.add(launch.scratch)
+        out = _Stream(process.stdout.fileno(), recording.out)
+        err = _Stream(process.stderr.fileno(), recording.err)
+        self._pipes = Pipes(process, stdin, (out, err))
 
     def serve(self) -> Ended:
-        """Serve the pipes until the agent ends, or end it when its time is over."""
+        """Serve the pipes until the agent ends or must be stopped."""
         try:
             return self._serve()
         finally:
             self.over.set()
 
     def close(self) -> None:
-        """End all its processes, and then what they were served with.
+        """End all its processes, then remove its scratch folder.
 
-        A home that takes long to delete is deleted beside the search, lest candidates be lost.
+        A folder that takes long to delete is deleted in the background, so that no candidate is
+        lost to a time limit.
         """
         try:
             self._kill()
@@ -383,44 +389,18 @@ class _Running:
 
     def _serve(self) -> Ended:
         began = time.monotonic()
-        late, full = False, ""
-        while self._process.poll() is None and not (late or full):
+        late, over_quota = False, ""
+        while self._process.poll() is None and not (late or over_quota):
             left = began + self._seconds - time.monotonic()
-            late, full = left <= 0, self._room.exceeded()
-            self._wait(max(0.0, min(left, _LOOK_SECONDS)))
-        self._kill()  # what it left behind may hold the pipes
+            late, over_quota = left <= 0, self._quota.exceeded()
+            self._pipes.wait(max(0.0, min(left, _LOOK_SECONDS)))
+        self._kill()  # processes it left may hold the pipes open
         rest = time.monotonic() + _LONGEST_REST
-        while self._lines and time.monotonic() < rest:
-            self._wait(_LOOK_SECONDS)
+        while self._pipes.open and time.monotonic() < rest:
+            self._pipes.wait(_LOOK_SECONDS)
         try:
             code = self._process.wait(timeout=_LONGEST_REST)
         except subprocess.TimeoutExpired:
-            code = -signal.SIGKILL  # the kernel has not come to it yet
-        return Ended(code=code, late=late, full=full, seconds=time.monotonic() - began)
-
-    def _wait(self, seconds: float) -> None:
-        """Serve what is ready; a process that ends closes its pipes, which wakes this up."""
-        for fd, _ in self._poll.poll(seconds * 1000):
-            if fd in self._lines:
-                self._read(fd)
-            else:
-                self._feed(fd)
-
-    def _read(self, fd: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(fd, _CHUNK)
-            self._lines[fd].feed(data)
-            if not data:
-                self._poll.unregister(fd)
-                del self._lines[fd]
-
-    def _feed(self, fd: int) -> None:
-        try:
-            self._unsent = self._unsent[os.write(fd, self._unsent[:_CHUNK]) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            self._unsent = memoryview(b"")
-        if not self._unsent:
-            self._poll.unregister(fd)
-            self._stdin.close()
+            code = -signal.SIGKILL  # the kernel has not ended it yet
+        seconds = time.monotonic() - began
+        return Ended(code=code, late=late, over_quota=over_quota, seconds=seconds)

@@ -1,4 +1,4 @@
-"""Where an agent is installed, and the environment it starts with."""
+"""The installation and the environment of an agent."""
 
 import os
 import re
@@ -16,33 +16,35 @@ NETWORK = (
     *("HTTP_PROXY", "HTTPS_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "no_proxy"),
     *("SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE"),
 )
-"""Variables without which some networks cannot be reached."""
+"""Variables that some networks require."""
 _SYSTEM = ("/usr/local/bin", "/usr/bin", "/bin", "/usr/sbin", "/sbin")
 _SECRET = re.compile(r"key|token|secret|password|credential|auth", re.IGNORECASE)
 _ASSIGNED = re.compile(r"(?<![\w.-])([\w.-]{1,99})[\"']?\s*[:=]\s*[\"']?([^\s\"',}]+)")
 _SHORTEST = 8
 _SHORTEST_WRITTEN = 16
 _LARGEST = 1 << 20
+_LIBRARIES = ("python3*", "node_modules")
+_DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
-    """The environment of an agent, and the texts in it and in its files that nobody may see."""
+class AgentEnvironment:
+    """The environment of an agent, and the secrets in it and in the files it gets."""
 
     variables: dict[str, str]
     secrets: tuple[str, ...]
 
 
-def surroundings(
+def agent_environment(
     agent: Agent, *, home: str, path: Sequence[Path], keys: Sequence[str] = ()
-) -> Surroundings:
-    """The whole environment for an agent.
+) -> AgentEnvironment:
+    """The whole environment of an agent.
 
     Args:
-        agent: Names the variables that it gets.
-        home: Its home, at the path where it sees it.
-        path: Where it looks for programs before those of the system.
-        keys: Further variables of ours that it gets, where they are set.
+        agent: The agent; it names the variables it gets.
+        home: The path of its home.
+        path: Folders with programs, searched before those of the system.
+        keys: Further variables that it gets if they are set.
     """
     taken = {name: os.environ[name] for name in _names(agent, keys) if os.environ.get(name)}
     folders = dict.fromkeys([*map(str, path), str(interpreter().parent), *_SYSTEM])
@@ -57,7 +59,7 @@ def surroundings(
     secrets = [value for name, value in taken.items() if _is_secret(name, value)]
     files = [text for name in agent.home for text in _written(Path.home() / name)]
     hidden = sorted({s for s in (*secrets, *files) if len(s) >= _SHORTEST}, key=len, reverse=True)
-    return Surroundings(variables={**own, **agent.variables, **taken}, secrets=tuple(hidden))
+    return AgentEnvironment(variables={**own, **agent.variables, **taken}, secrets=tuple(hidden))
 
 
 def set_keys(agent: Agent, keys: Sequence[str] = ()) -> tuple[str, ...]:
@@ -71,7 +73,7 @@ def secret_names(agent: Agent, keys: Sequence[str] = ()) -> tuple[str, ...]:
 
 
 def copy_home(agent: Agent, target: Path) -> None:
-    """Put copies of an agent's credentials and settings into a folder of its own."""
+    """Copy an agent's credentials and settings into its private home."""
     for name in agent.home:
         source, copy = Path.home() / name, target / name
         copy.parent.mkdir(parents=True, exist_ok=True)
@@ -86,12 +88,12 @@ def _names(agent: Agent, keys: Sequence[str]) -> dict[str, None]:
 
 
 def _is_secret(name: str, value: str) -> bool:
-    """Whether a variable holds a key; the address of a proxy is none unless it has a password."""
+    """Whether a variable holds a secret; the address of a proxy does if it has a password."""
     return "@" in value if "proxy" in name.lower() else _SECRET.search(name) is not None
 
 
 def _written(file: Path) -> Iterator[str]:
-    """The secrets in a file of settings: what is assigned to a name that says so."""
+    """The secrets in a settings file: values assigned to names such as `api_key`."""
     if not file.is_file() or file.stat().st_size > _LARGEST:
         return
     for name, value in _ASSIGNED.findall(file.read_text(errors="replace")):
@@ -100,22 +102,21 @@ def _written(file: Path) -> Iterator[str]:
             yield value
 
 
-def certificates(around: Surroundings) -> list[Path]:
-    """Files of certificates that the environment names."""
-    found = (around.variables.get(name, "") for name in NETWORK if "CERT" in name or "CA" in name)
+def certificates(environment: AgentEnvironment) -> list[Path]:
+    """Certificate files that the environment names."""
+    found = (
+        environment.variables.get(name, "") for name in NETWORK if "CERT" in name or "CA" in name
+    )
     return [path for name in found if name and (path := Path(name)).is_absolute()]
-
-
-_LIBRARIES = ("python3*", "node_modules")
-_DEEPEST = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """How a program is started, what it needs of the file system, and where its runners lie.
+    """How to start a program, the paths it needs, and the folders of its interpreters.
 
-    `command` has real files: a copy of a link would not find what lies beside it. A script that
-    asks for its runner on the PATH is given the one that it has here.
+    `command` contains real files, because a program started through a copied link would not find
+    the files next to it. A script that looks for its interpreter on the PATH gets the one that it
+    has on this machine.
     """
 
     command: tuple[str, ...]
@@ -124,29 +125,29 @@ class Installation:
 
 
 def find_program(agent: Agent) -> Path:
-    """Where the program of an agent is: on the PATH, or beside this Python.
+    """The path of an agent's program: on the PATH, or next to this Python.
 
     Raises:
-        ConfigError: It is nowhere; the message says how to install it.
+        ConfigError: It is not installed; the message says how to install it.
     """
     beside = str(Path(sys.executable).parent)
     places = os.pathsep.join([os.environ.get("PATH", os.defpath), beside])
     found = shutil.which(os.path.expanduser(agent.program), path=places)  # noqa: PTH111
     if found is None:
         if agent.install:
-            how = f'Install it ({agent.install}), or say where it is: program = "/path/to/it".'
+            how = f'Install it ({agent.install}), or set its path: program = "/path/to/it".'
         else:
-            how = "Install it, or give its path, which for a file beside the configuration "
-            how += f'begins with ./: command = ["./{Path(agent.program).name}", ...].'
+            how = "Install it, or set its path; for a file next to the configuration: "
+            how += f'command = ["./{Path(agent.program).name}", ...].'
         raise ConfigError(
-            f"the agent {agent.name} is not here: there is no program {agent.program!r} on the "
-            f"PATH. {how}"
+            f"the agent {agent.name} is not installed: there is no program {agent.program!r} on "
+            f"the PATH. {how}"
         )
     return Path(found).absolute()
 
 
 def find_installation(agent: Agent) -> Installation:
-    """What a sandbox must show of this machine for an agent to run."""
+    """The parts of this machine that an agent needs to run."""
     program = find_program(agent)
     files = list(_chain(program))
     shown = [path for file in files for path in _needed(file)]
@@ -166,7 +167,7 @@ def _real(program: Path) -> Path:
 
 
 def _chain(program: Path, depth: int = 0) -> Iterator[Path]:
-    """A program, and the programs that its first line says must run it."""
+    """A program, and the interpreters that its first line names."""
     file = _real(program)
     yield file
     if file != program.resolve():
@@ -177,14 +178,14 @@ def _chain(program: Path, depth: int = 0) -> Iterator[Path]:
 
 
 def _runner(file: Path) -> Path | None:
-    """The program that runs a script, by its first line."""
+    """The interpreter of a script, from its first line."""
     words = _first_line(file)
     found = _named(words[0]) if words else None
     return found if found is not None and found.exists() else None
 
 
 def _first_line(file: Path) -> list[str]:
-    """What the first line of a script says must run it; a bare name is looked for on the PATH."""
+    """The interpreter and arguments in the first line of a script."""
     try:
         with file.open("rb") as script:
             first = script.readline(1000)
@@ -197,7 +198,7 @@ def _first_line(file: Path) -> list[str]:
 
 
 def _named(name: str) -> Path:
-    """A program by its name or path; a name that is nowhere stays a name."""
+    """A program by its name or path; a name that is not found is returned unchanged."""
     found = shutil.which(name)
     return Path(name) if found is None else _real(Path(found).absolute())
 
@@ -209,7 +210,7 @@ def _needed(file: Path) -> Iterator[Path]:
     if modules:
         yield modules[-1]
     elif environment is not None:
-        # Not as a whole: what must be hidden is looked for in folders of libraries.
+        # Not as a whole, because folders to hide are looked for in library folders.
         yield from (environment / name for name in ("bin", "lib", "pyvenv.cfg"))
     elif file.parent.name == "bin" and _has_libraries(file.parent.parent / "lib"):
         yield from (file.parent, file.parent.parent / "lib")
@@ -218,7 +219,7 @@ def _needed(file: Path) -> Iterator[Path]:
 
 
 def _environment(file: Path) -> Path | None:
-    """The virtual environment that a program lies in."""
+    """The virtual environment that contains a program."""
     home = file.parent.parent
     return home if file.parent.name == "bin" and (home / "pyvenv.cfg").is_file() else None
 

@@ -1,9 +1,9 @@
 """Command-line agents: how to start each, what it needs, and the presets we know.
 
-Each was tried with its real program against a server on the same machine that played its model:
-claude 2.1.325, codex-cli 0.166.0, gemini 0.61.0, opencode 1.18.33, mini-swe-agent 2.4.6. Behind
-our sandbox an agent is told not to ask for leave. Without it, it is told to keep to edits of its
-folder, where it knows how to.
+Each was tested with its real program against a local server in place of its model: claude 2.1.325,
+codex-cli 0.166.0, gemini 0.61.0, opencode 1.18.33, mini-swe-agent 2.4.6. Inside our sandbox, an
+agent does not ask for permission. Without the sandbox, it may only edit files in its folder, if it
+has such an option.
 """
 
 import re
@@ -25,6 +25,12 @@ from coevolve.proposers.command.usage_meters import (
 INSTRUCTIONS = "INSTRUCTIONS.md"
 USAGE_FILE = "usage.json"
 _PLACES = ("{prompt}", "{workspace}", "{instructions}", "{model}")
+TRAJECTORY = ".agent/trajectory.json"
+_OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_ORG_ID")
+_ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN")
+_GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
+SERVICES = (*_ANTHROPIC, *_OPENAI, *_GOOGLE, "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY")
+"""Keys and addresses of services, for agents that support many of them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,8 +39,8 @@ class Call:
 
     Args:
         prompt: The message to the agent.
-        workspace: Its folder, at the path where the agent sees it.
-        confined: Whether a sandbox of ours surrounds it, so that it need not ask for leave.
+        workspace: The path of its folder as the agent sees it.
+        confined: Whether it runs in our sandbox, where it need not ask for permission.
     """
 
     prompt: str
@@ -44,7 +50,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Command:
-    """The arguments of a program, without itself, and what it reads from standard input."""
+    """The arguments of a program, and its standard input."""
 
     arguments: tuple[str, ...]
     stdin: str = ""
@@ -55,16 +61,16 @@ class Agent:
     """A command-line agent.
 
     Args:
-        name: What messages call it.
-        program: What to start: a name on the PATH, or a path.
-        command: From a use of the agent to its command line.
-        meter: Makes what reads its usage.
-        report: File in the workspace that the meter is given in the end; none when empty.
-        keys: Variables of the environment that it gets, where they are set.
-        variables: Variables of the environment that it always gets.
-        home: Files and folders of the home that it gets copies of: credentials, settings.
-        installation: Further places of the home where it may be installed.
-        version: Arguments with which it says its version; it is not asked where there are none.
+        name: Its name in messages.
+        program: The program to start: a name on the PATH, or a path.
+        command: Makes the command line for a call.
+        meter: Makes the reader of its usage.
+        report: A file in the workspace that the meter reads at the end; empty for none.
+        keys: Environment variables that it gets if they are set.
+        variables: Environment variables that it always gets.
+        home: Files and folders of the home to copy: credentials, settings.
+        installation: Further places in the home where it may be installed.
+        version: Arguments that print its version; empty if it has none.
         install: How to install it.
 
     >>> custom(["my-agent", "--task", "{prompt}"]).name
@@ -86,7 +92,7 @@ class Agent:
     def __post_init__(self) -> None:
         for path in (*self.home, *self.installation):
             if Path(path).is_absolute() or ".." in Path(path).parts or path in ("", "."):
-                raise ConfigError(f"{path!r} is no path inside the home folder.")
+                raise ConfigError(f"{path!r} is not a path inside the home folder.")
 
 
 def custom(
@@ -99,14 +105,14 @@ def custom(
     """Any agent, by its command line.
 
     Args:
-        command: The program and its arguments. In these, {prompt}, {workspace}, {instructions}
-            and {model} stand for the message, the folder, the file with the instructions and the
-            model. Where {prompt} is nowhere, the message goes to standard input.
-        model: What stands for {model}.
-        keys: Variables of the environment that it gets, such as the key of its service.
-        home: Files and folders of the home that it gets copies of.
+        command: The program and its arguments. {prompt}, {workspace}, {instructions} and {model}
+            are replaced by the message, the folder, the file with the instructions and the
+            model. Without {prompt}, the message is written to standard input.
+        model: The value of {model}.
+        keys: Environment variables that it gets, such as the key of its service.
+        home: Files and folders of the home to copy.
 
-    It may leave what it used in `usage.json` in its folder: tokens_in, tokens_out, dollars.
+    It may write its usage to `usage.json` in its folder: tokens_in, tokens_out, dollars.
 
     >>> agent = custom(["my-agent", "--model={model}"], model="small")
     >>> agent.command(Call(prompt="Go.", workspace="/workspace", confined=True))
@@ -118,12 +124,12 @@ def custom(
     program, *arguments = command
     for name in re.findall(r"\{(\w+)\}", " ".join(arguments)):
         if f"{{{name}}}" not in _PLACES and (hint := nearest(name, [p[1:-1] for p in _PLACES])):
-            raise ConfigError(f"command says {{{name}}}, which stands for nothing.{hint}")
+            raise ConfigError(f"command contains the unknown placeholder {{{name}}}.{hint}")
     if any("{model}" in argument for argument in arguments) != bool(model):
         raise ConfigError(
-            "command and model do not fit: write {model} where the command line names it."
+            "a model is set, but command does not contain {model}."
             if model
-            else "command says {model}, but no model is given; add model = '...'."
+            else "command contains {model}, but no model is set; add model = '...'."
         )
 
     def build(call: Call) -> Command:
@@ -140,12 +146,12 @@ def custom(
         report=USAGE_FILE,
         keys=tuple(keys),
         home=tuple(home),
-        version=(),  # it might do its work instead
+        version=(),  # it might start to work instead
     )
 
 
 def _filled(argument: str, places: Mapping[str, str]) -> str:
-    """The argument with every placeholder filled once; braces in what fills it stay."""
+    """The argument with every placeholder replaced once; values are not searched again."""
     for place, value in places.items():
         before, found, after = argument.partition(place)
         if found:
@@ -153,17 +159,9 @@ def _filled(argument: str, places: Mapping[str, str]) -> str:
     return argument
 
 
-TRAJECTORY = ".agent/trajectory.json"
-_OPENAI = ("OPENAI_API_KEY", "OPENAI_BASE_URL", "OPENAI_API_BASE", "OPENAI_ORG_ID")
-_ANTHROPIC = ("ANTHROPIC_API_KEY", "ANTHROPIC_BASE_URL", "ANTHROPIC_AUTH_TOKEN")
-_GOOGLE = ("GEMINI_API_KEY", "GOOGLE_API_KEY")
-SERVICES = (*_ANTHROPIC, *_OPENAI, *_GOOGLE, "OPENROUTER_API_KEY", "DEEPSEEK_API_KEY")
-"""Keys and addresses of services, for agents that know many of them."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What a preset can be told; see `preset`."""
+    """The options of a preset; see `preset`."""
 
     model: str = ""
     effort: str = ""
@@ -186,15 +184,15 @@ def preset(
 
     Args:
         name: "claude-code", "codex", "gemini", "opencode" or "mini-swe-agent".
-        program: What to start, if not the name that the agent usually has.
-        model: Which model; the agent's own choice when empty.
-        effort: How hard it shall think, in the agent's words, such as "high".
-        tools: The only tools it may use, by the agent's names for them.
-        dollars: Most that one proposal may cost.
-        arguments: Further arguments, as they are.
+        program: The program to start, if it does not have its usual name.
+        model: The model; by default the agent's own choice.
+        effort: The reasoning effort, as the agent names it, such as "high".
+        tools: The only tools it may use, as the agent names them.
+        dollars: The highest cost of one proposal.
+        arguments: Further arguments, passed unchanged.
 
     Raises:
-        ConfigError: There is no such preset, or its agent has no such option.
+        ConfigError: The preset is unknown, or its agent lacks an option.
 
     >>> preset("codex", model="gpt-6").command(Call(prompt="Go.", workspace="", confined=True))
     ... # doctest: +ELLIPSIS
@@ -202,8 +200,8 @@ def preset(
     """
     if name not in PRESETS:
         raise ConfigError(
-            f"there is no agent {name!r}; known are {', '.join(PRESETS)}, and any other as a "
-            f"command.{nearest(name, PRESETS)}"
+            f"unknown agent {name!r}; use one of {', '.join(PRESETS)}, or set a command."
+            f"{nearest(name, PRESETS)}"
         )
     make, lacking = PRESETS[name]
     if dollars is not None and not dollars > 0:
@@ -218,8 +216,8 @@ def preset(
     for option in lacking:
         if getattr(options, option):
             raise ConfigError(
-                f"{name} has no option for {option}; leave it out, or say it in `arguments` if "
-                "your version has one."
+                f"{name} has no option for {option}; remove it, or pass it in `arguments` if your "
+                "version has one."
             )
     return make(options, program)
 
@@ -228,7 +226,7 @@ def _claude_code(options: Options, program: str) -> Agent:
     fixed = ("-p", "--output-format", "stream-json", "--verbose", "--no-session-persistence")
 
     def command(call: Call) -> Command:
-        leave = (
+        permission = (
             ("--dangerously-skip-permissions",)
             if call.confined
             else ("--permission-mode", "acceptEdits")
@@ -239,7 +237,9 @@ def _claude_code(options: Options, program: str) -> Agent:
             *_given("--tools", ",".join(options.tools)),
             *_given("--max-budget-usd", _plain(options.dollars)),
         )
-        return Command(arguments=(*fixed, *leave, *chosen, *options.arguments), stdin=call.prompt)
+        return Command(
+            arguments=(*fixed, *permission, *chosen, *options.arguments), stdin=call.prompt
+        )
 
     return Agent(
         name="claude-code",
@@ -247,7 +247,10 @@ def _claude_code(options: Options, program: str) -> Agent:
         command=command,
         meter=ClaudeMeter,
         keys=(*_ANTHROPIC, "CLAUDE_CODE_OAUTH_TOKEN"),
-        variables={"DISABLE_AUTOUPDATER": "1", "IS_SANDBOX": "1"},  # else root may not skip
+        variables={
+            "DISABLE_AUTOUPDATER": "1",
+            "IS_SANDBOX": "1",
+        },  # without it, root may not skip permissions
         home=(".claude.json", ".claude/.credentials.json", ".claude/settings.json"),
         installation=(".claude/local", ".local/share/claude/versions"),
         install="npm install -g @anthropic-ai/claude-code",
@@ -259,13 +262,13 @@ def _codex(options: Options, program: str) -> Agent:
     effort = f'model_reasoning_effort="{options.effort}"' if options.effort else ""
 
     def command(call: Call) -> Command:
-        leave = (
+        permission = (
             ("--dangerously-bypass-approvals-and-sandbox",)
             if call.confined
             else ("--sandbox", "workspace-write")
         )
         chosen = (*_given("--model", options.model), *_given("--config", effort))
-        arguments = (*fixed, *leave, *chosen, *options.arguments, "-")
+        arguments = (*fixed, *permission, *chosen, *options.arguments, "-")
         return Command(arguments=arguments, stdin=call.prompt)
 
     return Agent(
@@ -273,7 +276,7 @@ def _codex(options: Options, program: str) -> Agent:
         program=program or "codex",
         command=command,
         meter=CodexMeter,
-        keys=("CODEX_API_KEY",),  # it takes OPENAI_API_KEY from its own login only
+        keys=("CODEX_API_KEY",),  # it reads OPENAI_API_KEY only from its own login
         home=(".codex/auth.json", ".codex/config.toml"),
         install="npm install -g @openai/codex",
     )
@@ -283,8 +286,8 @@ def _gemini(options: Options, program: str) -> Agent:
     fixed = ("--output-format", "stream-json", "--skip-trust")
 
     def command(call: Call) -> Command:
-        leave = ("--approval-mode", "yolo" if call.confined else "auto_edit")
-        arguments = (*fixed, *leave, *_given("--model", options.model), *options.arguments)
+        permission = ("--approval-mode", "yolo" if call.confined else "auto_edit")
+        arguments = (*fixed, *permission, *_given("--model", options.model), *options.arguments)
         return Command(arguments=arguments, stdin=call.prompt)
 
     cloud = ("GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI")
@@ -303,9 +306,9 @@ def _gemini(options: Options, program: str) -> Agent:
 
 def _opencode(options: Options, program: str) -> Agent:
     def command(call: Call) -> Command:
-        leave = ("--auto",) if call.confined else ()
+        permission = ("--auto",) if call.confined else ()
         chosen = (*_given("--model", options.model), *_given("--variant", options.effort))
-        arguments = ("run", "--format", "json", *leave, *chosen, *options.arguments)
+        arguments = ("run", "--format", "json", *permission, *chosen, *options.arguments)
         return Command(arguments=arguments, stdin=call.prompt)
 
     settings = tuple(f".config/opencode/{name}" for name in ("opencode.json", "opencode.jsonc"))
@@ -342,11 +345,11 @@ def _mini_swe_agent(options: Options, program: str) -> Agent:
         meter=TrajectoryMeter,
         report=TRAJECTORY,
         keys=(*SERVICES, "MSWEA_MODEL_NAME", "LITELLM_LOCAL_MODEL_COST_MAP"),
-        # A model without a known price would stop it, and its first start would ask questions.
+        # Otherwise a model without a known price stops it, and its first start asks questions.
         variables={"MSWEA_CONFIGURED": "true", "MSWEA_COST_TRACKING": "ignore_errors"},
         home=(".config/mini-swe-agent/.env",),
         version=("--help",),
-        install="pip install mini-swe-agent 'litellm[mcp]'",  # which tool calls need
+        install="pip install mini-swe-agent 'litellm[mcp]'",  # which it needs for tool calls
     )
 
 
@@ -359,7 +362,7 @@ PRESETS: dict[str, tuple[_Make, tuple[str, ...]]] = {
     "opencode": (_opencode, ("tools", "dollars")),
     "mini-swe-agent": (_mini_swe_agent, ("tools",)),
 }
-"""How each preset is made, and the options its agent lacks."""
+"""The maker of each preset, and the options its agent lacks."""
 
 
 def _given(flag: str, value: str) -> tuple[str, ...]:

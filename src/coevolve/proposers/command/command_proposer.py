@@ -1,4 +1,4 @@
-"""A proposer that has a command-line agent write candidates."""
+"""A proposer that runs a command-line agent to write candidates."""
 
 import asyncio
 import contextlib
@@ -13,20 +13,27 @@ from coevolve.core.outcomes import MOST_USAGE, Usage
 from coevolve.errors import CoevolveError, ConfigError, StopRun
 from coevolve.executors.isolation.launch import one_line
 from coevolve.proposers.base import Broken, Proposal, Proposed, View, in_thread
-from coevolve.proposers.command.agent_process import MEGABYTE, Ended, Recording, Room, work
-from coevolve.proposers.command.agent_sandbox import Isolation, Setting, ready, why_no_sandbox
+from coevolve.proposers.command.agent_process import MEGABYTE, DiskQuota, Ended, Recording, work
+from coevolve.proposers.command.agent_sandbox import (
+    Isolation,
+    Setting,
+    proposal_start,
+    why_no_sandbox,
+)
 from coevolve.proposers.command.agent_setup import find_installation
 from coevolve.proposers.command.agents import Agent
 from coevolve.proposers.command.usage_meters import Meter, decoded
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import set_aside, sweep
 
 _MOST_REPORT = 16 * MEGABYTE
-"""Trajectories of hundreds of steps have a few; of JSON that is made to, this takes 0.4 GB."""
+"""Trajectories of hundreds of steps take a few MB; parsing hostile JSON of this size, 0.4 GB."""
 _MOST_USED = MOST_USAGE / 1000
-"""Of anything in one proposal; the sum over a run must be believable, too."""
+"""The most that one proposal may report; the sum over a run must be plausible, too."""
 _LAST = 400
+_MARGIN = 10.0
+_LONGEST_SWEEP = 5.0
 _BOXES = re.compile(r"[\u2500-\u257f]+")
 _REFUSED = re.compile(
     r"api.?key|unauthori[sz]ed|authenticat|auth method|\b401\b|log ?in|logged in|credential",
@@ -35,11 +42,11 @@ _REFUSED = re.compile(
 
 
 class AgentError(CoevolveError):
-    """An agent that failed before it did anything."""
+    """An agent that failed before it did any work."""
 
 
 def usage_of(meter: Meter, seconds: float) -> Usage:
-    """What is known to be used; notes say what is not."""
+    """The known usage; `notes_of` lists what is unknown."""
     return Usage(
         tokens_in=min(meter.tokens_in or 0, int(_MOST_USED)),
         tokens_out=min(meter.tokens_out or 0, int(_MOST_USED)),
@@ -49,15 +56,15 @@ def usage_of(meter: Meter, seconds: float) -> Usage:
 
 
 def notes_of(name: str, ended: Ended, meter: Meter) -> list[str]:
-    """How it ended, if not well, and what is not known, since nothing is not zero."""
+    """How the agent ended, if not well, and which usage is unknown, because unknown is not 0."""
     notes = []
-    if ended.full:
-        notes.append(f"{name} was stopped: {ended.full}.")
+    if ended.over_quota:
+        notes.append(f"{name} was stopped: {ended.over_quota}.")
     elif ended.late:
         notes.append(f"{name} was stopped after {ended.seconds:,.0f} s.")
     elif ended.code:
-        said = one_line(meter.error, 200)
-        notes.append(f"{name} ended with code {ended.code}{f': {said}' if said else ''}.")
+        error = one_line(meter.error, 200)
+        notes.append(f"{name} ended with exit status {ended.code}{f': {error}' if error else ''}.")
     if meter.silent:
         return [*notes, f"{name} reported no usage."]
     known = {"tokens": meter.tokens_in, "dollars": meter.dollars}
@@ -65,29 +72,30 @@ def notes_of(name: str, ended: Ended, meter: Meter) -> list[str]:
     return [*notes, *(f"{name} did not report {word}." for word in unknown)]
 
 
-def complain(agent: Agent, ended: Ended, meter: Meter, transcript: str, log: Path) -> None:
-    """Raise what the operator must mend: an agent that failed without any work.
+def check_worked(agent: Agent, ended: Ended, meter: Meter, transcript: str, log: Path) -> None:
+    """Raise an error if an agent failed without any work.
 
     Raises:
         StopRun: Its key seems to be refused.
-        AgentError: It failed otherwise; another try may do better.
+        AgentError: It failed otherwise; a retry may work.
     """
     if ended.well or ended.stopped or meter.tokens_in or meter.tokens_out:
         return
     last = _BOXES.sub(" ", meter.error or transcript.strip()[-_LAST:])
-    said = one_line(last, _LAST).rstrip(".") or "nothing"
-    what = f"{agent.name} ended with code {ended.code} and wrote nothing; it said: {said}."
-    if _REFUSED.search(said):
+    printed = one_line(last, _LAST).rstrip(".") or "nothing"
+    what = f"{agent.name} ended with exit status {ended.code} and wrote nothing; it printed: "
+    what += f"{printed}."
+    if _REFUSED.search(printed):
         keys = f"set one of {', '.join(agent.keys)}" if agent.keys else "name it in `keys`"
         raise StopRun(
-            f"{what} It seems to lack a key: {keys}, or log in with the agent. All it said is "
-            f"in {log}."
+            f"{what} It seems to need a key: {keys}, or log in with the agent. Its whole output "
+            f"is in {log}."
         )
-    raise AgentError(f"{what} All it said is in {log}.")
+    raise AgentError(f"{what} Its whole output is in {log}.")
 
 
 def left_report(workspace: Path, name: str) -> object:
-    """The file an agent left about itself, unless it leads out of the workspace or is huge."""
+    """The report that an agent wrote; None if it is outside the workspace or too large."""
     if not name:
         return None
     try:
@@ -104,9 +112,9 @@ def left_report(workspace: Path, name: str) -> object:
 def without_secrets(
     proposals: tuple[Proposal, ...], secrets: Sequence[str]
 ) -> tuple[tuple[Proposal, ...], list[str]]:
-    """The proposals that hold no key of the agent, with a note on each that does.
+    """The proposals whose files contain no secret of the agent, and a note on each other one.
 
-    In what they say of themselves it is blanked out.
+    Secrets in names, hypotheses and components are replaced.
     """
     texts = [secret.encode() for secret in secrets]
     kept, notes = [], []
@@ -119,39 +127,35 @@ def without_secrets(
         )
         held = (path.encode() + b"\n" + data for path, data in proposal.files.items())
         if any(text in file for file in held for text in texts):
-            notes.append(f"{blank.name!r} was not taken: it holds a key of the agent.")
+            notes.append(f"{blank.name!r} was rejected: its files contain a key of the agent.")
         else:
             kept.append(blank)
     return tuple(kept), notes
 
 
 def blanked(text: str, secrets: Sequence[str]) -> str:
-    """A text without the secrets in it."""
+    """A text with its secrets replaced."""
     for secret in secrets:
         text = text.replace(secret, "[hidden]")
     return text
 
 
-_MARGIN = 10.0
-_LONGEST_SWEEP = 5.0
-
-
 class CommandProposer:
-    """Has a command-line agent write candidates in a workspace of their own.
+    """Runs a command-line agent that writes candidates in a workspace.
 
-    Each round gets a folder, `round-001`, and beside it a log of what the agent prints, which
-    can be followed while it works. Candidates that it wrote before it failed, or before its time
-    was over, count.
+    Each round has a folder, such as `round-001`, and a log of the agent's output next to it,
+    which can be followed while it works. Candidates that it wrote before it failed or reached its
+    time limit count.
 
     Args:
         agent: Made by `preset` or `custom`.
-        folder: Where workspaces and logs go.
-        seconds: How long one proposal may take; less where the view says so.
-        isolation: "bwrap" shows the agent its workspace, its installation and the system alone;
-            "none" trusts it with all that this user can do.
-        hidden: Folders that it must not see even where they lie among those it may read.
+        folder: The folder for workspaces and logs.
+        seconds: The time limit of one proposal; the view may set a lower one.
+        isolation: "bwrap" shows the agent only its workspace, its installation and the system;
+            "none" lets it do everything that this user can do.
+        hidden: Folders that it must not see, even inside those it may read.
         readable: Further files and folders that it may read.
-        keys: Further variables of the environment that it gets.
+        keys: Further environment variables that it gets.
 
     >>> from coevolve.proposers.command import preset
     >>> CommandProposer(preset("codex"), folder=Path("proposing"), seconds=600).name
@@ -181,22 +185,22 @@ class CommandProposer:
 
     @property
     def name(self) -> str:
-        """What the agent is called."""
+        """The name of the agent."""
         return self._agent.name
 
     def check(self) -> None:
-        """Make sure that the agent is here and can be confined.
+        """Check that the agent is installed and can be confined.
 
         Raises:
-            ConfigError: It is not; the message says what to do.
+            ConfigError: It is not or cannot be; the message says what to do.
         """
         find_installation(self._agent)
         reason = why_no_sandbox() if self._setting.confined else ""
         if reason:
             raise ConfigError(
-                f"{self.name} cannot be confined, since bwrap does not work here: {reason} "
-                "Install bubblewrap and allow user namespaces (docs/isolation.md says how), or "
-                "trust the agent with this machine: isolation = 'none'."
+                f"{self.name} cannot be confined, because bwrap does not work here: {reason} "
+                "Install bubblewrap and allow user namespaces (see docs/isolation.md), or trust "
+                "the agent: isolation = 'none'."
             )
 
     async def propose(self, view: View, count: int) -> Proposed:
@@ -215,17 +219,17 @@ class CommandProposer:
         except ConfigError as error:
             raise StopRun(str(error)) from error
         folder, log = self._folder / name, self._folder / f"{name}.log"
-        set_aside(folder)  # of a proposal that was interrupted
+        set_aside(folder)  # left by an interrupted proposal
         await self._sweep(_LONGEST_SWEEP)
         shown = replace(view, seconds=min(view.seconds, self._seconds))
         workspace = await in_thread(lay_out, shown, folder, count=count, broken=broken)
         meter = self._agent.meter()
-        # Nothing comes between the copies of its credentials and its work, which removes them.
+        # Nothing may fail between copying its credentials and `work`, which removes the copies.
         with Recording(log, line=meter.line) as recording:
-            room, seconds = Room(workspace), self._limit(view, time.monotonic() - began)
-            start = ready(self._agent, self._setting, workspace)
+            quota, seconds = DiskQuota(workspace), self._limit(view, time.monotonic() - began)
+            start = proposal_start(self._agent, self._setting, workspace)
             recording.hide(start.secrets)
-            ended = await work(start.launch, start.stdin, recording, seconds, room)
+            ended = await work(start.launch, start.stdin, recording, seconds, quota)
         proposals, notes = await in_thread(
             self._taken, workspace, view, count, broken, meter, start.secrets
         )
@@ -233,7 +237,7 @@ class CommandProposer:
         await self._sweep(min(_LONGEST_SWEEP, left / 2))
         if not proposals:
             if not notes or broken is not None:
-                complain(self._agent, ended, meter, recording.transcript, log)
+                check_worked(self._agent, ended, meter, recording.transcript, log)
             notes.append(f"{self.name} wrote no candidate.")
         return Proposed(
             proposals=proposals,
@@ -251,31 +255,31 @@ class CommandProposer:
         meter: Meter,
         secrets: Sequence[str],
     ) -> tuple[tuple[Proposal, ...], list[str]]:
-        """What is taken over of an agent's work, with notes; the rest is put away."""
+        """The proposals that the agent wrote, and notes; the rest of the workspace is put away."""
         meter.report(left_report(workspace.folder, self._agent.report))
-        # A mended candidate may lie beside the broken one, which then is no candidate.
+        # A repaired candidate may be next to the broken one, which does not count.
         most = count if broken is None else count + 1
         collected = collect(workspace.proposals, view, count=most, source=self.name)
-        written = tuple(p for p in collected.proposals if not _unmended(p, broken))[:count]
+        written = tuple(p for p in collected.proposals if not _unchanged(p, broken))[:count]
         proposals, leaking = without_secrets(written, secrets)
         notes = [blanked(note, secrets) for note in (*collected.notes, *leaking)]
         try:
             workspace.put_away(proposals)
-        except OSError as error:  # a full disk, say; the run keeps what was taken over
+        except OSError as error:  # such as a full disk; the proposals are kept
             notes.append(f"its workspace was not kept: {error.strerror}.")
         return proposals, notes
 
     async def _sweep(self, seconds: float) -> None:
-        """Delete what was set aside; what takes longer than this goes on beside the search."""
+        """Delete what was set aside; after these seconds, continue in the background."""
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(seconds):
                 await in_thread(sweep, self._folder)
 
     def _limit(self, view: View, passed: float) -> float:
-        """The agent's seconds, so that its candidates can be collected in time."""
+        """The time limit of the agent, which leaves time to collect its candidates."""
         return min(self._seconds, view.seconds - passed - min(_MARGIN, 0.1 * view.seconds))
 
 
-def _unmended(proposal: Proposal, broken: Broken | None) -> bool:
-    """Whether it is the candidate to mend, left as it was."""
+def _unchanged(proposal: Proposal, broken: Broken | None) -> bool:
+    """Whether a proposal is the broken candidate, unchanged."""
     return broken is not None and dict(proposal.files) == dict(broken.proposal.files)

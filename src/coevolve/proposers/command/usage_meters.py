@@ -1,10 +1,10 @@
-"""What an agent used, read from what it prints.
+"""The usage of an agent, read from its output.
 
-Read off claude 2.1.325 (`--output-format stream-json`), codex-cli 0.166.0 (`exec --json`, whose
-events stand in codex-rs/exec/src/exec_events.rs), gemini 0.61.0 (`--output-format stream-json`, in
-packages/core/src/output/types.ts), opencode 1.18.33 (`run --format json`) and mini-swe-agent
-2.4.6 (its trajectory, format mini-swe-agent-1.1). Tokens that came from or went to a provider's
-cache count as tokens in, those of hidden reasoning as tokens out.
+Written for claude 2.1.325 (`--output-format stream-json`), codex-cli 0.166.0 (`exec --json`,
+events in codex-rs/exec/src/exec_events.rs), gemini 0.61.0 (`--output-format stream-json`, in
+packages/core/src/output/types.ts), opencode 1.18.33 (`run --format json`) and mini-swe-agent 2.4.6
+(its trajectory, format mini-swe-agent-1.1). Cached tokens count as tokens in, tokens of hidden
+reasoning as tokens out.
 """
 
 import json
@@ -15,12 +15,15 @@ from coevolve.core.outcomes import MOST_USAGE
 
 type Event = Mapping[str, Any]
 
+_MOST_MESSAGES = 1_000
+_LONGEST_ID = 200
+_CACHED = ("cacheReadInputTokens", "cacheCreationInputTokens")
+
 
 class Meter:
-    """Reads what was used, as far as the agent has said it; None is unknown.
+    """Reads the usage that an agent reports; None is unknown.
 
-    A subclass understands the events of one agent. `error` is the last thing the agent itself
-    called an error.
+    A subclass reads the events of one agent. `error` is the last error that the agent reported.
 
     >>> meter = UsageFile()
     >>> meter.report({"tokens_in": 900, "dollars": 0.2})
@@ -36,25 +39,25 @@ class Meter:
 
     @property
     def silent(self) -> bool:
-        """Whether nothing is known of what was used."""
+        """Whether no usage is known."""
         return self.tokens_in is None and self.tokens_out is None and self.dollars is None
 
     def line(self, text: str) -> None:
-        """Take one line of the agent's standard output."""
+        """Read one line of the agent's standard output."""
         if text.startswith("{"):
             event = decoded(text)
             if isinstance(event, dict):
                 self.event(event)
 
     def event(self, event: Event) -> None:
-        """Take one event of the stream."""
+        """Read one event of the stream."""
 
     def report(self, data: object) -> None:
-        """Take the file that the agent left, as JSON; called once, in the end."""
+        """Read the JSON report that the agent wrote; called once, at the end."""
 
 
 class UsageFile(Meter):
-    """The meter of any other agent: a file `usage.json` with tokens_in, tokens_out, dollars."""
+    """For any other agent: a file `usage.json` with tokens_in, tokens_out, dollars."""
 
     def report(self, data: object) -> None:
         self.tokens_in = count(at(data, "tokens_in"))
@@ -63,7 +66,7 @@ class UsageFile(Meter):
 
 
 def decoded(text: str | bytes) -> object:
-    """The JSON of a text; None for anything that is none.
+    """The JSON value in a text; None if it is not JSON.
 
     >>> decoded('{"type": "result"'), decoded("[" * 100_000)
     (None, None)
@@ -76,7 +79,7 @@ def decoded(text: str | bytes) -> object:
 
 
 def at(data: object, *path: str) -> Any:
-    """What lies at a path of nested objects; None where there is nothing.
+    """The value at a path in nested objects; None if there is none.
 
     >>> at({"message": {"usage": {"input_tokens": 3}}}, "message", "usage", "input_tokens")
     3
@@ -87,7 +90,7 @@ def at(data: object, *path: str) -> Any:
 
 
 def number(value: object) -> float | None:
-    """A number that can be a usage, else None.
+    """A number that is a plausible usage, else None.
 
     >>> number(0.5), number(-1), number("3"), number(True), number(10**400)
     (0.5, None, None, None, None)
@@ -104,7 +107,7 @@ def count(value: object) -> int | None:
 
 
 def total[N: (int, float)](*values: N | None) -> N | None:
-    """The sum of what is known; None if nothing is.
+    """The sum of the known values; None if there are none.
 
     >>> total(1, None, 2), total(None, None)
     (3, None)
@@ -113,15 +116,11 @@ def total[N: (int, float)](*values: N | None) -> N | None:
     return sum(known[1:], start=known[0]) if known else None
 
 
-_MOST_MESSAGES = 1_000
-_LONGEST_ID = 200
-
-
 class ClaudeMeter(Meter):
-    """Claude Code: each message says what it used, the result what all did.
+    """Claude Code: each message states its usage, and the result states the total.
 
-    A message comes in several events of one id. What is counted before the result is too low in
-    tokens out, since messages are announced before they are written.
+    A message comes in several events with one id. Before the result, the count of tokens out is
+    too low, because messages are announced before they are written.
     """
 
     def __init__(self) -> None:
@@ -141,7 +140,7 @@ class ClaudeMeter(Meter):
         before = self._messages.pop(name[:_LONGEST_ID], (0, 0))
         self._messages[name[:_LONGEST_ID]] = read, written = _claude_tokens(usage)
         if len(self._messages) > _MOST_MESSAGES:
-            del self._messages[next(iter(self._messages))]  # the one not heard of for longest
+            del self._messages[next(iter(self._messages))]  # the least recent one
         self.tokens_in = (self.tokens_in or 0) + read - before[0]
         self.tokens_out = (self.tokens_out or 0) + written - before[1]
 
@@ -150,7 +149,7 @@ class ClaudeMeter(Meter):
         rows = list(models.values()) if isinstance(models, dict) else []
         tokens_in = total(*(_each(row, "inputTokens", *_CACHED) for row in rows))
         tokens_out = total(*(_each(row, "outputTokens") for row in rows))
-        if tokens_in is None and tokens_out is None:  # of an older version
+        if tokens_in is None and tokens_out is None:  # an older version
             usage = at(event, "usage")
             tokens_in, tokens_out = _claude_tokens(usage) if usage else (None, None)
         self.tokens_in = self.tokens_in if tokens_in is None else tokens_in
@@ -161,9 +160,6 @@ class ClaudeMeter(Meter):
             self.error = _text(event.get("result")) or _text(event.get("subtype")) or "an error"
 
 
-_CACHED = ("cacheReadInputTokens", "cacheCreationInputTokens")
-
-
 def _claude_tokens(usage: object) -> tuple[int, int]:
     cached = ("cache_creation_input_tokens", "cache_read_input_tokens")
     read = _each(usage, "input_tokens", *cached)
@@ -171,14 +167,14 @@ def _claude_tokens(usage: object) -> tuple[int, int]:
 
 
 class CodexMeter(Meter):
-    """Codex: the end of a turn says what the thread has used so far; never dollars."""
+    """Codex: the end of a turn states the usage of the thread so far; never dollars."""
 
     def event(self, event: Event) -> None:
         kind = event.get("type")
         if kind == "turn.completed":
             self.tokens_in = count(at(event, "usage", "input_tokens"))
             self.tokens_out = count(at(event, "usage", "output_tokens"))
-            self.error = ""  # what was said before was overcome
+            self.error = ""  # earlier errors were overcome
         elif kind == "turn.failed":
             self.error = _text(at(event, "error", "message")) or "the turn failed"
         elif kind == "error":
@@ -186,7 +182,7 @@ class CodexMeter(Meter):
 
 
 class GeminiMeter(Meter):
-    """Gemini CLI: the result says what all models used; never dollars."""
+    """Gemini CLI: the result states the usage of all models; never dollars."""
 
     def event(self, event: Event) -> None:
         if event.get("type") == "result":
@@ -199,7 +195,7 @@ class GeminiMeter(Meter):
 
 
 def _beyond(stats: object, tokens_in: int | None) -> int | None:
-    """Tokens out with the hidden ones, which are in the total alone."""
+    """Tokens out including hidden ones, which only the total contains."""
     written, everything = count(at(stats, "output_tokens")), count(at(stats, "total_tokens"))
     if tokens_in is None or everything is None:
         return written
@@ -207,7 +203,7 @@ def _beyond(stats: object, tokens_in: int | None) -> int | None:
 
 
 class OpenCodeMeter(Meter):
-    """OpenCode: each step says what it used."""
+    """OpenCode: each step states its usage."""
 
     def event(self, event: Event) -> None:
         if event.get("type") == "step_finish":
@@ -218,14 +214,14 @@ class OpenCodeMeter(Meter):
             self.dollars = total(self.dollars, number(at(part, "cost")))
         elif event.get("type") == "error":
             error = at(event, "error")
-            told = _text(at(error, "data", "message")) or _text(at(error, "name"))
-            self.error = told or _text(error) or "an error"
+            message = _text(at(error, "data", "message")) or _text(at(error, "name"))
+            self.error = message or _text(error) or "an error"
 
 
 class TrajectoryMeter(Meter):
-    """mini-swe-agent: its trajectory holds every reply of the model with its usage.
+    """mini-swe-agent: its trajectory contains every reply of the model with its usage.
 
-    It is told to go on where a model has no known price, and counts 0 then: not dollars.
+    It reports 0 dollars for a model without a known price, which means unknown.
     """
 
     def report(self, data: object) -> None:
@@ -233,8 +229,8 @@ class TrajectoryMeter(Meter):
         for message in messages if isinstance(messages, list) else ():
             usage = at(message, "extra", "response", "usage")
             self.tokens_in = total(self.tokens_in, _each(usage, "prompt_tokens", "input_tokens"))
-            spoken = _each(usage, "completion_tokens", "output_tokens")
-            self.tokens_out = total(self.tokens_out, spoken)
+            written = _each(usage, "completion_tokens", "output_tokens")
+            self.tokens_out = total(self.tokens_out, written)
         self.dollars = number(at(data, "info", "model_stats", "instance_cost")) or None
         if at(data, "info", "exit_status") not in ("Submitted", "", None):
             self.error = _text(at(data, "info", "exit_status"))

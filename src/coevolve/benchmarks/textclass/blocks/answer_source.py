@@ -1,4 +1,12 @@
-"""Methods that get an answer from the model; `$` stands where they depend on other blocks."""
+"""How a harness gets an answer from the model: source templates, and their choice by recipe.
+
+A `$name` in a template depends on other blocks.
+"""
+
+from string import Template
+
+from coevolve.benchmarks.textclass.blocks.harness_source import FORMATS, Part
+from coevolve.benchmarks.textclass.blocks.text_recipe import SCORED, TextRecipe
 
 KNOWN = '''
 def known(self):
@@ -9,14 +17,14 @@ def known(self):
 
 CHOICES = '''
 def choices(self, question):
-    """The answers that similar examples speak for the most."""
+    """The answers with the most similar examples."""
     similar = self.similar(question)
     return sorted(self.known(), key=lambda label: -similar[label])[:KEPT]
 '''
 
 SIMILAR = '''
 def similar(self, question):
-    """How much the three most similar examples of each label speak for it."""
+    """How similar the three most similar examples of each label are, as a log-ratio."""
     alike = {label: [0.0, 0.0, 0.0] for label in self.labels}
     for (_, label), value in zip(self.examples, self.alike(question), strict=True):
         alike[label].append(value)
@@ -27,7 +35,7 @@ def similar(self, question):
 
 WRITE = '''
 def write(self, prompt):
-    """What the model writes; a large one is told how to answer by the task itself."""
+    """What the model writes; a chat model gets its instructions from the task."""
     if not self.model.completes:
         return self.model(prompt)
     return self.model(prompt, max_tokens=60, stop=[STOP]).strip()
@@ -35,7 +43,7 @@ def write(self, prompt):
 
 SAMPLE = '''
 def write(self, prompt, sample):
-    """A sample of what the model writes; a large one is told how by the task itself."""
+    """A sample of what the model writes; a chat model gets its instructions from the task."""
     if not self.model.completes:
         return self.model(prompt, temperature=WARMTH, sample=sample)
     options = {"max_tokens": 60, "temperature": WARMTH, "stop": [STOP]}
@@ -120,7 +128,7 @@ def scores(self, question, examples, labels):
 
 GAIN = '''
 def gain(self, $args, labels):
-    """How much more than an empty question this one speaks for each label."""
+    """How much higher each label scores than after an empty question."""
     scores = self.scores($args, labels)
     usual = self.scores($empty, labels)
     return {label: scores[label] - usual[label] for label in labels}
@@ -140,7 +148,7 @@ def standard(self, label, score):
     return (score - mean(usual)) / (pstdev(usual) or 1) if usual else score
 
 def probe(self, question, answer):
-    """Note the scores of the labels after a question, for one question of each label."""
+    """Record the scores of the labels after one question of each label."""
     labels, seen = self.known()[:WIDEST], [label for label, _ in self.asked]
     wanted = answer not in seen and len(seen) < PROBES
     if labels and wanted and self.model.gives_scores:
@@ -175,3 +183,99 @@ def most_common(answers):
     """The answer given most often, the first of equals."""
     return Counter(answers).most_common(1)[0][0]
 '''
+
+_MEAN = "from statistics import mean"
+_HIGHEST = {
+    "scores": ("scores", "highest score"),
+    "calibrated": ("gain", "largest gain over an empty question"),
+    "standardised": ("standing", "score that stands out most"),
+}
+
+
+def answering(recipe: TextRecipe) -> Part:
+    """How a recipe gets an answer."""
+    part = _scored(recipe) if recipe.ask in SCORED else _said(recipe)
+    imports, constants, methods = list(part.imports), list(part.constants), list(part.methods)
+    if recipe.shortlist != "all":
+        constants.append(f"KEPT = {recipe.shortlist}  # labels that the model chooses from")
+        methods.append(CHOICES)
+    if recipe.shortlist != "all" or recipe.trust != "none":
+        imports += ["import math", _MEAN]
+        methods.append(SIMILAR)
+    return Part(
+        imports=tuple(imports),
+        constants=(f'STOP = "{FORMATS[recipe.format][1]}"', *constants),
+        fields=part.fields,
+        before=part.before,
+        methods=tuple(_filled(method, recipe) for method in (*methods, KNOWN)),
+        below=part.below,
+    )
+
+
+def _said(recipe: TextRecipe) -> Part:
+    """Answers that the model writes or chooses."""
+    free, repeat = recipe.ask == "free", recipe.repeat
+    predict = (FREE if free else CHOOSE)[repeat]
+    below = [READ[recipe.parse]] if free else []
+    imports = ["from difflib import SequenceMatcher"] if free and recipe.parse == "closest" else []
+    constants = []
+    if repeat != "once":
+        below.append(MOST_COMMON)
+        imports.append("from collections import Counter")
+    if repeat == "samples":
+        constants += ["SAMPLES = 3  # answers to each question", "WARMTH = 0.7"]
+    return Part(
+        imports=tuple(imports),
+        constants=tuple(constants),
+        methods=(predict, SAMPLE if repeat == "samples" else WRITE),
+        below=tuple(below),
+    )
+
+
+def _scored(recipe: TextRecipe) -> Part:
+    """Answers by the log-probabilities of labels."""
+    methods = [SCORE, SCORES[recipe.repeat], WRITE]
+    imports = [_MEAN] if recipe.repeat == "orders" else []
+    constants: list[str] = []
+    if recipe.trust != "none":
+        constants.append(f"TRUST = {recipe.trust}  # weight of similar examples")
+    if recipe.ask == "calibrated":
+        constants.append('EMPTY = "Hello, can someone please help me with this?"')
+        methods.insert(1, GAIN)
+    if recipe.ask != "standardised":
+        return Part(imports=tuple(imports), constants=tuple(constants), methods=tuple(methods))
+    methods.insert(1, STANDING)
+    return Part(
+        imports=("from statistics import mean, pstdev",),
+        constants=(
+            *constants,
+            "PROBES = 24  # examples whose questions tell the usual scores of labels",
+            "WIDEST = 30  # labels that are scored for them",
+        ),
+        fields=(("asked", "[]", "a label, and the scores of all labels after a question of it"),),
+        before=("self.probe(example.question, example.answer)",),
+        methods=tuple(methods),
+    )
+
+
+def _filled(method: str, recipe: TextRecipe) -> str:
+    """A method with the names filled in that depend on other blocks."""
+    shown = "self.shown(question)" if recipe.searches else "self.shown()"
+    find = f"examples = {shown}"
+    lines = method.split("\n")
+    if not recipe.shows:
+        lines = [line for line in lines if line.strip() != "$find"]
+    opinion, highest = _HIGHEST.get(recipe.ask, ("", ""))
+    verdict = ALONE
+    if recipe.trust != "none":
+        verdict, highest = WEIGHED, f"{highest}, similar examples considered"
+    given = {
+        "find": find,
+        "args": "question, examples" if recipe.shows else "question",
+        "empty": "EMPTY, examples" if recipe.shows else "EMPTY",
+        "labels": "self.known()" if recipe.shortlist == "all" else "self.choices(question)",
+        "opinion": opinion,
+        "highest": highest,
+        "verdict": Template(verdict).substitute(opinion=opinion),
+    }
+    return Template("\n".join(lines)).substitute(given)

@@ -9,28 +9,27 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coevolve.benchmarks.textclass.blocks.text_blocks import SEEDS, harness_source
+from coevolve.benchmarks.textclass.blocks.text_recipe import SLOTS, TextRecipe
 from coevolve.benchmarks.textclass.harness_check import check
 from coevolve.benchmarks.textclass.harness_files import frame_source
 from coevolve.executors.isolation import Harness, find_isolation
 from coevolve.models.model_client import StubModel
-from coevolve.proposers.offline.recipe import SLOTS, Recipe
-from coevolve.proposers.offline.seeds import SEEDS
-from coevolve.proposers.offline.source import harness_source
+from tests.benchmarks.textclass.emitted import CASES, DESK, REACTIONS, lived
 from tests.effort import effort
-from tests.proposers.offline.lives import CASES, DESK, REACTIONS, lived
 
 LABELS = ["printer", "password", "laptop"]
 WHY = 'The "nearest" harness answers with what is no label on 5 of its 11 failures, C:\\ so ' * 2
 
 
-def every_block() -> list[Recipe]:
+def every_block() -> list[TextRecipe]:
     """Recipes that have, among them, every block in several surroundings."""
     grounds = [
-        Recipe(),
-        Recipe(select="none", ask="standardised", trust="2"),
-        Recipe(select="diverse", ask="calibrated", shortlist="6", repeat="orders"),
-        Recipe(ask="free", notes="mistakes"),
-        Recipe(select="all", ask="scores", trust="1", notes="keywords"),
+        TextRecipe(),
+        TextRecipe(select="none", ask="standardised", trust="2"),
+        TextRecipe(select="diverse", ask="calibrated", shortlist="6", repeat="orders"),
+        TextRecipe(ask="free", notes="mistakes"),
+        TextRecipe(select="all", ask="scores", trust="1", notes="keywords"),
     ]
     made = [
         g.given(slot, block)
@@ -41,10 +40,14 @@ def every_block() -> list[Recipe]:
     return list(dict.fromkeys([*made, *SEEDS.values()]))
 
 
-def some(count: int) -> list[Recipe]:
+def drawn(generator: np.random.Generator) -> TextRecipe:
+    return TextRecipe(**{slot: str(generator.choice(b)) for slot, b in SLOTS.items()})
+
+
+def some(count: int) -> list[TextRecipe]:
     """Every block, and recipes by chance."""
     generator = np.random.default_rng(6)
-    return [*every_block(), *(Recipe.drawn(generator) for _ in range(count))]
+    return [*every_block(), *(drawn(generator) for _ in range(count))]
 
 
 @pytest.fixture(scope="module")
@@ -97,7 +100,9 @@ def test_more_characters_leave_room_for_more(sources: list[str]) -> None:
     long = [(text * 100, answer) for text, answer in DESK]
     wide, narrow = (
         lived(
-            harness_source(Recipe(count="6"), hypothesis=WHY, characters=size), long, labels=LABELS
+            harness_source(TextRecipe(count="6"), hypothesis=WHY, characters=size),
+            long,
+            labels=LABELS,
         )
         for size in (30_000, 2_000)
     )
@@ -165,7 +170,7 @@ def test_every_file_is_formatted_and_without_lint(sources: list[str], tmp_path: 
 @pytest.mark.parametrize("recipe", list(SEEDS.values()), ids=lambda recipe: recipe.ask)
 @pytest.mark.parametrize("scores", [True, False])
 def test_a_file_passes_the_check_of_the_benchmark(
-    recipe: Recipe, scores: bool, tmp_path: Path
+    recipe: TextRecipe, scores: bool, tmp_path: Path
 ) -> None:
     tmp_path.chmod(0o755)
     (tmp_path / "harness.py").write_text(harness_source(recipe, hypothesis=WHY))
