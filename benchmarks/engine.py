@@ -29,8 +29,9 @@ from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
 from coevolve.search.effects import fold
-from coevolve.search.journal import Executor, Journal, MemoryJournal
+from coevolve.search.journal import Journal, MemoryJournal
 from coevolve.search.loop import Search
+from coevolve.search.trials import Executor
 from coevolve.store import RunStore
 
 HERE = Path(__file__).parent

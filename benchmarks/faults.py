@@ -30,9 +30,9 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
 )
 from coevolve.executors.in_process import InProcessExecutor
 from coevolve.search.budget import Settings
-from coevolve.search.evaluation import RETRIES
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
+from coevolve.search.retries import ATTEMPTS
 from coevolve.search.run_state import RunState
 from coevolve.testing.faulty import FaultyExecutor
 
@@ -126,7 +126,7 @@ def rows(ran: Iterable[Ran], outcomes: str, rate: float) -> dict[str, Any]:
             sum(one.failed_attempts for one in runs), sum(one.attempts for one in runs)
         ),
         "missing %": _percent(sum(c.missing for c in every), sum(one.rerun for one in runs)),
-        "expected %": f"{100 * rate ** (RETRIES + 1):.1f}",
+        "expected %": f"{100 * rate**ATTEMPTS:.1f}",
         "intervals": len(held),
         "coverage %": _percent(sum(held), len(held)),
         "of starting harnesses %": _percent(sum(first), len(first)),

@@ -34,7 +34,9 @@ ORDERS: dict[str, Callable[[Place], Order]] = {
     "random": lambda place: _shuffled(np.random.default_rng([place.world.seed, 78])),
     "shortest first, learned": lambda place: lambda state, cell: -longest_first(state, cell),
     "longest first, learned (the engine's)": lambda place: longest_first,
-    "longest first, learned, exact": lambda place: lambda s, cell: -s.pace.seconds(cell.task),
+    "longest first, learned, exact": lambda place: (
+        lambda s, cell: -s.durations.expected(cell.task)
+    ),
     "longest first, known": lambda place: lambda state, cell: -place.seconds(cell),
 }
 AS_ASKED, ENGINE = "as asked", "longest first, learned (the engine's)"

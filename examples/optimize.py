@@ -6,13 +6,7 @@ would need is known here, so that no model is asked.
 
 import coevolve
 
-advice = [
-    "Show your work.",
-    "Check units.",
-    "Round to cents.",
-    "Answer in JSON.",
-    "Cite a source.",
-]
+advice = ["Show your work.", "Check units.", "Round to cents.", "Answer in JSON.", "Cite sources."]
 tasks = {f"question-{n}": advice[n % 5] for n in range(100)}
 
 

@@ -21,7 +21,7 @@ from coevolve.proposers.command import PRESETS, preset
 from coevolve.proposers.command import agents as presets
 from coevolve.proposers.command.agent_settings import AgentSettings
 from coevolve.proposers.command.agents import SERVICES
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.proposer_settings import FactoryProposer
 from coevolve.proposers.workspace import lay_out, summary
 from coevolve.registry import find

@@ -6,7 +6,7 @@ modules below are for extensions and may change.
 """
 
 from importlib import import_module
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 from coevolve.core.assignment import Assignment, Design
 from coevolve.core.choice import Choice
@@ -26,8 +26,8 @@ if TYPE_CHECKING:
     from coevolve.runs.result import Result
     from coevolve.runs.run import Run, open
     from coevolve.search.budget import Budget
-    from coevolve.search.journal import Executor
     from coevolve.search.proposal import Proposal, Proposer, View
+    from coevolve.search.trials import Executor
 
 __all__ = [
     "Assignment",
@@ -67,7 +67,7 @@ __version__ = "0.1.0"
 _LAZY = {
     "Benchmark": "benchmarks.base",
     "Budget": "search.budget",
-    "Executor": "search.journal",
+    "Executor": "search.trials",
     "Harness": "executors.isolation",
     "Proposal": "search.proposal",
     "Proposer": "search.proposal",
@@ -82,12 +82,14 @@ _LAZY = {
 """Names whose modules are imported when they are first used."""
 
 
-def __getattr__(name: str) -> Any:
-    if name not in _LAZY:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    found = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
-    globals()[name] = found
-    return found
+if not TYPE_CHECKING:  # or else no checker would find a name that does not exist
+
+    def __getattr__(name: str) -> object:
+        if name not in _LAZY:
+            raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+        found = getattr(import_module(f"{__name__}.{_LAZY[name]}"), name)
+        globals()[name] = found
+        return found
 
 
 def __dir__() -> list[str]:

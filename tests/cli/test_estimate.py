@@ -4,12 +4,6 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from coevolve.core.pool import Pool
-from coevolve.core.selector import Selector
-from coevolve.search.budget import Settings
-from coevolve.views.forecast import search_trials
 from tests.cli.projects import coevolve, write_doubling
 
 
@@ -72,14 +66,3 @@ def test_two_sources_at_once_are_refused(tmp_path: Path) -> None:
     done = coevolve("estimate", write_doubling(tmp_path), "--trial", "--like", tmp_path)
     assert done.returncode == 2
     assert "use one of them" in done.stderr
-
-
-@pytest.mark.parametrize("protocol", ["full", "adaptive"])
-def test_trials_of_the_rounds_follow_from_the_protocol(protocol: str) -> None:
-    selector = Selector(Pool([f"t{n}" for n in range(20)]), protocol=protocol, fraction=0.2)
-    found = search_trials(selector, Settings(rounds=4, candidates=2), starts=2)
-    assert found.low <= found.high
-    if protocol == "full":
-        assert (found.low, found.high) == (80, 160)
-    else:
-        assert found.high <= 40

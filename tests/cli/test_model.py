@@ -33,11 +33,11 @@ def test_without_weights_every_command_says_how_to_get_them(tmp_path: Path) -> N
     assert "not here; `coevolve model get` fetches it (98 MB)" in status.stdout
     asked = run("model", "try", "The sea is", cache=tmp_path)
     assert asked.returncode == 2
-    assert "`coevolve model get` fetches it" in asked.stderr
+    assert "Download it with `coevolve model get`" in asked.stderr
     doctor = run("doctor", cache=tmp_path)
     assert doctor.returncode == 0
     assert "note  embedded model: " in doctor.stdout
-    assert "`coevolve model get` fetches it" in doctor.stdout
+    assert "Download it with `coevolve model get`" in doctor.stdout
 
 
 def test_status_as_json_without_weights(tmp_path: Path) -> None:
@@ -61,9 +61,9 @@ def test_weights_from_a_folder_are_checked_and_kept(weights: Path, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     path = tmp_path / "models" / MADE.name
     assert json.loads(done.stdout) == {"weights": str(path), "bytes": MADE.size}
-    assert f"Taking {PUBLISHED.name} from {weights.parent}" in done.stderr
+    assert f"Copying {PUBLISHED.name} from {weights.parent}" in done.stderr
     again = run("model", "get", cache=tmp_path)
-    assert "is here already" in again.stderr
+    assert "is already stored" in again.stderr
     assert again.stdout == f"The embedded model is ready: {path}\n"
 
 

@@ -126,7 +126,7 @@ def test_a_run_that_needs_help_stops_with_advice(tmp_path: Path) -> None:
     (tmp_path / "propose.py").write_text("def propose(view, count):\n    return []\n")
     done = coevolve("run", path)
     assert done.returncode == 2
-    assert "Mend the proposer; these rounds are spent, and 2 are left." in done.stderr
+    assert "Fix the proposer; 2 rounds are left." in done.stderr
     assert f"coevolve resume {tmp_path / 'runs' / 'doubling'}" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -8,8 +8,7 @@ from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.local import Contents, LocalExecutor
 from coevolve.executors.workload import Spec
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import Executor
-from coevolve.search.trials import Prepared, Result, Trial
+from coevolve.search.trials import Executor, Prepared, Result, Trial
 from coevolve.testing import assert_executor, check_executor
 from tests.executors.projects import needs_bwrap
 

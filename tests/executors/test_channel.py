@@ -43,7 +43,7 @@ def test_messages_arrive_whole_and_in_order(messages: list[Any], cuts: list[int]
         (b"\0\0\0\x02[]", "not a JSON object"),
     ],
 )
-def test_rubbish_is_refused(data: bytes, reason: str) -> None:
+def test_garbage_is_refused(data: bytes, reason: str) -> None:
     inbox = worker_inbox()
     inbox.feed(data)
     with pytest.raises(PipeError, match=reason):

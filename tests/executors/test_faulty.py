@@ -1,5 +1,8 @@
 """Injected faults hit the same attempts every time, as many as asked for."""
 
+import asyncio
+import os
+import signal
 from pathlib import Path
 from typing import Any
 
@@ -7,8 +10,10 @@ import pytest
 
 from coevolve.errors import InputError
 from coevolve.executors.in_process import InProcessExecutor
-from coevolve.search.trials import Blame
-from coevolve.testing.faulty import FaultyExecutor, KillingExecutor, fails
+from coevolve.executors.local import LocalExecutor
+from coevolve.search.candidate import Candidate
+from coevolve.search.trials import Blame, Trial
+from coevolve.testing.faulty import FaultyExecutor, fails
 from tests.executors.projects import Project, trial, with_executor
 from tests.executors.test_attempts import CANDIDATE, Giving
 
@@ -41,6 +46,37 @@ def test_the_share_is_as_asked_and_the_attempts_follow_from_the_seed() -> None:
 def test_a_rate_is_a_share() -> None:
     with pytest.raises(InputError, match=r"rate must be in \[0, 1\], got 1.5"):
         FaultyExecutor(InProcessExecutor(Giving(1.0)), rate=1.5, seed=0)
+
+
+class KillingExecutor(FaultyExecutor):
+    """Makes a share of attempts fail by killing their workers.
+
+    An attempt that ends before the signal arrives counts as failed too, so that a run ends the
+    same way every time.
+
+    Args:
+        executor: An executor with worker processes.
+        rate: The share of attempts that fail, in [0, 1].
+        seed: Decides which attempts fail.
+    """
+
+    def __init__(self, executor: LocalExecutor, *, rate: float, seed: int) -> None:
+        super().__init__(executor, rate=rate, seed=seed)
+        self._killable = executor
+
+    async def _spoil(self, candidate: Candidate, trial: Trial) -> None:
+        attempt = asyncio.ensure_future(self._killable.run(candidate, trial))
+        try:
+            while not attempt.done():
+                worker = self._killable.worker_of(trial)
+                if worker is not None:
+                    os.kill(worker, signal.SIGKILL)
+                    break
+                await asyncio.sleep(0.001)
+            await attempt
+        finally:
+            attempt.cancel()
+            await asyncio.wait([attempt])
 
 
 def test_killed_workers_are_replaced_and_the_other_trials_run(tmp_path: Path) -> None:

@@ -65,7 +65,7 @@ def test_killing_the_engine_ends_every_process(
     assert until(lambda: not any(map(runs, below)))
 
 
-def test_a_worker_whose_engine_is_gone_does_not_begin() -> None:
+def test_a_worker_whose_engine_has_ended_does_not_start() -> None:
     command = [sys.executable, "-m", "coevolve.executors.worker", "0", "1"]
     done = subprocess.run(command, stdin=subprocess.DEVNULL, capture_output=True, check=False)
     assert (done.returncode, done.stderr) == (1, b"")

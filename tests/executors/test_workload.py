@@ -10,7 +10,7 @@ from coevolve.executors.workload import Spec
 
 
 class Wanting:
-    """A benchmark that wants to reach the engine."""
+    """A benchmark that needs the engine."""
 
     def __init__(self, size: int, host: Any = None) -> None:
         self.size, self.host = size, host
@@ -35,12 +35,12 @@ HERE = __name__
         ("math:pi", "'math:pi' is not callable"),
     ],
 )
-def test_a_factory_that_is_none_is_refused(factory: str, reason: str) -> None:
+def test_an_invalid_factory_is_refused(factory: str, reason: str) -> None:
     with pytest.raises(ConfigError, match=reason):
         Spec(factory=factory).build()
 
 
-def test_only_who_asks_for_the_host_gets_it() -> None:
+def test_only_a_benchmark_with_a_host_parameter_gets_the_host() -> None:
     class Host:
         def ask(self, service: str, /, **payload: Any) -> Any:
             return payload

@@ -248,7 +248,7 @@ def test_address_that_is_none_is_refused_without_showing_what_may_be_a_key(url: 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f" {KEY}", f"{KEY}\0", f"{KEY}é"])
 def test_key_that_can_be_none_is_refused_without_showing_it(key: str) -> None:
-    with pytest.raises(ConfigError, match="DESK_API_KEY has white space") as caught:
+    with pytest.raises(ConfigError, match="DESK_API_KEY contains white space") as caught:
         HostedProvider("served", key=key, key_variable="DESK_API_KEY")
     assert KEY not in str(caught.value)
 

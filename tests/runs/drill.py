@@ -9,11 +9,13 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.session import session
 from coevolve.search.candidate import Candidate
+from coevolve.search.retries import Retries
 from coevolve.search.trials import Result, Trial
 from coevolve.store.event_file import EventFile
 from coevolve.testing.faulty import FaultyExecutor
@@ -69,6 +71,7 @@ def solves(number):
 
 PROPOSE = """
 import os, random, signal
+from dataclasses import replace
 from pathlib import Path
 
 
@@ -137,7 +140,7 @@ def main(folder: Path) -> None:
     if os.environ.get("KILL") == "write":
         kill_in_the_middle_of_a_write(int(os.environ["AFTER"]))
     with session(folder, around=Drill) as search:
-        search._pause = 0.002
+        search._attempts = replace(search._attempts, retries=Retries(pause=0.002))
         asyncio.run(search.run())
 
 

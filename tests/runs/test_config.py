@@ -10,7 +10,8 @@ from coevolve.core.choice import HighestEstimate
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.isolation import Limits
 from coevolve.runs import RunConfig, read_config
-from coevolve.runs.config import IsolationSettings
+from coevolve.runs.config import BudgetTable, IsolationSettings
+from coevolve.search.budget import CAPS, Budget
 
 SMALL = """
 [search]
@@ -61,6 +62,10 @@ def test_what_is_given_is_kept(tmp_path: Path) -> None:
 
 def test_the_limits_that_can_be_set_are_those_there_are() -> None:
     assert set(IsolationSettings.model_fields) - {"kind"} == {f.name for f in fields(Limits)}
+
+
+def test_the_caps_that_can_be_set_are_those_there_are() -> None:
+    assert list(BudgetTable.model_fields) == [f.name for f in fields(Budget)] == list(CAPS)
 
 
 def test_json_gives_the_same_configuration_and_no_path_of_this_machine(tmp_path: Path) -> None:

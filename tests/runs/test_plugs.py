@@ -12,6 +12,8 @@ from coevolve import registry
 from coevolve.benchmarks.synthetic.synthetic_settings import SyntheticSettings
 from coevolve.errors import ConfigError
 from coevolve.executors.local import LocalExecutor
+from coevolve.models import model_settings
+from coevolve.models.model_settings import HostedModel
 from coevolve.runs import RunConfig, build_benchmark, build_proposer
 from coevolve.runs.building import build_executor
 from coevolve.runs.session import create_run, read_state, session
@@ -148,15 +150,17 @@ def config(folder: Path, **tables: Any) -> RunConfig:
 
 @pytest.mark.parametrize("family", registry.FAMILIES)
 def test_an_unknown_name_is_answered_with_what_there_is(
-    family: registry.Family, folder: Path
+    family: registry.Family, folder: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    if family == "models":  # any other name is a hosted model's, which LiteLLM may know
-        made = config(
-            folder, benchmark={"kind": "textclass"}, model={"name": "embeded", "cache": "off"}
-        )
-        assert made.model is not None
-        with pytest.raises(ConfigError, match=r"no service for 'embeded'.* mean 'embedded'\?"):
-            made.model.check_service()
+    def unknown(name: str, *, own: bool) -> None:
+        raise ConfigError(f"no service for {name!r}.")
+
+    monkeypatch.setattr(model_settings, "check_service", unknown)
+    if family == "models":  # any other name is a hosted model's
+        with pytest.raises(
+            ConfigError, match=r"no service for 'embeded'\. Did you mean 'embedded'"
+        ):
+            HostedModel(name="embeded").check_service()
         return
     with pytest.raises(ConfigError, match=rf"unknown {family[:-1]} 'instaled'.* mean 'installed'"):
         registry.find(family, "instaled")

@@ -1,13 +1,16 @@
-"""Where output goes: JSON apart from other prints, progress bars, and closed pipes."""
+"""Output of commands: where it goes, tables, lists of facts, and progress bars."""
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-from rich.console import Console
+from rich import box
+from rich.console import Console, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+from rich.text import Text
 
 
 @contextmanager
@@ -39,6 +42,30 @@ class SteadyConsole(Console):
         nowhere = os.open(os.devnull, os.O_WRONLY)
         os.dup2(nowhere, self.file.fileno())
         os.close(nowhere)
+
+
+def table(*headings: str, right: Collection[str] = (), wrap: Collection[str] = ()) -> Table:
+    """A table with a rule below its headings; columns are left-aligned and do not wrap."""
+    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    for heading in headings:
+        made.add_column(
+            heading,
+            justify="right" if heading in right else "left",
+            no_wrap=heading not in wrap,
+            min_width=9 if heading in wrap else None,
+        )
+    return made
+
+
+def facts(found: Mapping[str, RenderableType | None]) -> Table:
+    """Labels with their values, one per line; empty values are left out."""
+    grid = Table.grid(padding=(0, 2))
+    grid.add_column(style="bright_black", no_wrap=True)
+    grid.add_column(overflow="fold")
+    for label, value in found.items():
+        if value:
+            grid.add_row(Text(label), Text(value) if isinstance(value, str) else value)
+    return grid
 
 
 def with_bar[T](console: Console, run: Callable[[Callable[[int, int], None]], T]) -> T:

@@ -5,8 +5,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from rich.console import Console
 
 from coevolve.cli.command_arguments import AsJson
+from coevolve.cli.console_output import table
 
 if TYPE_CHECKING:
     from coevolve.benchmarks.textclass.published_sets import KnownSet
@@ -60,18 +62,12 @@ def list_sets(
     if as_json:
         typer.echo(json.dumps(rows, indent=2))
         return
-    from rich import box
-    from rich.console import Console
-    from rich.table import Table
-
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("set", "content", "train", "val", "test", "labels", "here"):
-        number = heading in ("train", "val", "test", "labels")
-        table.add_column(heading, justify="right" if number else "left", no_wrap=True)
+    numbers = ("train", "val", "test", "labels")
+    made = table("set", "content", *numbers, "here", right=numbers)
     for row in rows:
-        cells = (str(row[key]) for key in ("set", "title", "train", "val", "test", "labels"))
-        table.add_row(*cells, "yes" if row["here"] else "no")
-    Console().print(table)
+        cells = (str(row[key]) for key in ("set", "title", *numbers))
+        made.add_row(*cells, "yes" if row["here"] else "no")
+    Console().print(made)
     if missing := [row["set"] for row in rows if not row["here"]]:
         typer.echo(f"Get the others with: coevolve data get {' '.join(missing)}")
 

@@ -5,12 +5,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.console import Console
 from rich.table import Table
 
 from coevolve.cli.command_arguments import AsJson, find_run
-from coevolve.cli.console_output import redirected_prints
+from coevolve.cli.console_output import redirected_prints, table
 from coevolve.errors import InputError, StateError
 
 if TYPE_CHECKING:
@@ -80,19 +79,18 @@ def _table(found: "Forecast") -> Table:
     from coevolve.views.forecast import shown
     from coevolve.views.spend import Range
 
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in ("", "trials", "tokens", "dollars", "time"):
-        table.add_column(heading, justify="right" if heading else "left", no_wrap=True)
+    numbers = ("trials", "tokens", "dollars", "time")
+    made = table("", *numbers, right=numbers)
     for part in found.parts:
         trials = "-" if part.name == "proposing" else shown(part.trials, "trials")
-        table.add_row(part.name, trials, *(shown(part.spent.get(m), m) for m in _MEASURES))
-    table.add_section()
+        made.add_row(part.name, trials, *(shown(part.spent.get(m), m) for m in _MEASURES))
+    made.add_section()
     total = found.total
     spent = (shown(total.spent.get(measure), measure) for measure in _MEASURES)
-    table.add_row("total", shown(total.trials, "trials"), *spent, style="bold")
+    made.add_row("total", shown(total.trials, "trials"), *spent, style="bold")
     limits = [
         "-" if (cap := found.caps[measure]) is None else shown(Range(cap, cap), measure)
         for measure in ("trials", *_MEASURES)
     ]
-    table.add_row("cap", *limits, style="bright_black")
-    return table
+    made.add_row("cap", *limits, style="bright_black")
+    return made

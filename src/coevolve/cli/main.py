@@ -4,7 +4,7 @@ import shutil
 import sys
 import textwrap
 from collections.abc import Callable
-from typing import Annotated
+from typing import Annotated, cast
 
 import typer
 
@@ -77,25 +77,9 @@ def _main(
 ) -> None: ...
 
 
-_COMMANDS: tuple[Callable[..., None], ...] = (
-    init,
-    doctor,
-    estimate,
-    propose,
-    run,
-    resume,
-    status,
-    show,
-    diff,
-    query,
-    export,
-    demo,
-    worlds,
-    protocols,
-    replay,
-    analyse,
-)
-for _command in _COMMANDS:
+_RUNS = (init, doctor, estimate, propose, run, resume, status, show, diff, query, export)
+_TOOLS = (demo, worlds, protocols, replay, analyse)
+for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_TOOLS)):
     app.command()(_command)
 app.add_typer(data)
 app.add_typer(model, name="model")

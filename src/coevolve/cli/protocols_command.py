@@ -3,11 +3,10 @@
 import json
 
 import typer
-from rich import box
 from rich.console import Console
-from rich.table import Table
 
 from coevolve.cli.command_arguments import AsJson
+from coevolve.cli.console_output import table
 from coevolve.core.protocols import protocols as registered
 
 
@@ -17,9 +16,7 @@ def protocols(as_json: AsJson = False) -> None:
         rows = [known.to_json() | {"summary": known.summary} for known in registered()]
         typer.echo(json.dumps(rows, indent=2))
         return
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    table.add_column("protocol", no_wrap=True, style="bold")
-    table.add_column("description")
+    made = table("protocol", "description", wrap=("description",))
     for known in registered():
-        table.add_row(known.name, known.summary)
-    Console().print(table)
+        made.add_row(f"[bold]{known.name}[/]", known.summary)
+    Console().print(made)

@@ -11,7 +11,7 @@ import typer
 
 from coevolve.cli.command_arguments import AsJson, Quiet
 from coevolve.cli.console_output import SteadyConsole, redirected_prints
-from coevolve.errors import CoevolveError, StopRun
+from coevolve.errors import StopRun
 
 if TYPE_CHECKING:
     from coevolve.cli.run_display import PlainView
@@ -41,24 +41,23 @@ def run(
 def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
     """Continue a run to its end, show its progress, and print its result."""
     from coevolve.cli.run_display import make_view
-    from coevolve.runs.session import read_state, session
+    from coevolve.runs.run import Run
 
-    console = SteadyConsole(stderr=as_json, highlight=False)
-    if (state := read_state(folder)).ended is not None:
+    console, run = SteadyConsole(stderr=as_json, highlight=False), Run(folder)
+    if (state := run.state).ended is not None:
         _close(console, folder, state, as_json=as_json)
         return
     try:
         with (
             redirected_prints(as_json),
             make_view(console, quiet=quiet) as view,
-            session(folder, listen=view.listen) as search,
+            run.session(listen=view.listen) as search,
         ):
             view.attach(search)
             code = asyncio.run(_until_done(search, view))
     except KeyboardInterrupt:
-        code = INTERRUPTED + signal.SIGINT
         _print_how_to_resume(console, folder)
-        raise typer.Exit(code) from None
+        raise typer.Exit(INTERRUPTED + signal.SIGINT) from None
     except StopRun as stop:
         if not stop.resumable:
             raise
@@ -74,40 +73,24 @@ def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
 def _close(console: SteadyConsole, folder: Path, state: "RunState", *, as_json: bool) -> None:
     """Print the result of a run."""
     from coevolve.cli.run_display import print_closing
+    from coevolve.runs.result import RunFolder
     from coevolve.views.report import report
 
-    now = report(state)
-    winner = _winner_folder(folder, state)
+    now, winner = report(state), (state.chosen or {}).get("candidate")
+    candidate = None if winner is None else state.candidates[winner].candidate
+    place = None if candidate is None else RunFolder(folder).checkout(candidate)
     if as_json:
         found: dict[str, Any] = {
             **now.to_json(),
             "folder": str(folder),
-            "winner_folder": None if winner is None else str(winner),
+            "winner_folder": None if place is None else str(place),
             "full_tokens": now.spend.full_tokens,
         }
         typer.echo(json.dumps(found, indent=2))
         return
-    if winner is not None and state.chosen is not None:
-        files = list(state.candidates[state.chosen["candidate"]].candidate.files)
-        winner = winner / files[0] if len(files) == 1 else winner
-    print_closing(console, now, winner)
-
-
-def _winner_folder(folder: Path, state: "RunState") -> Path | None:
-    """The folder with the winner's files, created if needed; None without a winner."""
-    from coevolve.store import RunStore
-
-    winner = (state.chosen or {}).get("candidate")
-    if winner is None:
-        return None
-    candidate = state.candidates[winner].candidate
-    with RunStore.read(folder) as store:
-        try:
-            return store.checkout(candidate)
-        except CoevolveError:
-            pass  # a reader cannot create it; a writer can
-    with RunStore.open(folder) as store:
-        return store.checkout(candidate)
+    if place is not None and candidate is not None and len(candidate.files) == 1:
+        place /= next(iter(candidate.files))
+    print_closing(console, now, place)
 
 
 async def _until_done(search: "Search", view: "PlainView") -> int:

@@ -3,17 +3,16 @@
 import time
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self, cast
+from typing import Any, Self
 
-from rich import box
-from rich.console import Console, Group, JustifyMethod, RenderableType
+from rich.console import Console, Group, RenderableType
 from rich.live import Live
 from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
+from coevolve.cli.console_output import facts, table
 from coevolve.core.events import Event
 from coevolve.search.loop import Search
 from coevolve.views.event_lines import Narrator
@@ -249,12 +248,7 @@ class PlainView:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None: ...
+    def __exit__(self, *error: object) -> None: ...
 
     def attach(self, search: Search) -> None:
         """Show this run from now on."""
@@ -268,13 +262,6 @@ class PlainView:
 
     def tick(self) -> None:
         """Update what changes with time."""
-
-
-class QuietView(PlainView):
-    """Prints nothing."""
-
-    def attach(self, search: Search) -> None:
-        """Show nothing."""
 
 
 class LiveView(PlainView):
@@ -291,12 +278,7 @@ class LiveView(PlainView):
         self._live.start()
         return self
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def __exit__(self, *error: object) -> None:
         self._live.stop()
 
     def attach(self, search: Search) -> None:
@@ -333,9 +315,9 @@ class LiveView(PlainView):
 
 
 def make_view(console: Console, *, quiet: bool) -> PlainView:
-    """The view for a console: a live board on a terminal, lines elsewhere."""
+    """The view for a console: a live board on a terminal, lines elsewhere, or nothing."""
     if quiet:
-        return QuietView(console)
+        return PlainView(Console(quiet=True))
     redrawn = console.is_terminal and not console.is_dumb_terminal
     return LiveView(console) if redrawn else PlainView(console)
 
@@ -344,12 +326,7 @@ def print_closing(console: Console, now: Report, winner: Path | None) -> None:
     """Print the winner beside the starting harnesses, the spending, and the winner's path."""
     console.print()
     console.print(_closing_table(now))
-    facts = Table.grid(padding=(0, 2))
-    facts.add_column(style="bright_black", no_wrap=True)
-    facts.add_column(overflow="fold")
-    for label, text in _closing_facts(now):
-        facts.add_row(label, escape(text))
-    console.print(facts)
+    console.print(facts(dict(_closing_facts(now))))
     if winner is not None:
         # On a line of its own, so that it can be copied from a narrow terminal.
         console.print(f"[bright_black]{'winner':<13}[/]{escape(str(winner))}", soft_wrap=True)
@@ -359,12 +336,10 @@ def _closing_table(now: Report) -> Table:
     rows = [row for row in now.candidates if row.start or row.name == now.best]
     tested = any(row.test is not None for row in now.candidates)
     rescored = any(row.full is not None for row in now.candidates)
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    columns = {"": "left", "harness": "left", "round": "right", "estimate": "left"}
-    columns |= {"tasks": "right"} | ({"all\ntasks": "right"} if rescored else {})
-    columns |= {"sealed\ntest" if rescored else "sealed test": "right"} if tested else {}
-    for heading, side in columns.items():
-        table.add_column(heading, justify=cast(JustifyMethod, side), no_wrap=True)
+    last = ["all\ntasks"] if rescored else []
+    last += ["sealed\ntest" if rescored else "sealed test"] if tested else []
+    columns = ("", "harness", "round", "estimate", "tasks", *last)
+    made = table(*columns, right=("round", "tasks", *last))
     for row in rows:
         cells = [
             "★" if row.name == now.best else "",
@@ -377,10 +352,10 @@ def _closing_table(now: Report) -> Table:
             cells.append(score(row.true_score))
         if tested:
             cells.append(score(row.test))
-        table.add_row(*cells, style="bold" if row.name == now.best else "")
+        made.add_row(*cells, style="bold" if row.name == now.best else "")
     if any(is_clipped(row.estimate, "value") for row in rows):
-        table.caption, table.caption_justify = CLIPPED, "left"
-    return table
+        made.caption, made.caption_justify = CLIPPED, "left"
+    return made
 
 
 def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:

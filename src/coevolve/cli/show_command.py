@@ -7,13 +7,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich import box
 from rich.console import Console, Group, RenderableType
 from rich.markup import escape
-from rich.table import Table
 from rich.text import Text
 
 from coevolve.cli.command_arguments import AsJson, take_run
+from coevolve.cli.console_output import facts, table
 from coevolve.errors import InputError, nearest, titled
 from coevolve.views.answer_text import flat
 from coevolve.views.formatting import (
@@ -146,7 +145,7 @@ def _candidate(found: "CandidateDetails", folder: str | None) -> Iterator[Render
     where = "starting harness" if row.start else f"round {row.round}"
     yield Text.assemble((row.name, "bold cyan"), f"  {where}, {row.status}")
     faults = {"scored 0": row.zeros, "missing": row.missing}
-    yield _facts(
+    yield facts(
         {
             "reason": row.reason,
             "hypothesis": row.hypothesis,
@@ -182,7 +181,7 @@ def _task(found: "TaskDetails") -> Iterator[RenderableType]:
     yield Text.assemble((found.task, "bold cyan"), f"  {where}")
     over = f"{score(found.mean)} over {plural(found.candidates, 'candidate')}"
     draws = ", ".join(f"{draw.round} ({draw.probability:.2f})" for draw in found.draws)
-    yield _facts(
+    yield facts(
         {
             "mean score": "" if found.mean is None else over,
             "missing": str(found.missing or ""),
@@ -198,7 +197,7 @@ def _round(found: "RoundDetails") -> Iterator[RenderableType]:
     text = f"  {plural(found.trials, 'trial')}{missing}{state}"
     yield Text.assemble((f"round {found.round}", "bold cyan"), text)
     draws = ", ".join(f"{draw.task} ({draw.probability:.2f})" for draw in found.draws)
-    yield _facts(
+    yield facts(
         {
             "note": found.note,
             "warning": "under half of its outcomes have a score" if found.thin else "",
@@ -207,10 +206,7 @@ def _round(found: "RoundDetails") -> Iterator[RenderableType]:
     )
     explained = any(row.hypothesis for row in found.candidates)
     columns = ["candidate", "estimate", "tasks", "status", *(["hypothesis"] if explained else [])]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in columns:
-        wraps = heading in ("status", "hypothesis")
-        table.add_column(heading, no_wrap=not wraps, min_width=9 if wraps else None)
+    made = table(*columns, wrap=("status", "hypothesis"))
     for row in found.candidates:
         cells = [
             row.name,
@@ -219,18 +215,8 @@ def _round(found: "RoundDetails") -> Iterator[RenderableType]:
             f"{row.status}: {row.reason}" if row.reason else row.status,
             *([row.hypothesis] if explained else []),
         ]
-        table.add_row(*map(escape, cells))
-    yield table
-
-
-def _facts(facts: Mapping[str, str | None]) -> Table:
-    grid = Table.grid(padding=(0, 2))
-    grid.add_column(style="bright_black", no_wrap=True)
-    grid.add_column(overflow="fold")
-    for label, text in facts.items():
-        if text:
-            grid.add_row(label, escape(text))
-    return grid
+        made.add_row(*map(escape, cells))
+    yield made
 
 
 def _outcomes(rows: "Sequence[OutcomeRow]", first: str) -> RenderableType:
@@ -253,16 +239,13 @@ def _outcomes(rows: "Sequence[OutcomeRow]", first: str) -> RenderableType:
         del columns["tokens"]
     if not any(row.fault for row in rows):
         del columns["fault"]
-    table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
-    for heading in columns:
-        right = heading in ("round", "trial", "score", "tokens", "time")
-        table.add_column(heading, justify="right" if right else "left", no_wrap=heading != "fault")
+    made = table(*columns, right=("round", "trial", "score", "tokens", "time"), wrap=("fault",))
     for row in sorted(rows, key=lambda row: row.score is not None)[:MOST]:
-        table.add_row(*(escape(text(row)) for text in columns.values()))
+        made.add_row(*(escape(text(row)) for text in columns.values()))
     if len(rows) > MOST:
-        table.caption = f"and {len(rows) - MOST} more; --json lists all"
-        table.caption_justify = "left"
-    return table
+        made.caption = f"and {len(rows) - MOST} more; --json lists all"
+        made.caption_justify = "left"
+    return made
 
 
 def _score(row: "OutcomeRow") -> str:
@@ -335,13 +318,8 @@ def _head(row: "OutcomeRow") -> str:
 def _rendered(value: Any) -> RenderableType:
     """JSON as a grid: names beside values, texts with their line breaks."""
     if isinstance(value, Mapping):
-        grid = Table.grid(padding=(0, 2))
-        grid.add_column(style="bright_black", no_wrap=True)
-        grid.add_column(overflow="fold")
-        for name, inner in value.items():
-            if inner not in (None, [], {}):
-                grid.add_row(Text(str(name)), _rendered(inner))
-        return grid
+        given = {str(name): inner for name, inner in value.items() if inner not in (None, [], {})}
+        return facts({name: _rendered(inner) for name, inner in given.items()})
     if isinstance(value, list) and any(isinstance(inner, Mapping | list) for inner in value):
         return Group(*map(_rendered, value))
     return Text(", ".join(map(_text, value)) if isinstance(value, list) else _text(value))

@@ -7,13 +7,13 @@ from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich import box
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
 from coevolve.benchmarks.synthetic import RoundDone, SearchResult, SyntheticWorld, search
 from coevolve.cli.command_arguments import AsJson
+from coevolve.cli.console_output import table
 from coevolve.errors import InputError
 
 PROTOCOLS = ("full", "naive", "random-resample", "task-coevolve")
@@ -115,18 +115,15 @@ def _summary(found: Sequence[SearchResult]) -> dict[str, Any]:
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
     searches, start = rows[0]["searches"], rows[0]["start"]
-    table = Table(
-        box=box.SIMPLE_HEAD,
-        pad_edge=False,
-        caption=f"Means ± standard errors over {searches} searches, the winner from the first.\n"
-        f"Scores in percent; the better starting harness has {100 * start:.1f}.",
-        caption_justify="left",
+    numbers = ("true score", "regret", "Spearman")
+    made = table("protocol", "evaluations", "winner", *numbers, right=("evaluations", *numbers))
+    made.caption_justify = "left"
+    made.caption = (
+        f"Means ± standard errors over {searches} searches; the winner is from the first.\n"
+        f"Scores in percent; the better starting harness has {100 * start:.1f}."
     )
-    for heading in ("protocol", "evaluations", "winner", "true score", "regret", "Spearman"):
-        left = heading in ("protocol", "winner")
-        table.add_column(heading, justify="left" if left else "right", no_wrap=True)
     for row in rows:
-        table.add_row(
+        made.add_row(
             row["protocol"],
             f"{row['evaluations']:,}",
             row["winner"],
@@ -135,7 +132,7 @@ def _table(rows: Sequence[dict[str, Any]]) -> Table:
             _number(row, "spearman", scale=1, digits=2),
             style="bold" if row is rows[-1] else "",
         )
-    return table
+    return made
 
 
 def _number(row: dict[str, Any], name: str, *, scale: int, digits: int) -> str:

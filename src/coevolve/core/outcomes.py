@@ -11,6 +11,9 @@ import numpy as np
 from coevolve.core.arrays import Bools, Floats
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, ScoreError
 
+USAGE = ("tokens_in", "tokens_out", "dollars", "seconds")
+"""What a usage counts, in the order in which the events of a run list it."""
+
 MOST_USAGE = 1e12
 """More than any trial can consume, of anything."""
 
@@ -44,7 +47,7 @@ class Usage:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("tokens_in", "tokens_out", "dollars", "seconds"):
+        for name in USAGE:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise ScoreError(f"usage {name} must be a number, got {value!r}.")
@@ -53,22 +56,22 @@ class Usage:
                 raise ScoreError(f"usage {name} must be in [0, {MOST_USAGE:g}], got {value}.")
             object.__setattr__(self, name, plain)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return self.tokens_in + self.tokens_out
+
+    @property
+    def row(self) -> list[float]:
+        """The amounts in the order of `USAGE`."""
+        return [getattr(self, name) for name in USAGE]
+
     def to_json(self) -> dict[str, float]:
         """Plain JSON."""
-        return {
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "dollars": self.dollars,
-            "seconds": self.seconds,
-        }
+        return dict(zip(USAGE, self.row, strict=True))
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            tokens_in=self.tokens_in + other.tokens_in,
-            tokens_out=self.tokens_out + other.tokens_out,
-            dollars=self.dollars + other.dollars,
-            seconds=self.seconds + other.seconds,
-        )
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in USAGE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -190,8 +193,7 @@ class Told:
     def total_usage(self) -> Usage:
         """Sum of what the trials consumed."""
         rows = list(self.usage.values())
-        names = ("tokens_in", "tokens_out", "dollars", "seconds")
-        return Usage(**{name: sum([row[name] for row in rows]) for name in names})
+        return Usage(**{name: sum([row[name] for row in rows]) for name in USAGE})
 
 
 Results = Mapping[str, Score | Sequence[Score]] | Iterable[Outcome] | Told

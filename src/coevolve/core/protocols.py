@@ -291,6 +291,8 @@ def protocol_from_json(
         for key, value in known.to_json().items():
             if key != "allocation" and data[key] != value:
                 raise EventError(f"{key} was {data[key]} in the events, but is {value} now.")
+    if known is None:
+        known = PLUGS.get(data["name"])
     if known is None and data["name"] in registry.names("protocols"):
         known = protocol(data["name"])
     parts = {

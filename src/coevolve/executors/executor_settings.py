@@ -12,7 +12,7 @@ from coevolve.executors.isolation import Limits
 from coevolve.executors.local import Contents, LocalExecutor
 from coevolve.executors.worker_process import Services
 from coevolve.executors.workload import Spec
-from coevolve.search.journal import Executor
+from coevolve.search.trials import Executor
 from coevolve.settings import Amount, Context, Count, Table, Text
 
 

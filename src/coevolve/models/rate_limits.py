@@ -6,12 +6,13 @@ import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 
 import numpy as np
 
 from coevolve.errors import ConfigError
 from coevolve.models.model_errors import ModelReplyError, ModelUnavailable
-from coevolve.search.evaluation import backoff
+from coevolve.search.retries import Retries
 
 MINUTE = 60.0
 LONGEST_NAP = 1.0
@@ -118,21 +119,18 @@ class Pace:
 
 
 AGAIN = (ModelUnavailable, ModelReplyError)
-"""What is worth another attempt."""
+"""The errors that are retried."""
 
 
 class Retrying:
-    """How often and how patiently a model is asked again.
-
-    Between attempts it waits as `coevolve.search.evaluation.backoff` says, or longer if the
-    service asks for it, up to a bound.
+    """Retries failed calls by the rule of `coevolve.search.retries`.
 
     Args:
-        attempts: Attempts at one call in all.
+        attempts: Attempts at one call, with the first.
         seconds: Time-out of one attempt.
-        longest_wait: Seconds to wait at most where the service says how long.
+        longest_wait: The longest wait, in seconds, that a service may request.
         seed: The seed of the run, for the jitter.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -149,32 +147,31 @@ class Retrying:
         for name, value in {"seconds": seconds, "longest_wait": longest_wait}.items():
             if not value > 0:
                 raise ConfigError(f"{name} must be positive, got {value!r}.")
-        self._attempts, self._seconds, self._longest = attempts, seconds, longest_wait
-        self._seed, self._sleep = seed, sleep
+        self._retries = Retries(attempts=attempts, longest_asked=longest_wait)
+        self._seconds, self._seed, self._sleep = seconds, seed, sleep
 
     async def __call__[Answer](self, key: str, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """What `ask` gives; the error of the last attempt if none gives anything.
+        """The result of `ask`, or the error of its last attempt.
 
-        The jitter depends on the seed and the key alone, not on what else is going on.
+        The jitter depends on the seed and the key alone, not on other calls.
         """
         rng = np.random.default_rng([self._seed, int(key[:16], 16)])
-        for attempt in range(self._attempts):
+        for attempt in count():
             try:
                 return await ask()
             except AGAIN as error:
-                if attempt + 1 == self._attempts:
-                    error.args = (f"{error} (after {self._attempts} attempts)",)
+                wait = self._retries.wait(attempt, rng, getattr(error, "retry_after", None))
+                if wait is None:
+                    error.args = (f"{error} (after {self._retries.attempts} attempts)",)
                     raise
-                wait = backoff(attempt, rng)
-                asked = getattr(error, "retry_after", None)
-            await self._sleep(wait if asked is None else max(wait, min(asked, self._longest)))
-        raise AssertionError("there is at least one attempt")
+            await self._sleep(wait)
+        raise AssertionError("there is a last attempt")
 
     async def in_time[Answer](self, answer: Awaitable[Answer]) -> Answer:
-        """An answer, if it comes within the time-out.
+        """An answer within the time-out.
 
         Raises:
-            ModelUnavailable: It did not.
+            ModelUnavailable: The time-out was reached first.
         """
         limit = asyncio.timeout(self._seconds)
         try:
@@ -184,6 +181,6 @@ class Retrying:
             if not limit.expired():
                 raise
             raise ModelUnavailable(
-                f"the model did not answer within {self._seconds:g} s; `seconds` in [model] "
-                "allows more."
+                f"the model did not answer within {self._seconds:g} s. Raise `seconds` in [model] "
+                "to wait longer."
             ) from error

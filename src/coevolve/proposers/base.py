@@ -1,4 +1,4 @@
-"""What a proposer is, and threads for slow functions."""
+"""The interface of proposers, and threads for slow functions."""
 
 import asyncio
 import contextlib
@@ -35,10 +35,10 @@ __all__ = [
 
 
 async def in_thread[**P, T](function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What a function returns that may take minutes.
+    """The result of a slow function, run in a thread.
 
-    The thread is a daemon, unlike those of `asyncio.to_thread`: a run that is interrupted ends
-    at once and not when the function does.
+    The thread is a daemon, unlike those of `asyncio.to_thread`: an interrupted run ends at once,
+    without waiting for the function.
 
     >>> asyncio.run(in_thread(sum, [1, 2]))
     3

@@ -23,9 +23,8 @@ from coevolve.proposers.best_of_n import best_of_n
 from coevolve.runs.config import RunConfig
 from coevolve.search.acceptance import Rules
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import Executor
 from coevolve.search.proposal import Proposer
-from coevolve.search.trials import Prepared, Result, Trial
+from coevolve.search.trials import Executor, Prepared, Result, Trial
 from coevolve.settings import Context
 
 

@@ -244,9 +244,10 @@ class _Plan:
                 "its own."
             )
         if not callable(evaluate) or not _takes(evaluate, 2):
-            raise InputError(
-                f"evaluate must be a function of (candidate, task), got {evaluate!r}."
+            got = (
+                f"a function of {inspect.signature(evaluate)}" if callable(evaluate) else evaluate
             )
+            raise InputError(f"evaluate must be a function of (candidate, task), got {got}.")
         if not is_whole(workers, least=1):
             raise InputError(f"workers must be a whole number from 1 on, got {workers!r}.")
         found = _read_starts(starts)

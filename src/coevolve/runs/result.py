@@ -230,7 +230,7 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
     more = len(shown) - len(rows) + 1
     if more > 0:
         yield f"and {more} more"
-    if now.chosen and now.chosen["why"]:
+    if now.chosen and (now.chosen.get("tied_with") or now.chosen.get("better_start")):
         yield f"Choice: {now.chosen['why']}"
     if now.missing:
         yield f"{now.missing:,} trials have no score"

@@ -16,8 +16,8 @@ from coevolve.errors import InputError, StateError
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.result import CandidateResult, Result, RunFolder
 from coevolve.runs.session import (
-    create_configured_run,
     create_run,
+    open_folder,
     read_state,
     run_folder,
     session,
@@ -207,7 +207,7 @@ class Run:
         if self._file is not None:
             create_run(self._file)
         elif self._config is not None:
-            create_configured_run(self._config, self._base, self.folder)
+            open_folder(self.folder, self._config, self._base)
         else:
             self._need_start()
 

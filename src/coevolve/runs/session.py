@@ -25,10 +25,10 @@ from coevolve.runs.building import (
 )
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.search.effects import fold
-from coevolve.search.journal import Executor
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
+from coevolve.search.trials import Executor
 from coevolve.store import RunStore
 
 
@@ -45,11 +45,13 @@ def create_run(path: Path) -> Path:
     first try leaves, is used again.
     """
     config = read_config(path)
-    return create_configured_run(config, path.parent, run_folder(path, config))
+    folder = run_folder(path, config)
+    open_folder(folder, config, path.parent)
+    return folder
 
 
-def create_configured_run(config: RunConfig, base: Path, folder: Path) -> Path:
-    """Open the run of a configuration in a folder, as `create_run` does for a TOML file."""
+def open_folder(folder: Path, config: RunConfig, base: Path) -> None:
+    """Open the run of a configuration, whose paths start from `base`, in a folder."""
     config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
@@ -58,7 +60,6 @@ def create_configured_run(config: RunConfig, base: Path, folder: Path) -> Path:
     build_rules(config, benchmark, None)
     selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:
-        recorded = {**config.to_json(), "project": os.path.relpath(base, folder.resolve())}
         open_run(
             store,
             name=config.run.name,
@@ -66,9 +67,8 @@ def create_configured_run(config: RunConfig, base: Path, folder: Path) -> Path:
             selector=selector,
             starts=benchmark.starts,
             test=test_pool(benchmark),
-            config=recorded,
+            config={**config.to_json(), "project": os.path.relpath(base, folder.resolve())},
         )
-    return folder
 
 
 @contextmanager
@@ -94,11 +94,12 @@ def session(
         _check_unchanged(opened, benchmark)
         gateway = None
         if config.model is not None:
+            state = fold(store.skim())
             gateway = config.model.gateway(
                 base=base,
                 folder=store.folder,
-                budget=config.budget,
-                spent=fold(store.skim()).evaluating,
+                budget=state.settings.budget,
+                spent=state.evaluating,
                 seed=config.run.seed,
             )
         yield Search(

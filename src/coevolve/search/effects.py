@@ -34,7 +34,7 @@ def _session(state: RunState, event: Event) -> None:
 
 def _checked(state: RunState, event: Event) -> None:
     entry = state.candidates[event["candidate"]]
-    _spend(state, event)
+    state.totals.ledger.spend(event["usage"])
     fault = event["fault"]
     if fault is None:
         entry.status = Status.CHECKED
@@ -49,7 +49,7 @@ def _checked(state: RunState, event: Event) -> None:
 def _repaired(state: RunState, event: Event) -> None:
     """Take the mended files, or set the candidate aside for what its check said."""
     entry, round = state.candidates[event["candidate"]], state.current_round
-    _spend_proposing(state, event)
+    state.proposing.spend(event["usage"])
     entry.repaired = True
     if round is not None:
         if event["transcript"] is not None:
@@ -69,7 +69,7 @@ def _repaired(state: RunState, event: Event) -> None:
 
 def _prepared(state: RunState, event: Event) -> None:
     entry = state.candidates[event["candidate"]]
-    _spend(state, event)
+    state.totals.ledger.spend(event["usage"])
     if event["fault"] is not None:
         entry.refuse(f"preparing failed: {event['fault']['reason']}")
     else:
@@ -99,7 +99,7 @@ def _proposing(state: RunState, event: Event) -> None:
 
 def _proposed(state: RunState, event: Event) -> None:
     state.proposing_since = None
-    _spend_proposing(state, event)
+    state.proposing.spend(event["usage"])
     round = RunRound(number=event["round"], transcript=event["transcript"], note=event["note"])
     for row in event["candidates"]:
         candidate = Candidate.from_json(row["candidate"])
@@ -235,18 +235,6 @@ def _extended(state: RunState, event: Event) -> None:
         turn.trials -= len(state.cut.done)
         turn.missing -= sum(isinstance(score, Missing) for score in state.cut.done.values())
     state.cut = None
-
-
-def _spend(state: RunState, event: Event) -> None:
-    tokens_in, tokens_out, dollars, _ = event["usage"]
-    state.totals.ledger.spend(event["usage"])
-    state.totals.pace.dearer(tokens_in + tokens_out, dollars)
-
-
-def _spend_proposing(state: RunState, event: Event) -> None:
-    tokens_in, tokens_out, dollars, _ = event["usage"]
-    state.proposing.spend(event["usage"])
-    state.proposals.dearer(tokens_in + tokens_out, dollars)
 
 
 def _waiting(state: RunState) -> Wave:

@@ -12,11 +12,10 @@ from typing import Any, Protocol
 
 from coevolve.core.events import Event, Line, Log, sealed
 from coevolve.errors import DamageError
-from coevolve.search.budget import usage_row
 from coevolve.search.candidate import Candidate, address_of
 from coevolve.search.effects import apply, fold
 from coevolve.search.run_state import RunState
-from coevolve.search.trials import Fault, Prepared, Result, Trial
+from coevolve.search.trials import Result, Trial
 
 
 class Journal(Protocol):
@@ -52,43 +51,6 @@ class Journal(Protocol):
 
     def clock(self) -> float:
         """Seconds the run has been worked on, over all sessions; never runs backwards."""
-        ...
-
-
-class Executor(Protocol):
-    """Where trials run. Every method makes one attempt and never raises for a trial's sake.
-
-    It may have an attribute `isolation_name` that says how candidate code is kept apart, which
-    every session records.
-
-    >>> class Alike:
-    ...     capacity = 8
-    ...     async def check(self, candidate): return Prepared()
-    ...     async def prepare(self, candidate): return Prepared()
-    ...     async def run(self, candidate, trial): return Result(score=0.5)
-    ...     async def close(self): ...
-    >>> executor: Executor = Alike()
-    """
-
-    @property
-    def capacity(self) -> int:
-        """How many attempts may be under way at once."""
-        ...
-
-    async def check(self, candidate: Candidate) -> Prepared:
-        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
-        ...
-
-    async def prepare(self, candidate: Candidate) -> Prepared:
-        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
-        ...
-
-    async def run(self, candidate: Candidate, trial: Trial) -> Result:
-        """Run one attempt; cancelling the call ends it and all its processes."""
-        ...
-
-    async def close(self) -> None:
-        """End every process."""
         ...
 
 
@@ -224,25 +186,12 @@ class Recorder:
             "task": trial.task,
             "trial": trial.trial,
             "score": result.score,
-            "usage": usage_row(result.usage),
+            "usage": result.usage.row,
         }
         if trial.split != "validation":
             row["split"] = trial.split
         if result.fault is not None:
-            row["fault"] = fault_json(result.fault)
-            row["score"] = score_of(result.fault)
+            row["fault"], row["score"] = result.fault.to_json(), result.fault.score
         if result.trace is not None:
             row["trace"] = self.journal.put(result.trace.encode())
         return row
-
-
-def score_of(fault: Fault) -> float | None:
-    """0 where the candidate is to blame; missing where the infrastructure is."""
-    return 0.0 if fault.blame in ("candidate", "benchmark", "doubtful") else None
-
-
-def fault_json(fault: Fault | None) -> dict[str, str] | None:
-    """A fault as plain JSON."""
-    if fault is None:
-        return None
-    return {"blame": fault.blame.value, "kind": fault.kind, "reason": fault.reason}

@@ -16,6 +16,7 @@ from coevolve.search.acceptance import Rules, clean
 from coevolve.search.budget import SCHEMA, Settings
 from coevolve.search.candidate import Candidate, Files
 from coevolve.search.evaluation import (
+    Attempts,
     Evaluation,
     Order,
     Preparation,
@@ -23,12 +24,14 @@ from coevolve.search.evaluation import (
     check_alive,
     check_proposer,
     longest_first,
-    wanting,
+    to_rerun,
 )
-from coevolve.search.journal import Executor, Journal, Recorder
+from coevolve.search.journal import Journal, Recorder
 from coevolve.search.proposal import Proposer
 from coevolve.search.proposing import Proposing
+from coevolve.search.retries import Retries
 from coevolve.search.run_state import CandidateState, RunState, Status
+from coevolve.search.trials import Executor
 from coevolve.search.wave import Wave
 
 
@@ -140,6 +143,8 @@ def estimate_json(estimate: Estimate) -> dict[str, Any]:
 
 
 LEAST_STARTS = 2
+_LONGER = 15.0
+"""A proposer that could not work is asked again after waits this much longer than a trial's."""
 
 
 def open_run(
@@ -229,11 +234,19 @@ class Search:
     ) -> None:
         self._recorder = Recorder(journal, listen)
         self._executor, self._proposer = executor, proposer
+        rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposing = Proposing(
-            self._recorder, proposer, rules or Rules(), seconds=proposal_seconds, pause=pause
+            self._recorder,
+            proposer,
+            rules or Rules(),
+            seconds=proposal_seconds,
+            retries=Retries(pause=_LONGER * pause),
+            rng=rng,
         )
-        self._pause, self._order = pause, order
-        self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
+        self._attempts = Attempts(
+            recorder=self._recorder, executor=executor, retries=Retries(pause=pause), rng=rng
+        )
+        self._order = order
         self._proposal: asyncio.Task[None] | None = None
         self._evaluation: Evaluation | None = None
 
@@ -296,8 +309,7 @@ class Search:
         return acts[step]()
 
     async def _prepare(self) -> None:
-        preparation = Preparation(self._recorder, self._executor, self._rng, self._pause)
-        await preparation.run(unready(self.state))
+        await Preparation(self._attempts).run(unready(self.state))
 
     async def _repair(self) -> None:
         for name in broken(self.state):
@@ -313,11 +325,8 @@ class Search:
         if self._may_overlap(wave):
             self._proposal = asyncio.create_task(self._propose_now(len(self.state.rounds) + 1))
         self._evaluation = Evaluation(
-            self._recorder,
+            self._attempts,
             wave,
-            self._executor,
-            self._rng,
-            self._pause,
             self._order,
             proposing=lambda: self._proposal is not None and not self._proposal.done(),
         )
@@ -329,7 +338,7 @@ class Search:
             await self._drop_proposal()
 
     async def _tell(self) -> None:
-        again = wanting(self.state)
+        again = to_rerun(self.state)
         if again:
             self._recorder.record("reopened", {"candidates": again})
         else:

@@ -4,6 +4,7 @@ import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from functools import cache
+from itertools import count
 from operator import itemgetter
 from typing import Any
 
@@ -14,10 +15,8 @@ from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, NoOutcomeError, StopRun, StoreError
 from coevolve.search.acceptance import Rules, accept, described, mended
-from coevolve.search.budget import usage_row
 from coevolve.search.candidate import plain
 from coevolve.search.effects import fold
-from coevolve.search.evaluation import RETRIES
 from coevolve.search.journal import Journal, Recorder
 from coevolve.search.proposal import (
     Broken,
@@ -30,6 +29,7 @@ from coevolve.search.proposal import (
     View,
     as_proposed,
 )
+from coevolve.search.retries import Retries
 from coevolve.search.run_state import CandidateState, RunState, Status
 
 
@@ -162,8 +162,6 @@ Take = Callable[[Proposed, str], dict[str, Any]]
 _SPARE = 30.0
 """Seconds at most that a proposer is told less than it has."""
 _LONGEST_NOTE = 10_000
-_WAIT = 15.0
-"""Seconds before a proposer that could not work is asked again; then twice as many."""
 
 
 class Proposing:
@@ -181,10 +179,12 @@ class Proposing:
         rules: Rules,
         *,
         seconds: float,
-        pause: float,
+        retries: Retries,
+        rng: np.random.Generator,
     ) -> None:
         self._recorder, self._proposer = recorder, proposer
-        self._rules, self._seconds, self._pause = rules, seconds, _WAIT * pause
+        self._rules, self._seconds = rules, seconds
+        self._retries, self._rng = retries, rng
 
     async def propose(self, round: int) -> None:
         """Have candidates proposed for a round."""
@@ -229,16 +229,17 @@ class Proposing:
 
     async def _asked(self, round: int, ask: Ask, take: Take) -> dict[str, Any]:
         """What is made of a proposer's answer."""
-        for attempt in range(RETRIES + 1):
+        for attempt in count():
             try:
                 return take(*await self._answer(round, ask))
             except (StopRun, StoreError):  # another answer would be paid for, and lost as well
                 raise
             except (Exception, SystemExit) as error:
-                if attempt == RETRIES:
-                    raise StopRun(_broken(round, error)) from error
-                if isinstance(error, CoevolveError):  # a service is away; a bug stays
-                    await asyncio.sleep(self._pause * 2**attempt)
+                wait = self._retries.wait(attempt, self._rng, getattr(error, "retry_after", None))
+                if wait is None:
+                    raise StopRun(_broken(round, attempt + 1, error)) from error
+                passing = isinstance(error, CoevolveError)
+            await asyncio.sleep(wait if passing else 0.0)  # a service comes back; a bug stays
         raise AssertionError("there is a last attempt")
 
     async def _answer(self, round: int, ask: Ask) -> tuple[Proposed, str]:
@@ -265,7 +266,7 @@ class Proposing:
         text = proposed.transcript
         kept = None if text is None else self._recorder.journal.put(text.encode(errors="replace"))
         return {
-            "usage": usage_row(proposed.usage),
+            "usage": proposed.usage.row,
             "transcript": kept,
             "note": plain(" ".join(filter(None, [*proposed.notes, *notes])), _LONGEST_NOTE),
         }
@@ -285,11 +286,11 @@ def told(seconds: float) -> float:
 _AS_IT_WAS: dict[str, Any] = {"to": None, "refused": "", "leaks": []}
 
 
-def _broken(round: int, error: BaseException) -> str:
+def _broken(round: int, attempts: int, error: BaseException) -> str:
     why = described(error).rstrip(".")
     return (
-        f"the proposer failed {RETRIES + 1} times in round {round}: {why}. Mend it; nothing is "
-        "lost, and the round is proposed again."
+        f"the proposer failed {attempts} times in round {round}: {why}. Fix it and resume the "
+        "run; nothing is lost, and the round is proposed again."
     )
 
 

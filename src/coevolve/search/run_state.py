@@ -10,8 +10,7 @@ from coevolve.core.selector import Selector
 from coevolve.errors import EventError
 from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
 from coevolve.search.candidate import Candidate
-from coevolve.search.trials import Pace, Tally
-from coevolve.search.wave import Wave
+from coevolve.search.wave import Durations, Tally, Wave
 
 
 class Status(StrEnum):
@@ -97,7 +96,6 @@ class RunState:
     cut: Wave | None = None
     proposing: Ledger = field(default_factory=Ledger)
     totals: Tally
-    proposals: Pace = field(default_factory=Pace)
     proposing_since: int | None = None
     exhausted: str | None = None
     chosen: dict[str, Any] | None = None
@@ -135,7 +133,7 @@ class RunState:
             test=test,
             rescored=Selector(selector.pool, protocol="full", trials=trials),
             config=event["config"],
-            totals=Tally(pace=Pace.of(selector.pool)),
+            totals=Tally(durations=Durations.of(selector.pool)),
             candidates={start.name: CandidateState(candidate=start) for start in starts},
         )
         state.note(event)
@@ -154,40 +152,35 @@ class RunState:
     @property
     def tally(self) -> Tally:
         """What all trials came to, those of the wave under way included."""
-        if self.wave is None:
-            return self.totals
-        both = Tally(pace=Pace(costs=self.totals.pace.costs))
+        both = Tally(durations=Durations(costs=self.totals.durations.costs))
         both.add(self.totals)
-        both.add(self.wave.tally)
+        if self.wave is not None:
+            both.add(self.wave.tally)
         return both
 
     @property
     def evaluating(self) -> Ledger:
         """What evaluating has spent."""
         both = Ledger()
-        for ledger in (self.totals.ledger, *([self.wave.tally.ledger] if self.wave else [])):
-            both.add(ledger)
+        both.add(self.totals.ledger)
+        if self.wave is not None:
+            both.add(self.wave.tally.ledger)
         return both
 
     @property
-    def pace(self) -> Pace:
+    def durations(self) -> Durations:
         """How long trials take, as of before the wave under way."""
-        return self.totals.pace
-
-    @property
-    def dearest(self) -> Spending:
-        """The most a single trial has cost."""
-        paces = [self.totals.pace, *([self.wave.tally.pace] if self.wave else [])]
-        return Spending(
-            trials=1,
-            tokens=max(pace.tokens for pace in paces),
-            dollars=max(pace.dollars for pace in paces),
-        )
+        return self.totals.durations
 
     def spending(self, clock: float | None = None) -> Spending:
-        """What the run has spent so far."""
-        seconds = self.clock if clock is None else max(clock, self.clock)
-        return Spending.of(self.proposing, self.evaluating, seconds)
+        """What the run has spent so far, `clock` seconds into it."""
+        evaluating = self.evaluating
+        return Spending(
+            trials=evaluating.trials,
+            tokens=self.proposing.tokens + evaluating.tokens,
+            dollars=self.proposing.dollars + evaluating.dollars,
+            hours=max(clock or 0.0, self.clock) / 3600,
+        )
 
     def note(self, event: Event) -> None:
         """Note how far the state has come."""

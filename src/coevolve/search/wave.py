@@ -1,15 +1,146 @@
-"""A wave: trials that are run together, and told together when the last is done."""
+"""A wave: trials that run together and are told together, and what they came to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Missing, Told
-from coevolve.errors import EventError
-from coevolve.search.trials import Cell, Split, Tally
+from coevolve.core.pool import Pool
+from coevolve.errors import EventError, titled
+from coevolve.search.budget import Ledger
+from coevolve.search.trials import Cell, Split
+
+
+@dataclass(slots=True, kw_only=True)
+class Durations:
+    """Seconds per trial of each task.
+
+    A task that was never run is expected to take as long as its cost says, or as the average.
+
+    >>> durations = Durations.of(Pool(["a", "b"]))
+    >>> durations.add("a", 4.0)
+    >>> durations.add("a", 6.0)
+    >>> durations.expected("a"), durations.expected("b")
+    (5.0, 5.0)
+    """
+
+    costs: dict[str, float] = field(default_factory=dict)
+    sums: dict[str, list[float]] = field(default_factory=dict)
+    total: float = 0.0
+    trials: int = 0
+
+    @classmethod
+    def of(cls, pool: Pool) -> Self:
+        """Before any trial: costs relative to their mean, where the pool has costs."""
+        if pool.costs is None:
+            return cls()
+        relative = (pool.costs / float(pool.costs.mean())).tolist()
+        return cls(costs=dict(zip(pool.tasks, relative, strict=True)))
+
+    def add(self, task: str, seconds: float, trials: int = 1) -> None:
+        """Count trials of a task that took this long together."""
+        known = self.sums.setdefault(task, [0.0, 0])
+        known[0] += seconds
+        known[1] += trials
+        self.total += seconds
+        self.trials += trials
+
+    def add_all(self, sums: Mapping[str, Iterable[Any]]) -> None:
+        """Count what `sums` of other durations says."""
+        for task, (seconds, trials) in sums.items():
+            self.add(task, seconds, trials)
+
+    def expected(self, task: str) -> float:
+        """Expected seconds of a trial of a task."""
+        if task in self.sums:
+            seconds, trials = self.sums[task]
+            return seconds / trials
+        mean = self.total / self.trials if self.trials else 1.0
+        return mean * self.costs.get(task, 1.0)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What trials consumed, how long they took, and what went wrong.
+
+    `failures` counts faults by kind; `zeros` and `missing` count, by candidate, the trials that
+    scored 0 because of a fault and those without a score.
+
+    >>> tally = Tally()
+    >>> tally.outcome({"candidate": "c1", "task": "a", "score": 1.0, "usage": [9, 1, 0.0, 2.5]})
+    1.0
+    >>> tally.ledger.trials, tally.durations.expected("a")
+    (1, 2.5)
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+    durations: Durations = field(default_factory=Durations)
+    failures: dict[str, int] = field(default_factory=dict)
+    zeros: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+
+    def outcome(self, event: Event) -> float | Missing:
+        """Count an outcome, and return its score or why it is missing."""
+        usage, score = event["usage"], event["score"]
+        self.ledger.spend(usage, trials=1)
+        self.durations.add(event["task"], usage[-1])
+        if (fault := event.get("fault")) is None:
+            return float(score)
+        _count(self.failures, fault["kind"], 1)
+        _count(self.missing if score is None else self.zeros, event["candidate"], 1)
+        if score is not None:
+            return float(score)
+        return Missing(titled(fault["kind"], fault["reason"]))
+
+    def failed(self, event: Event) -> None:
+        """Count an attempt that is made again."""
+        self.ledger.spend(event["usage"], failed_attempts=1)
+
+    def forgive(self, candidate: str, count: int) -> None:
+        """Uncount missing outcomes that are run once more."""
+        _count(self.missing, candidate, -count)
+        if not self.missing[candidate]:
+            del self.missing[candidate]
+
+    def add(self, other: "Tally") -> None:
+        """Add what another tally counted."""
+        self.ledger.add(other.ledger)
+        self.durations.add_all(other.durations.sums)
+        for name in ("failures", "zeros", "missing"):
+            for key, count in getattr(other, name).items():
+                _count(getattr(self, name), key, count)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        most = {"tokens": self.ledger.most_tokens, "dollars": self.ledger.most_dollars}
+        return {
+            "ledger": self.ledger.sums(),
+            "pace": {**most, "sums": self.durations.sums},
+            "failures": self.failures,
+            "zeros": self.zeros,
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The tally `to_json` described."""
+        pace = data["pace"]
+        most = {"most_tokens": pace["tokens"], "most_dollars": pace["dollars"]}
+        tally = cls(
+            ledger=Ledger(**data["ledger"], **most),
+            failures=dict(data["failures"]),
+            zeros=dict(data["zeros"]),
+            missing=dict(data["missing"]),
+        )
+        tally.durations.add_all(pace["sums"])
+        return tally
+
+
+def _count(counts: dict[str, int], key: str, count: int) -> None:
+    counts[key] = counts.get(key, 0) + count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

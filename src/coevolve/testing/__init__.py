@@ -7,7 +7,7 @@
 from coevolve.findings import Finding
 from coevolve.testing.benchmark_checks import assert_benchmark, check_benchmark
 from coevolve.testing.executor_checks import assert_executor, check_executor
-from coevolve.testing.faulty import FaultyExecutor, KillingExecutor
+from coevolve.testing.faulty import FaultyExecutor
 from coevolve.testing.model_checks import assert_model, check_model
 from coevolve.testing.proposer_checks import (
     assert_proposer,
@@ -19,7 +19,6 @@ from coevolve.testing.proposer_checks import (
 __all__ = [
     "FaultyExecutor",
     "Finding",
-    "KillingExecutor",
     "assert_benchmark",
     "assert_executor",
     "assert_model",

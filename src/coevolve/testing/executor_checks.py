@@ -11,8 +11,8 @@ from coevolve.executors.workload import Spec
 from coevolve.findings import Finding, failed, passed, raise_failed
 from coevolve.registry import described
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import Executor, MemoryJournal
-from coevolve.search.trials import Blame, Result, Trial
+from coevolve.search.journal import MemoryJournal
+from coevolve.search.trials import Blame, Executor, Result, Trial
 from coevolve.testing.sample_benchmark import BROKEN, HARNESS
 
 Make = Callable[[Spec, Contents], Executor]

@@ -1,24 +1,11 @@
-"""Executors that fail on purpose, for tests and drills."""
+"""An executor that fails on purpose, for tests and drills."""
 
-import asyncio
-import os
-import signal
 from hashlib import blake2b
-from typing import Protocol
 
 from coevolve.errors import InputError
 from coevolve.executors.failures import InfrastructureError
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import Executor
-from coevolve.search.trials import Prepared, Result, Trial
-
-
-class Killable(Executor, Protocol):
-    """An executor that knows the process of each running trial."""
-
-    def worker_of(self, trial: Trial) -> int | None:
-        """The process id of the worker that runs a trial now, if any."""
-        ...
+from coevolve.search.trials import Executor, Prepared, Result, Trial
 
 
 class FaultyExecutor:
@@ -68,37 +55,6 @@ class FaultyExecutor:
 
     async def _spoil(self, candidate: Candidate, trial: Trial) -> None:
         """What happens before the fault: nothing here."""
-
-
-class KillingExecutor(FaultyExecutor):
-    """Makes a share of attempts fail by killing their workers.
-
-    An attempt that ends before the signal arrives counts as failed too, so that a run ends the
-    same way every time.
-
-    Args:
-        executor: An executor with worker processes.
-        rate: The share of attempts that fail, in [0, 1].
-        seed: Decides which attempts fail.
-    """
-
-    def __init__(self, executor: Killable, *, rate: float, seed: int) -> None:
-        super().__init__(executor, rate=rate, seed=seed)
-        self._killable = executor
-
-    async def _spoil(self, candidate: Candidate, trial: Trial) -> None:
-        attempt = asyncio.ensure_future(self._killable.run(candidate, trial))
-        try:
-            while not attempt.done():
-                worker = self._killable.worker_of(trial)
-                if worker is not None:
-                    os.kill(worker, signal.SIGKILL)
-                    break
-                await asyncio.sleep(0.001)
-            await attempt
-        finally:
-            attempt.cancel()
-            await asyncio.wait([attempt])
 
 
 def fails(trial: Trial, *, rate: float, seed: int) -> bool:

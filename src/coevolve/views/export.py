@@ -10,10 +10,10 @@ from typing import Any
 import numpy as np
 
 from coevolve.core.events import Event, sealed
+from coevolve.core.outcomes import USAGE
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError
-from coevolve.search.budget import USAGE
 from coevolve.search.effects import apply
 from coevolve.search.journal import Journal
 from coevolve.search.run_state import RunState

@@ -9,7 +9,7 @@ from coevolve.search.evaluation import closing_trials
 from coevolve.search.loop import broken, estimate_json, unready
 from coevolve.search.proposing import best_start, estimate_of
 from coevolve.search.run_state import CandidateState, RunState, Status
-from coevolve.search.trials import Tally
+from coevolve.search.wave import Tally
 from coevolve.views.spend import Spend, spend_of
 
 

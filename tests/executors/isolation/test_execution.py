@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.executors.isolation import HarnessFault, Isolation, Limits
+from coevolve.executors.isolation import HarnessFault, Isolation
 
 from .conftest import STRICT, Make
 
@@ -79,19 +79,6 @@ def test_memory_is_limited(isolation: Isolation, make: Make) -> None:
     program = [sys.base_prefix + "/bin/python3", "-I", "-S", "-c", "bytearray(10 << 30)"]
     done = make("", isolation, replace(STRICT, seconds=30)).execute(program)
     assert b"MemoryError" in done.stderr
-
-
-def test_a_folder_can_be_made_writable(isolation: Isolation, tmp_path: Path) -> None:
-    from coevolve.executors.isolation.execution import execute
-
-    folder, work = tmp_path / "folder", tmp_path / "work"
-    folder.mkdir()
-    work.mkdir()
-    argv = ["sh", "-c", f"echo done > {work}/file && cat {work}/file"]
-    launch = isolation.command(argv, folder=folder, limits=Limits(), writable=work)
-    done = execute(launch, Limits())
-    assert done.stdout == b"done\n", done
-    assert (work / "file").read_text() == "done\n"
 
 
 def test_the_network_is_there_only_when_asked_for(bwrap: Isolation, make: Make) -> None:

@@ -118,7 +118,7 @@ def test_without_a_frame_no_function_of_one_is_found(framed: Framed) -> None:
         framed("", harness="load = print").call("frame:load")
 
 
-def test_no_file_of_the_candidate_stands_for_a_module_of_the_frame(framed: Framed) -> None:
+def test_no_file_of_the_candidate_replaces_a_module_of_the_frame(framed: Framed) -> None:
     harness = framed(json="def dumps(value): return 'forged'")
     assert harness.call("frame:plain") == "[1]"
 

@@ -120,7 +120,7 @@ def test_a_project_that_holds_this_python_is_refused() -> None:
         masked([interpreter().parent], [interpreter().parent])
 
 
-def test_a_folder_around_this_python_needs_no_cover() -> None:
+def test_a_folder_around_this_python_is_not_hidden() -> None:
     assert Path(sys.prefix).resolve() not in masked(
         system_paths(network=False), [Path(sys.prefix)]
     )

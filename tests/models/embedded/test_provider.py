@@ -165,7 +165,7 @@ def test_counting(asked: Asked) -> None:
 
 def test_a_prompt_that_does_not_fit(asked: Asked) -> None:
     words = "word " * WINDOW
-    with pytest.raises(ContextTooLong, match=r"8,19\d tokens, and the embedded model reads 8,192"):
+    with pytest.raises(ContextTooLong, match=r"8,19\d tokens; prompt and answer.* at most 8,192"):
         asked(words)
     with pytest.raises(ContextTooLong):
         asked(words, choices=LABELS, scores=True)
@@ -173,7 +173,7 @@ def test_a_prompt_that_does_not_fit(asked: Asked) -> None:
 
 def test_choices_that_would_take_for_ever(asked: Asked) -> None:
     choices = tuple(f"{n} " + "word " * 40 for n in range(300))
-    with pytest.raises(RequestRefused, match="Give fewer or shorter ones"):
+    with pytest.raises(RequestRefused, match="Give fewer or shorter choices"):
         asked(QUESTION, choices=choices, scores=True)
 
 

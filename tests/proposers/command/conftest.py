@@ -53,7 +53,7 @@ def bwrap() -> None:
 
 @pytest.fixture(autouse=True)
 def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    """A home without the keys and logins of whoever runs the tests."""
+    """A home without the real keys and logins."""
     home = tmp_path / "home"
     home.mkdir()
     monkeypatch.setenv("HOME", str(home))
@@ -64,7 +64,7 @@ def home(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 @pytest.fixture
 def stand_in(tmp_path: Path) -> StandIn:
-    """Makes a program of some code, in a folder of its own, and returns its path."""
+    """Writes a program into a separate folder and returns its path."""
 
     def make(code: str, name: str = "stand-in") -> str:
         folder = tmp_path / "programs"

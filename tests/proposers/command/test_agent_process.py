@@ -41,7 +41,7 @@ print("ready", flush=True)
 
 @pytest.fixture
 def mark() -> Iterator[str]:
-    """A word in the command lines of a test's processes, which are all gone in the end."""
+    """A word in the command lines of a test's processes, all of which are ended afterwards."""
     word = f"stray-{secrets.token_hex(8)}"
     yield word
     for pid in alive(word):

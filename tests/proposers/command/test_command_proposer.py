@@ -15,7 +15,7 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StopRun
 from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.command import AgentError, CommandProposer, custom, preset
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import sweep
 from coevolve.testing import propose_once
@@ -393,7 +393,7 @@ def test_keys_reach_the_agent_and_nothing_else(
     assert any("'leaking' was rejected: its files contain a key" in note for note in made.notes)
 
 
-def test_the_address_of_a_proxy_is_no_secret_unless_it_has_a_password(
+def test_the_address_of_a_proxy_is_not_secret_unless_it_has_a_password(
     stand_in: StandIn, view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("NO_PROXY", "localhost")
@@ -430,7 +430,7 @@ def test_a_report_that_leads_elsewhere_is_not_read(
     ],
     ids=["huge", "pipe", "loop", "folder", "deep"],
 )
-def test_a_report_that_is_none_is_not_waited_for(
+def test_an_unreadable_report_is_ignored(
     code: str, stand_in: StandIn, view: View, tmp_path: Path
 ) -> None:
     made = ask(proposer(stand_in(f"write('new')\n{code}"), tmp_path / "work"), view)
@@ -438,13 +438,13 @@ def test_a_report_that_is_none_is_not_waited_for(
     assert made.notes == ("stand-in reported no usage.",)
 
 
-def test_no_usage_is_beyond_belief(stand_in: StandIn, view: View, tmp_path: Path) -> None:
+def test_reported_usage_is_limited(stand_in: StandIn, view: View, tmp_path: Path) -> None:
     program = stand_in("write('new')\nopen('usage.json', 'w').write('{\"tokens_in\": 1e12}')")
     made = ask(proposer(program, tmp_path / "work"), view)
     assert sum([made.usage] * 1000, Usage()).tokens_in > 0
 
 
 @pytest.mark.parametrize(("name", "value"), [("seconds", 0), ("isolation", "bubblewrap")])
-def test_values_that_make_no_sense_are_refused(name: str, value: Any, tmp_path: Path) -> None:
+def test_invalid_values_are_refused(name: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=name):
         CommandProposer(custom(["a"]), folder=tmp_path, **{name: value})

@@ -13,29 +13,29 @@ SECRET = "sk-abcdef-123"
 
 
 @given(st.lists(st.sampled_from([b"sk-abc", b"def-123", b"sk-abcdef-123", b"\n", b"x" * 7])))
-def test_a_secret_in_pieces_is_never_given_away(pieces: list[bytes]) -> None:
-    given_away: list[bytes] = []
-    lines = Lines(given_away.append)
+def test_a_secret_in_pieces_is_never_passed_on(pieces: list[bytes]) -> None:
+    passed_on: list[bytes] = []
+    lines = Lines(passed_on.append)
     lines.hide([SECRET])
     for piece in pieces:
         lines.feed(piece)
     lines.close()
-    assert SECRET.encode() not in b"".join(given_away)
-    assert b"".join(given_away) == b"".join(pieces).replace(SECRET.encode(), b"[hidden]")
+    assert SECRET.encode() not in b"".join(passed_on)
+    assert b"".join(passed_on) == b"".join(pieces).replace(SECRET.encode(), b"[hidden]")
 
 
 def test_a_line_without_end_comes_in_pieces_that_hold_no_secret() -> None:
-    given_away: list[bytes] = []
-    lines = Lines(given_away.append)
+    passed_on: list[bytes] = []
+    lines = Lines(passed_on.append)
     lines.hide([SECRET])
     for _ in range(200):
         lines.feed(b"x" * 65_530 + SECRET.encode()[:6])
         lines.feed(SECRET.encode()[6:])
         assert len(lines._held) < 5 << 20
     lines.close()
-    assert len(given_away) > 1
-    assert SECRET.encode() not in b"".join(given_away)
-    assert b"".join(given_away).count(b"[hidden]") == 200
+    assert len(passed_on) > 1
+    assert SECRET.encode() not in b"".join(passed_on)
+    assert b"".join(passed_on).count(b"[hidden]") == 200
 
 
 def test_secrets_are_hidden_in_the_log_and_the_transcript(tmp_path: Path) -> None:

@@ -1,4 +1,4 @@
-"""Usage is read off what each agent prints, and rubbish is never an error."""
+"""Usage is read from each agent's output, and garbage is never an error."""
 
 import json
 from collections.abc import Callable
@@ -95,7 +95,7 @@ def test_models_beside_the_main_one_count() -> None:
     assert after(ClaudeMeter(), json.dumps(result))[:2] == (307, 83)
 
 
-def test_a_trajectory_says_what_was_used_but_a_price_of_nothing_is_none() -> None:
+def test_a_trajectory_states_usage_and_a_price_of_zero_is_unknown() -> None:
     meter, priced = TrajectoryMeter(), TrajectoryMeter()
     meter.report(samples.trajectory())
     priced.report(samples.trajectory(cost=0.25))
@@ -103,7 +103,7 @@ def test_a_trajectory_says_what_was_used_but_a_price_of_nothing_is_none() -> Non
     assert priced.dollars == 0.25
 
 
-def test_messages_without_end_take_no_memory_without_end() -> None:
+def test_many_messages_take_limited_memory() -> None:
     meter = ClaudeMeter()
     for number in range(5_000):
         name = f"{number}-" + "x" * 10_000
@@ -150,7 +150,7 @@ def test_no_event_is_an_error(events: list[dict[str, object]]) -> None:
 
 @pytest.mark.parametrize(("make", "stream"), STREAMS)
 @given(data=st.data())
-def test_a_garbled_stream_is_no_error(
+def test_a_garbled_stream_is_not_an_error(
     make: Callable[[], Meter], stream: str, data: st.DataObject
 ) -> None:
     cut = data.draw(st.integers(0, len(stream)))
@@ -158,7 +158,7 @@ def test_a_garbled_stream_is_no_error(
     after(make(), stream[:cut] + rubbish + stream[cut + 3 :])
 
 
-def test_deep_and_huge_json_is_no_error() -> None:
+def test_deep_and_huge_json_is_not_an_error() -> None:
     for make in METERS:
         meter = make()
         meter.line('{"a":' * 100_000)

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from coevolve.core.outcomes import Missing
 from coevolve.errors import InputError
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import lay_out
 from coevolve.proposers.workspace.workspace import set_aside, sweep
 from coevolve.search.proposal import Broken, Proposal

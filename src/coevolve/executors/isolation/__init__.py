@@ -1,4 +1,4 @@
-"""Isolation of candidate code: who starts it, how it is called, and what stops it."""
+"""Isolation of candidate code: how it is started, called, limited and stopped."""
 
 from coevolve.executors.isolation.bubblewrap import Bubblewrap
 from coevolve.executors.isolation.detection import find_isolation
@@ -9,6 +9,7 @@ from coevolve.executors.isolation.launch import (
     Isolation,
     Launch,
     Limits,
+    Program,
     SandboxError,
 )
 from coevolve.executors.isolation.plain_process import PlainProcess
@@ -22,6 +23,7 @@ __all__ = [
     "Launch",
     "Limits",
     "PlainProcess",
+    "Program",
     "SandboxError",
     "find_isolation",
 ]

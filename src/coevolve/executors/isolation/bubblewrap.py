@@ -5,14 +5,13 @@ import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from coevolve.errors import StopRun
 from coevolve.executors.isolation.folders import copy_folder, open_to_all
-from coevolve.executors.isolation.launch import Launch, Limits, confined, unused_uid
+from coevolve.executors.isolation.launch import Launch, Program, confined, unused_uid
 from coevolve.executors.isolation.seccomp import filter_fd
 from coevolve.executors.isolation.system_paths import (
     RUNNER,
@@ -33,15 +32,13 @@ class Bubblewrap:
     """Gives each sandbox its own file system, processes, network and user.
 
     Args:
-        program: The bwrap to start; found on the PATH by default.
         change_user: Whether root gives each sandbox its own user id.
         hidden: Folders that it must not see, even inside folders of the system.
 
-    >>> Bubblewrap(program="/usr/bin/bwrap").name
+    >>> Bubblewrap().name
     'bwrap'
     """
 
-    program: str = ""
     change_user: bool = True
     hidden: tuple[Path, ...] = ()
 
@@ -60,52 +57,38 @@ class Bubblewrap:
         "It shares the processor and its caches with all other programs.",
     )
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        folder: Path,
-        limits: Limits,
-        writable: Path | None = None,
-        readable: Sequence[Path] = (),
-        network: bool = False,
-        slot: int = 0,
-        serve: Mapping[str, Any] | None = None,
-        fds: tuple[int, ...] = (),
-    ) -> Launch:
-        """How to start a program behind bwrap; see `Isolation.command`."""
-        program = self.program or bwrap_program()
-        uid = unused_uid(slot) if self.change_user and os.getuid() == 0 else None
-        source, scratch = folder.resolve(), None
+    def launch(self, program: Program) -> Launch:
+        """How to start a program in a sandbox of bwrap."""
+        bwrap = bwrap_program()
+        uid = unused_uid(program.slot) if self.change_user and os.getuid() == 0 else None
+        source, scratch = program.folder.resolve(), None
         if uid is not None and not open_to_all(source):
             scratch = Path(tempfile.mkdtemp(prefix="coevolve-"))
             scratch.chmod(0o711)
             source = copy_folder(source, scratch / "candidate")
-        if uid is not None and writable is not None:
-            os.chown(writable, uid, uid)
-        filters = () if network else filter_fd()
+        filters = () if program.network else filter_fd()
+        size = program.limits.file_bytes
         options = [
-            *_kernel(uid, network, filters),
-            *in_memory("/tmp", limits.file_bytes),  # first, because this Python may be inside it
-            *_system(network, self.hidden),
-            *in_memory("/dev/shm", limits.file_bytes),
+            *_kernel(uid, program.network, filters),
+            *in_memory("/tmp", size),  # first, because this Python may be inside it
+            *_system(program.network, self.hidden),
+            *in_memory("/dev/shm", size),
             *("--remount-ro", "/dev"),
-            *_own(source, writable, readable),
+            *_own(source, program.readable),
         ]
         inner = confined(
-            argv,
-            limits,
+            program,
             runner=_RUNNER,
+            folder=FOLDER,
             private_count=uid is not None or (os.getuid() != 0 and counts_per_namespace()),
             uid=uid,
             parent=None,
-            serve=None if serve is None else {**serve, "folder": FOLDER},
         )
         return Launch(
-            argv=(program, *options, "--", *inner),
+            argv=(bwrap, *options, "--", *inner),
             env={},
             cwd=Path("/"),
-            fds=(*fds, *filters),
+            fds=(*program.fds, *filters),
             owned=filters,
             scratch=scratch,
             uid=uid,
@@ -157,7 +140,7 @@ def _system(network: bool, hidden: tuple[Path, ...]) -> tuple[str, ...]:
         options += ["--symlink", target, link]
     shown = system_paths(network=network)
     for path in shown:
-        options += _same_place("--ro-bind", path)
+        options += _read_only(path)
     for folder in map(str, masked(shown, hidden)):
         options += [*EMPTY, folder, "--remount-ro", folder]
     options += ["--ro-bind", str(RUNNER), _RUNNER, "--dev", "/dev", "--proc", "/proc"]
@@ -178,14 +161,12 @@ def mount_at(option: str, source: Path, target: Path) -> list[str]:
     return [*options, option, str(source), str(target)]
 
 
-def _own(folder: Path, writable: Path | None, readable: Sequence[Path]) -> list[str]:
+def _own(folder: Path, readable: Sequence[Path]) -> list[str]:
     options = ["--ro-bind", str(folder), FOLDER, "--chdir", FOLDER]
     for path in readable:
-        options += _same_place("--ro-bind", path)
-    if writable is not None:
-        options += _same_place("--bind", writable)
+        options += _read_only(path)
     return [*options, "--remount-ro", "/"]
 
 
-def _same_place(option: str, path: Path) -> list[str]:
-    return mount_at(option, path.resolve(), path.absolute())
+def _read_only(path: Path) -> list[str]:
+    return mount_at("--ro-bind", path.resolve(), path.absolute())

@@ -13,6 +13,7 @@ from coevolve.executors.isolation.launch import (
     HarnessFault,
     Isolation,
     Limits,
+    Program,
     SandboxError,
     one_line,
 )
@@ -82,8 +83,8 @@ def _failure(isolation: Isolation) -> str:
     argv = [str(interpreter()), "-I", "-S", "-c", _PROBE, *site_packages()]
     with tempfile.TemporaryDirectory(prefix="coevolve-") as folder:
         try:
-            launch = isolation.command(argv, folder=Path(folder), limits=limits)
-            done = execute(launch, limits)
+            program = Program(argv=argv, folder=Path(folder), limits=limits)
+            done = execute(isolation.launch(program), limits)
         except (StopRun, SandboxError, HarnessFault) as error:
             return one_line(str(error))
     works = done.code == 0 and done.stdout == b"works\n"

@@ -4,11 +4,14 @@ import os
 import select
 import subprocess
 import time
+from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Protocol
 
 from coevolve.executors.isolation.launch import HarnessFault, Launch, Limits
 from coevolve.executors.isolation.sandbox import Output, Watch, end, exit_fault, start
 
+_CHUNK = 1 << 16
 _CPU_SIGNAL = 24
 
 
@@ -26,78 +29,98 @@ class Executed:
     seconds: float
 
 
-def execute(launch: Launch, limits: Limits, stdin: bytes = b"") -> Executed:
-    """Run a program until it ends or exceeds a limit, whether or not it reads its input."""
-    process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
-    try:
-        return _Execution(launch, process, limits, stdin).finish()
-    finally:
-        end(launch, process)
+class Stream(Protocol):
+    """An output stream that is read without blocking."""
+
+    @property
+    def fd(self) -> int: ...
+
+    def read(self) -> bool:
+        """Read once; False at the end of the stream."""
+        ...
 
 
-class _Execution:
-    """The pipes of a running program, served until it has ended."""
+class Pipes:
+    """The standard streams of a running program, served without blocking.
+
+    Args:
+        process: The program.
+        stdin: Its input, which it need not read.
+        streams: Its output streams.
+    """
 
     def __init__(
-        self, launch: Launch, process: subprocess.Popen[bytes], limits: Limits, stdin: bytes
+        self, process: subprocess.Popen[bytes], stdin: bytes, streams: Iterable[Stream]
     ) -> None:
         assert process.stdin is not None
-        assert process.stdout is not None
-        assert process.stderr is not None
-        self._process, self._limits = process, limits
-        self._watch = Watch(launch, process.pid, limits)
-        self._watch.restart()
         self._stdin, self._unsent = process.stdin, memoryview(stdin)
-        os.set_blocking(self._stdin.fileno(), False)
-        kept = limits.output_bytes
-        self._stdout = Output(process.stdout.fileno(), limits, kept)
-        self._stderr = Output(process.stderr.fileno(), limits, kept)
-        self._streams = {output.fd: output for output in (self._stdout, self._stderr)}
+        self._streams = {stream.fd: stream for stream in streams}
         self._poll = select.poll()
+        self._poll.register(self._stdin.fileno(), select.POLLOUT)
         for fd in self._streams:
             self._poll.register(fd, select.POLLIN)
-        self._poll.register(self._stdin.fileno(), select.POLLOUT)
+        for fd in (self._stdin.fileno(), *self._streams):
+            os.set_blocking(fd, False)
 
-    def finish(self) -> Executed:
-        """Serve the pipes until the program ends, within its time."""
-        began = time.monotonic()
-        deadline = began + self._limits.seconds
-        while self._process.poll() is None:
-            left = deadline - time.monotonic()
-            if left <= 0:
-                raise HarnessFault("time-limit", f"ran longer than {self._limits.seconds:g} s")
-            self._wait(min(left, self._watch.wait_seconds, 0.01 if not self._streams else left))
-        for output in (self._stdout, self._stderr):
-            output.read_all()
-        code = self._process.returncode
-        if code in (-_CPU_SIGNAL, 128 + _CPU_SIGNAL):
-            raise exit_fault(code, self._limits)
-        return Executed(
-            stdout=self._stdout.data,
-            stderr=self._stderr.data,
-            code=code,
-            seconds=time.monotonic() - began,
-        )
+    @property
+    def open(self) -> bool:
+        """Whether an output stream is still open."""
+        return bool(self._streams)
 
-    def _wait(self, seconds: float) -> None:
+    def wait(self, seconds: float) -> None:
+        """Serve the pipes that are ready; the end of the program wakes this up."""
         for fd, _ in self._poll.poll(seconds * 1000):
-            if fd in self._streams:
-                if not self._streams[fd].read():
-                    self._poll.unregister(fd)
-                    del self._streams[fd]
-            else:
-                self._feed()
-        if self._watch.wait_seconds == 0:
-            fault = self._watch.look()
-            if fault is not None:
-                raise fault
+            if fd not in self._streams:
+                self._feed(fd)
+            elif not self._streams[fd].read():
+                self._poll.unregister(fd)
+                del self._streams[fd]
 
-    def _feed(self) -> None:
-        fd = self._stdin.fileno()
+    def _feed(self, fd: int) -> None:
         try:
-            self._unsent = self._unsent[os.write(fd, self._unsent[: 1 << 16]) :]
+            self._unsent = self._unsent[os.write(fd, self._unsent[:_CHUNK]) :]
+        except BlockingIOError:
+            return
         except BrokenPipeError:
             self._unsent = memoryview(b"")
         if not self._unsent:
             self._poll.unregister(fd)
             self._stdin.close()
+
+
+def execute(launch: Launch, limits: Limits, stdin: bytes = b"") -> Executed:
+    """Run a program until it ends or exceeds a limit, whether or not it reads its input."""
+    process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
+    try:
+        return _finish(launch, process, limits, stdin)
+    finally:
+        end(launch, process)
+
+
+def _finish(
+    launch: Launch, process: subprocess.Popen[bytes], limits: Limits, stdin: bytes
+) -> Executed:
+    assert process.stdout is not None
+    assert process.stderr is not None
+    kept = limits.output_bytes
+    stdout = Output(process.stdout.fileno(), limits, kept)
+    stderr = Output(process.stderr.fileno(), limits, kept)
+    pipes = Pipes(process, stdin, (stdout, stderr))
+    watch = Watch(launch, process.pid, limits)
+    watch.restart()
+    began = time.monotonic()
+    while process.poll() is None:
+        left = began + limits.seconds - time.monotonic()
+        if left <= 0:
+            raise HarnessFault("time-limit", f"ran longer than {limits.seconds:g} s")
+        pipes.wait(min(left, watch.wait_seconds, left if pipes.open else 0.01))
+        fault = watch.look() if watch.wait_seconds == 0 else None
+        if fault is not None:
+            raise fault
+    stdout.read_all()
+    stderr.read_all()
+    code = process.returncode
+    if code in (-_CPU_SIGNAL, 128 + _CPU_SIGNAL):
+        raise exit_fault(code, limits)
+    seconds = time.monotonic() - began
+    return Executed(stdout=stdout.data, stderr=stderr.data, code=code, seconds=seconds)

@@ -17,6 +17,7 @@ from coevolve.executors.isolation.launch import (
     Isolation,
     Launch,
     Limits,
+    Program,
     ReportedFault,
     SandboxError,
 )
@@ -256,15 +257,15 @@ class Harness:
             SandboxError: The sandbox could not be started.
         """
         self._output = ""
-        launch = self.isolation.command(
-            argv,
+        program = Program(
+            argv=argv,
             folder=self.folder,
             limits=self.limits,
             readable=readable,
             network=network,
             slot=2 * self._slot + 1,
         )
-        executed = execute(launch, self.limits, stdin)
+        executed = execute(self.isolation.launch(program), self.limits, stdin)
         self._output = (executed.stdout + executed.stderr).decode("utf-8", "replace")
         return executed
 
@@ -307,17 +308,18 @@ class Harness:
             raise HarnessFault("missing-file", f"has no file {file.name}")
 
     def _launch(self, reader: int, writer: int) -> Launch:
-        return self.isolation.command(
-            (),
+        serve = {
+            "fds": (reader, writer),
+            "module": self._module,
+            "framed": bool(self._frame),
+            "paths": site_packages(),
+            "answer_bytes": self.limits.answer_bytes,
+        }
+        program = Program(
             folder=self.folder,
             limits=self.limits,
             slot=2 * self._slot,
             fds=(reader, writer),
-            serve={
-                "fds": (reader, writer),
-                "module": self._module,
-                "framed": bool(self._frame),
-                "paths": site_packages(),
-                "answer_bytes": self.limits.answer_bytes,
-            },
+            serve=serve,
         )
+        return self.isolation.launch(program)

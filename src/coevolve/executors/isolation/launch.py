@@ -174,6 +174,31 @@ class Launch:
             remove(self.scratch)
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Program:
+    """A program to start in isolation.
+
+    Args:
+        argv: The program and its arguments.
+        folder: The folder it starts in, which it can only read.
+        limits: What it may use.
+        readable: Further files or folders it may read, at the same paths.
+        network: Whether it may use the network.
+        slot: A number that differs between sandboxes of this process that run at once.
+        serve: Settings of the runner, if it serves calls instead of executing `argv`.
+        fds: Descriptors it inherits.
+    """
+
+    argv: Sequence[str] = ()
+    folder: Path
+    limits: Limits
+    readable: Sequence[Path] = ()
+    network: bool = False
+    slot: int = 0
+    serve: Mapping[str, Any] | None = None
+    fds: tuple[int, ...] = ()
+
+
 class Isolation(Protocol):
     """A way to start programs that may be hostile.
 
@@ -189,49 +214,32 @@ class Isolation(Protocol):
     @property
     def exposes(self) -> tuple[str, ...]: ...
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        folder: Path,
-        limits: Limits,
-        writable: Path | None = None,
-        readable: Sequence[Path] = (),
-        network: bool = False,
-        slot: int = 0,
-        serve: Mapping[str, Any] | None = None,
-        fds: tuple[int, ...] = (),
-    ) -> Launch:
-        """How to start a program in a folder that it can only read.
-
-        Args:
-            argv: The program and its arguments.
-            folder: The folder it starts in and may read.
-            limits: What it may use.
-            writable: A folder it may write, at the same path.
-            readable: Further files or folders it may read, at the same paths.
-            network: Whether it may use the network.
-            slot: A number that differs between sandboxes of this process that run at once.
-            serve: Settings of the runner, if it serves calls instead of executing `argv`.
-            fds: Descriptors it inherits.
-        """
+    def launch(self, program: Program) -> Launch:
+        """How to start a program."""
         ...
 
 
 def confined(
-    argv: Sequence[str],
-    limits: Limits,
+    program: Program,
     *,
     runner: str,
+    folder: str,
     private_count: bool,
     uid: int | None,
     parent: int | None,
-    serve: Mapping[str, Any] | None,
 ) -> list[str]:
-    """The command line of the runner, which confines itself and then becomes `argv` or serves.
+    """The command line of the runner, which confines itself, then serves or becomes a program.
 
-    `private_count`: whether only the sandbox's own processes count against the process limit.
+    Args:
+        program: The program.
+        runner: The path of the runner inside the sandbox.
+        folder: The path of the program's folder inside the sandbox.
+        private_count: Whether only the sandbox's own processes count against the process limit.
+        uid: The user id to change to, if any.
+        parent: The process to end with, if any.
     """
+    limits = program.limits
+    serve = None if program.serve is None else {**program.serve, "folder": folder}
     spare = _SPARE if private_count else _SHARED_SPARE + user_threads(os.getuid())
     numbers = {
         "RLIMIT_AS": limits.memory_bytes,
@@ -242,7 +250,7 @@ def confined(
     }
     config = {"limits": numbers, "uid": uid, "parent": parent, "serve": serve}
     # Not "-I", which would also ignore the hash seed; the environment is ours anyway.
-    return [str(interpreter()), "-P", "-s", "-S", runner, json.dumps(config), *argv]
+    return [str(interpreter()), "-P", "-s", "-S", runner, json.dumps(config), *program.argv]
 
 
 def unused_uid(slot: int) -> int | None:

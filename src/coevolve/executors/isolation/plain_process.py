@@ -3,13 +3,11 @@
 import os
 import secrets
 import tempfile
-from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from coevolve.executors.isolation.folders import copy_folder
-from coevolve.executors.isolation.launch import Launch, Limits, confined, unused_uid
+from coevolve.executors.isolation.launch import Launch, Program, confined, unused_uid
 from coevolve.executors.isolation.system_paths import (
     RUNNER,
     environment,
@@ -57,50 +55,35 @@ class PlainProcess:
             "Processes that hide can outlive it, and all of them can when the run is killed.",
         )
 
-    def command(
-        self,
-        argv: Sequence[str],
-        *,
-        folder: Path,
-        limits: Limits,
-        writable: Path | None = None,
-        readable: Sequence[Path] = (),
-        network: bool = False,
-        slot: int = 0,
-        serve: Mapping[str, Any] | None = None,
-        fds: tuple[int, ...] = (),
-    ) -> Launch:
-        """How to start a limited process; see `Isolation.command`.
+    def launch(self, program: Program) -> Launch:
+        """How to start a limited process.
 
         This hides neither paths nor the network. The process gets its own user id only if that
-        user can reach everything it may read and write.
+        user can read everything that it may read.
         """
         scratch = Path(tempfile.mkdtemp(prefix="coevolve-"))
-        copy = copy_folder(folder, scratch / "candidate")
+        copy = copy_folder(program.folder, scratch / "candidate")
         home = scratch / "tmp"
         home.mkdir()
-        needed = [*readable, *([] if writable is None else [writable])]
-        uid = unused_uid(slot) if gives_user() and all(map(_reachable, needed)) else None
+        own_user = gives_user() and all(map(_reachable, program.readable))
+        uid = unused_uid(program.slot) if own_user else None
         if uid is not None:
             scratch.chmod(0o711)
-            for own in (home, writable):
-                if own is not None:
-                    os.chown(own, uid, uid)
+            os.chown(home, uid, uid)
         mark = secrets.token_hex(16)
         inner = confined(
-            argv,
-            limits,
+            program,
             runner=str(RUNNER),
+            folder=str(copy),
             private_count=uid is not None,
             uid=uid,
             parent=os.getpid(),
-            serve=None if serve is None else {**serve, "folder": str(copy)},
         )
         return Launch(
             argv=tuple(inner),
             env={**environment(str(home)), MARK: mark},
             cwd=copy,
-            fds=fds,
+            fds=program.fds,
             scratch=scratch,
             mark=f"{MARK}={mark}",
             uid=uid,

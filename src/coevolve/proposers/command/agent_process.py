@@ -4,7 +4,6 @@ import asyncio
 import contextlib
 import math
 import os
-import select
 import signal
 import stat
 import subprocess
@@ -15,8 +14,9 @@ from dataclasses import dataclass, replace
 from itertools import islice
 from pathlib import Path
 from types import TracebackType
-from typing import Self
+from typing import NamedTuple, Self
 
+from coevolve.executors.isolation.execution import Pipes
 from coevolve.executors.isolation.launch import Launch
 from coevolve.executors.isolation.process_table import kill_all
 from coevolve.executors.isolation.sandbox import end, start
@@ -323,6 +323,21 @@ async def work(
         await asyncio.shield(in_thread(running.close))
 
 
+class _Stream(NamedTuple):
+    """An output stream of an agent, split into lines."""
+
+    fd: int
+    lines: Lines
+
+    def read(self) -> bool:
+        try:
+            data = os.read(self.fd, _CHUNK)
+        except BlockingIOError:
+            return True
+        self.lines.feed(data)
+        return bool(data)
+
+
 class _Running:
     """The pipes of a running agent, served until it has ended."""
 
@@ -335,7 +350,6 @@ class _Running:
         seconds: float,
         quota: DiskQuota,
     ) -> None:
-        assert process.stdin is not None
         assert process.stdout is not None
         assert process.stderr is not None
         self.over = threading.Event()
@@ -343,17 +357,9 @@ class _Running:
         self._quota = quota
         if launch.scratch is not None:
             quota.add(launch.scratch)
-        self._stdin, self._unsent = process.stdin, memoryview(stdin)
-        self._lines = {
-            process.stdout.fileno(): recording.out,
-            process.stderr.fileno(): recording.err,
-        }
-        self._poll = select.poll()
-        self._poll.register(self._stdin.fileno(), select.POLLOUT)
-        os.set_blocking(self._stdin.fileno(), False)
-        for fd in self._lines:
-            os.set_blocking(fd, False)
-            self._poll.register(fd, select.POLLIN)
+        out = _Stream(process.stdout.fileno(), recording.out)
+        err = _Stream(process.stderr.fileno(), recording.err)
+        self._pipes = Pipes(process, stdin, (out, err))
 
     def serve(self) -> Ended:
         """Serve the pipes until the agent ends or must be stopped."""
@@ -387,41 +393,14 @@ class _Running:
         while self._process.poll() is None and not (late or over_quota):
             left = began + self._seconds - time.monotonic()
             late, over_quota = left <= 0, self._quota.exceeded()
-            self._wait(max(0.0, min(left, _LOOK_SECONDS)))
+            self._pipes.wait(max(0.0, min(left, _LOOK_SECONDS)))
         self._kill()  # processes it left may hold the pipes open
         rest = time.monotonic() + _LONGEST_REST
-        while self._lines and time.monotonic() < rest:
-            self._wait(_LOOK_SECONDS)
+        while self._pipes.open and time.monotonic() < rest:
+            self._pipes.wait(_LOOK_SECONDS)
         try:
             code = self._process.wait(timeout=_LONGEST_REST)
         except subprocess.TimeoutExpired:
             code = -signal.SIGKILL  # the kernel has not ended it yet
         seconds = time.monotonic() - began
         return Ended(code=code, late=late, over_quota=over_quota, seconds=seconds)
-
-    def _wait(self, seconds: float) -> None:
-        """Serve the pipes that are ready; the end of the process wakes this up."""
-        for fd, _ in self._poll.poll(seconds * 1000):
-            if fd in self._lines:
-                self._read(fd)
-            else:
-                self._feed(fd)
-
-    def _read(self, fd: int) -> None:
-        with contextlib.suppress(BlockingIOError):
-            data = os.read(fd, _CHUNK)
-            self._lines[fd].feed(data)
-            if not data:
-                self._poll.unregister(fd)
-                del self._lines[fd]
-
-    def _feed(self, fd: int) -> None:
-        try:
-            self._unsent = self._unsent[os.write(fd, self._unsent[:_CHUNK]) :]
-        except BlockingIOError:
-            return
-        except BrokenPipeError:
-            self._unsent = memoryview(b"")
-        if not self._unsent:
-            self._poll.unregister(fd)
-            self._stdin.close()

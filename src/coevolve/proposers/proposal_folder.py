@@ -1,8 +1,8 @@
-"""Reading the candidates that an agent wrote, with their `proposal.json`.
+"""The folder in which an agent writes candidates, each with a `proposal.json`.
 
-The folder was written by somebody who is not trusted, and who knows nothing of forms: nothing in
-it is followed, opened or believed before it was looked at, and what is wrong becomes a note. Work
-is worth more than form, so that a candidate is taken wherever it is plain what it is.
+The agent is not trusted: links are not followed, and everything is checked before it is used.
+Mistakes become notes. A candidate is accepted whenever its files are clear, even if its form is
+wrong.
 """
 
 import codecs
@@ -32,7 +32,7 @@ _WORDS = 80
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Form:
-    """What a candidate says of itself; `given` is false where it says nothing."""
+    """The contents of a `proposal.json`; `given` is false if there is none."""
 
     given: bool = False
     name: str = ""
@@ -43,27 +43,27 @@ class Form:
 
 
 def read_form(data: bytes | None) -> tuple[Form, list[str]]:
-    """A form, and what is wrong with it; what cannot be used is left out, the rest is kept.
+    """The usable parts of a form, and notes on the others.
 
     >>> read_form(b'{"name": "new", "hypothesis": "It is shorter.", "kind": "bold"}')[1]
-    ["the kind must be 'exploit' or 'explore', got 'bold'; it was left out."]
+    ["the kind must be 'exploit' or 'explore', got 'bold'; it was ignored."]
     """
     if data is None:
-        return Form(), [f"it has no {FORM}; it is called as its folder, without a hypothesis."]
+        return Form(), [f"it has no {FORM}; its folder gives the name, and it has no hypothesis."]
     notes: list[str] = []
-    said = _object(data, notes)
-    if said is None:
+    given = _object(data, notes)
+    if given is None:
         return Form(given=True), notes
-    for key in [key for key in said if key not in KEYS][:5]:
+    for key in [key for key in given if key not in KEYS][:5]:
         named = plain(key, _WORDS)
-        notes.append(f"the key {named!r} of {FORM} is unknown; left aside.{nearest(named, KEYS)}")
+        notes.append(f"the key {named!r} of {FORM} is unknown; ignored.{nearest(named, KEYS)}")
     form = Form(
         given=True,
-        name=_text(said, "name", _WORDS, notes).strip(),
-        parents=_names(said, notes),
-        hypothesis=_text(said, "hypothesis", _HYPOTHESIS, notes).strip(),
-        kind=_kind(said, notes),
-        components=_list(said, "components", MOST_COMPONENTS, notes),
+        name=_text(given, "name", _WORDS, notes).strip(),
+        parents=_names(given, notes),
+        hypothesis=_text(given, "hypothesis", _HYPOTHESIS, notes).strip(),
+        kind=_kind(given, notes),
+        components=_list(given, "components", MOST_COMPONENTS, notes),
     )
     if not form.hypothesis:
         notes.append(f"{FORM} has no hypothesis.")
@@ -71,9 +71,9 @@ def read_form(data: bytes | None) -> tuple[Form, list[str]]:
 
 
 def _object(data: bytes, notes: list[str]) -> Mapping[str, Any] | None:
-    """The object in a form, also behind a byte order mark, in a fence or before further text."""
+    """The object in a form, even after a byte order mark, in a fence or before other text."""
     if len(data) > MOST_BYTES:
-        notes.append(f"{FORM} has {len(data):,} bytes, at most {MOST_BYTES:,} are read.")
+        notes.append(f"{FORM} has {len(data):,} bytes; at most {MOST_BYTES:,} are read.")
         return None
     utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = data.decode("utf-16" if utf16 else "utf-8-sig", errors="replace")
@@ -82,53 +82,53 @@ def _object(data: bytes, notes: list[str]) -> Mapping[str, Any] | None:
     try:
         found, end = json.JSONDecoder().raw_decode(text, at)
     except (ValueError, RecursionError) as error:
-        notes.append(f"{FORM} is no JSON ({error}); it was left aside.")
+        notes.append(f"{FORM} is not JSON ({error}); it was ignored.")
         return None
     if text[end:].strip(" \t\r\n`"):
-        notes.append(f"{FORM} goes on after its object; the rest was left aside.")
+        notes.append(f"{FORM} has more text after its object; the rest was ignored.")
     if not isinstance(found, dict):
-        notes.append(f"{FORM} must be an object, got {_shown(found)}; it was left aside.")
+        notes.append(f"{FORM} must be an object, got {_shown(found)}; it was ignored.")
         return None
     return found
 
 
-def _text(said: Mapping[str, Any], key: str, most: int, notes: list[str]) -> str:
-    value = said.get(key)
+def _text(given: Mapping[str, Any], key: str, most: int, notes: list[str]) -> str:
+    value = given.get(key)
     if value is None:
         return ""
     if not isinstance(value, str):
-        notes.append(f"the {key} must be text, got {_shown(value)}; it was left out.")
+        notes.append(f"the {key} must be text, got {_shown(value)}; it was ignored.")
         return ""
     if len(value) > most:
         notes.append(f"the {key} has {len(value):,} characters; {most:,} are kept.")
     return plain(value, most)
 
 
-def _names(said: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
-    """The parents, given as one name or as a list, under either key."""
+def _names(given: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
+    """The parents, as one name or a list, under either key."""
     found: list[str] = []
     for key in ("parent", "parents"):
-        value = said.get(key)
-        one = {key: [value]} if isinstance(value, str) and value else said
+        value = given.get(key)
+        one = {key: [value]} if isinstance(value, str) and value else given
         found += _list(one, key, MOST_PARENTS, notes)
     return tuple(dict.fromkeys(found))
 
 
-def _list(said: Mapping[str, Any], key: str, most: int, notes: list[str]) -> tuple[str, ...]:
-    value = said.get(key)
+def _list(given: Mapping[str, Any], key: str, most: int, notes: list[str]) -> tuple[str, ...]:
+    value = given.get(key)
     if value is None or value == "":
         return ()
     if not isinstance(value, list) or not all(isinstance(item, str) for item in value):
-        notes.append(f"{key} must be a list of texts, got {_shown(value)}; it was left out.")
+        notes.append(f"{key} must be a list of texts, got {_shown(value)}; it was ignored.")
         return ()
     if len(value) > most:
-        notes.append(f"{key} lists {len(value):,}; the first {most} are kept.")
+        notes.append(f"{key} has {len(value):,} items; the first {most} are kept.")
     kept = (" ".join(plain(item, _WORDS).split()) for item in value[:most])
     return tuple(dict.fromkeys(item for item in kept if item))
 
 
-def _kind(said: Mapping[str, Any], notes: list[str]) -> Kind:
-    value = said.get("kind")
+def _kind(given: Mapping[str, Any], notes: list[str]) -> Kind:
+    value = given.get("kind")
     word = value.strip().lower() if isinstance(value, str) else value
     if word in ("exploit", "exploitation"):
         return "exploit"
@@ -136,7 +136,7 @@ def _kind(said: Mapping[str, Any], notes: list[str]) -> Kind:
         return "explore"
     if value not in (None, ""):
         notes.append(
-            f"the kind must be 'exploit' or 'explore', got {_shown(value)}; it was left out."
+            f"the kind must be 'exploit' or 'explore', got {_shown(value)}; it was ignored."
         )
     return ""
 
@@ -147,7 +147,7 @@ def _shown(value: object) -> str:
 
 MOST_NOTES = 20
 MOST_ENTRIES = 1_000
-"""Of the folder that are looked at; nobody hands over so many candidates."""
+"""Entries of the folder that are read."""
 MOST_REFUSED = 50
 _LAID_OUT = "standing.json"
 _SKIPPED = ("__pycache__", "__MACOSX")
@@ -155,57 +155,57 @@ _SKIPPED = ("__pycache__", "__MACOSX")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Collected:
-    """What was taken over, and what was wrong with the rest."""
+    """The candidates of a folder, and notes on what was wrong."""
 
     proposals: tuple[Proposal, ...]
     notes: tuple[str, ...]
 
 
 def collect(proposals: Path, view: View, *, count: int, source: str) -> Collected:
-    """The candidates in a folder, one in each folder below it; never raises for what they are.
+    """The candidates in a folder, one in each folder below it; their mistakes raise no error.
 
-    Finished candidates, which have a `proposal.json`, come first, then the order in which they
-    were written decides.
+    Finished candidates, which have a `proposal.json`, come first; then the order of writing
+    decides.
 
     Args:
-        proposals: The folder, which nobody writes to any more.
-        view: What the candidates were written from; parents are candidates of it.
-        count: How many to take at most.
-        source: What notes call the one who wrote them.
+        proposals: The folder, after the agent has ended.
+        view: The view of the agent, with the candidates that may be parents.
+        count: The most candidates to accept.
+        source: The name of the agent in notes.
     """
     notes: list[str] = []
     taken: list[Proposal] = []
     folders = _folders(proposals, view, notes)
     for number, folder in enumerate(folders):
         if number - len(taken) == MOST_REFUSED:
-            notes.append(f"the other {len(folders) - number} were not looked at.")
+            notes.append(f"the other {len(folders) - number} were not read.")
             break
         if len(taken) == count:
             left = ", ".join(repr(plain(other.name, 60)) for other in folders[number:][:5])
-            notes.append(f"{len(folders) - number} more than were asked for, not taken: {left}.")
+            notes.append(f"{len(folders) - number} more than requested, ignored: {left}.")
             break
         try:
             taken.append(_proposal(folder, view, notes))
         except (CandidateError, OSError, ValueError, RecursionError) as error:
             why = str(error).replace(str(folder), "it")
-            notes.append(f"{_called(folder)} was not taken: {why}")
+            notes.append(f"{_called(folder)} was ignored: {why}")
     if len(notes) > MOST_NOTES:
-        notes[MOST_NOTES:] = [f"{len(notes) - MOST_NOTES} more notes are left out."]
+        notes[MOST_NOTES:] = [f"{len(notes) - MOST_NOTES} more notes are not shown."]
     return Collected(
         proposals=tuple(taken), notes=tuple(f"{source}: {plain(note, 500)}" for note in notes)
     )
 
 
 def _folders(proposals: Path, view: View, notes: list[str]) -> list[Path]:
-    """The folders that may be candidates, in the order they are taken in."""
+    """The folders that may be candidates, in the order in which they are accepted."""
     try:
         if not stat.S_ISDIR(proposals.lstat().st_mode):
-            notes.append("proposals is a link or no folder; nothing was taken.")
+            notes.append("proposals is a link, or not a folder; it was ignored.")
             return []
         with os.scandir(proposals) as entries:
             found = sorted(islice(entries, MOST_ENTRIES), key=lambda entry: entry.name)
             if next(entries, None) is not None:
-                notes.append(f"of what lies in proposals, {MOST_ENTRIES:,} were looked at.")
+                notes.append(f"only the first {MOST_ENTRIES:,} entries of proposals were read.")
     except OSError as error:
         notes.append(f"proposals cannot be read: {error.strerror}.")
         return []
@@ -214,14 +214,14 @@ def _folders(proposals: Path, view: View, notes: list[str]) -> list[Path]:
     stray = [entry.name for entry in seen if not entry.is_dir(follow_symlinks=False)]
     known = {path for standing in view.standings for path in standing.candidate.files}
     if not folders and known & set(stray):
-        notes.append("the candidate lies in proposals itself, not in a folder of its own.")
+        notes.append("the candidate is in proposals itself, not in a folder below it.")
         return [proposals]
-    notes += [f"{plain(name, 80)!r} is a link or no folder, and no candidate." for name in stray]
+    notes += [f"{plain(name, 80)!r} is a link, or not a folder; it was ignored." for name in stray]
     return sorted(folders, key=_written)
 
 
 def _written(folder: Path) -> tuple[bool, int, str]:
-    """When a candidate was finished; those without a form were not."""
+    """A sort key: finished candidates first, then by time."""
     for place, finished in ((folder / FORM, True), (folder, False)):
         with contextlib.suppress(OSError):
             return not finished, place.lstat().st_mtime_ns, folder.name
@@ -236,10 +236,10 @@ def _proposal(folder: Path, view: View, notes: list[str]) -> Proposal:
     form, wrong = read_form(files.pop(FORM, None))
     called = _called(folder)
     if not files:
-        raise CandidateError(f"it has no file but {FORM}." if form.given else "it is empty.")
+        raise CandidateError(f"it has no file except {FORM}." if form.given else "it is empty.")
     unpacked = _unpacked(files, view)
     if unpacked != files:
-        notes.append(f"{called}: its files lie in files/, as in candidates/; they were taken out.")
+        notes.append(f"{called}: its files are in files/, as in candidates/; they were moved up.")
     check_files(unpacked, plain(folder.name, 80))
     notes += [f"{called}: {note}" for note in wrong]
     return Proposal(
@@ -253,7 +253,7 @@ def _proposal(folder: Path, view: View, notes: list[str]) -> Proposal:
 
 
 def _check_folders(folder: Path) -> None:
-    """Refuse a tree that would take forever to walk."""
+    """Refuse a tree that is too large to walk."""
     for number, (_, folders, _) in enumerate(os.walk(folder)):
         folders[:] = [name for name in folders if not name.startswith(".")]
         if number > MOST_FILES:
@@ -261,7 +261,7 @@ def _check_folders(folder: Path) -> None:
 
 
 def _unpacked(files: Mapping[str, bytes], view: View) -> dict[str, bytes]:
-    """The files of a candidate that was copied with the folder around it, as agents do."""
+    """The files of a candidate; an agent may have copied the folders around them too."""
     inner = {path[6:]: data for path, data in files.items() if path.startswith("files/")}
     copied = _LAID_OUT in files or len(inner) == len(files)
     theirs = any(p.startswith("files/") for s in view.standings for p in s.candidate.files)
@@ -277,7 +277,7 @@ def _parents(form: Form, view: View, called: str, notes: list[str]) -> tuple[str
     for name in form.parents:
         if name not in known:
             hint = nearest(name, known)
-            notes.append(f"{called}: {name!r} is no earlier candidate, and no parent.{hint}")
+            notes.append(f"{called}: the parent {name!r} is not an earlier candidate.{hint}")
     return tuple(name for name in form.parents if name in known)
 
 

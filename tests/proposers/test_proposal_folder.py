@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from coevolve.proposers.base import as_proposal
-from coevolve.proposers.handover import (
+from coevolve.proposers.proposal_folder import (
     MOST_ENTRIES,
     MOST_NOTES,
     MOST_REFUSED,
@@ -98,7 +98,9 @@ def test_an_unknown_parent_is_dropped_and_the_candidate_kept(tmp_path: Path) -> 
     write(tmp_path / "a", FORM | {"parent": "plian", "parents": ["other", "plian", "nobody"]})
     collected = taken(tmp_path)
     assert collected.proposals[0].parents == ("other",)
-    assert any("'plian' is no earlier candidate" in n and "'plain'?" in n for n in collected.notes)
+    assert any(
+        "'plian' is not an earlier candidate" in n and "'plain'?" in n for n in collected.notes
+    )
 
 
 @pytest.mark.parametrize("given", [None, "", []])
@@ -114,16 +116,16 @@ def test_a_candidate_may_have_no_parent(tmp_path: Path, given: object) -> None:
     [
         (
             {"hypotesis": "x"},
-            "'hypotesis' of proposal.json is unknown; left aside. Did you mean 'hypothesis'?",
+            "'hypotesis' of proposal.json is unknown; ignored. Did you mean 'hypothesis'?",
         ),
-        ({"name": 3}, "the name must be text, got 3; it was left out."),
-        ({"hypothesis": ["x"]}, "the hypothesis must be text, got ['x']; it was left out."),
+        ({"name": 3}, "the name must be text, got 3; it was ignored."),
+        ({"hypothesis": ["x"]}, "the hypothesis must be text, got ['x']; it was ignored."),
         ({"hypothesis": "x" * 9_000}, "the hypothesis has 9,000 characters; 4,000 are kept."),
         ({"kind": "bold"}, "the kind must be 'exploit' or 'explore', got 'bold'"),
         ({"kind": ["exploit"]}, "the kind must be 'exploit' or 'explore', got ['exploit']"),
         ({"components": "vote"}, "components must be a list of texts, got 'vote'"),
         ({"components": [1]}, "components must be a list of texts, got [1]"),
-        ({"components": ["x"] * 99}, "components lists 99; the first 20 are kept."),
+        ({"components": ["x"] * 99}, "components has 99 items; the first 20 are kept."),
         ({"parent": {"name": "plain"}}, "parent must be a list of texts, got {'name': 'plain'}"),
     ],
 )
@@ -151,7 +153,7 @@ def test_kinds_are_known_by_their_nouns_too(tmp_path: Path) -> None:
         (b"\xef\xbb\xbf" + json.dumps(FORM).encode(), ""),
         (json.dumps(FORM).encode("utf-16"), ""),
         (b"```json\n" + json.dumps(FORM).encode() + b"\n```\n", ""),
-        (json.dumps(FORM).encode() + b"\nThis is my form.", "goes on after its object"),
+        (json.dumps(FORM).encode() + b"\nThis is my form.", "has more text after its object"),
     ],
 )
 def test_a_form_is_read_through_what_surrounds_it(tmp_path: Path, data: bytes, note: str) -> None:
@@ -166,12 +168,12 @@ def test_a_form_is_read_through_what_surrounds_it(tmp_path: Path, data: bytes, n
 @pytest.mark.parametrize(
     ("data", "note"),
     [
-        (b"", "is no JSON"),
-        (b"{'name': 'x'}", "is no JSON"),
+        (b"", "is not JSON"),
+        (b"{'name': 'x'}", "is not JSON"),
         (b"[1, 2]", "must be an object, got [1, 2]"),
-        (b"\xff\xfe\x00", "is no JSON"),
-        (b"[" * 100_000, "is no JSON"),
-        (b'{"name": ' + b"9" * 10_000 + b"}", "is no JSON"),
+        (b"\xff\xfe\x00", "is not JSON"),
+        (b"[" * 100_000, "is not JSON"),
+        (b'{"name": ' + b"9" * 10_000 + b"}", "is not JSON"),
         (b'{"name": "' + b"x" * 2_000_000 + b'"}', "at most 1,000,000 are read"),
     ],
 )
@@ -202,10 +204,10 @@ def test_empty_folders_and_forms_without_files_are_named(tmp_path: Path) -> None
     collected = taken(tmp_path)
     assert collected.proposals == ()
     notes = "\n".join(collected.notes)
-    assert "'empty' was not taken" in notes
-    assert "'form' was not taken: it has no file but proposal.json." in notes
-    assert "'cache' was not taken" in notes
-    assert "'README.md' is a link or no folder" in notes
+    assert "'empty' was ignored" in notes
+    assert "'form' was ignored: it has no file except proposal.json." in notes
+    assert "'cache' was ignored" in notes
+    assert "'README.md' is a link, or not a folder" in notes
 
 
 def test_hidden_files_and_caches_are_left_behind(tmp_path: Path) -> None:
@@ -226,7 +228,7 @@ def test_of_too_many_the_first_finished_are_taken(tmp_path: Path) -> None:
     os.utime(tmp_path / "unfinished", (1, 1))
     collected = taken(tmp_path, count=2)
     assert names(collected) == ["d", "a"]
-    assert "3 more than were asked for, not taken: 'b', 'c', 'unfinished'." in collected.notes[-1]
+    assert "3 more than requested, ignored: 'b', 'c', 'unfinished'." in collected.notes[-1]
 
 
 def test_a_bad_one_does_not_take_the_place_of_a_good_one(tmp_path: Path) -> None:
@@ -269,7 +271,7 @@ def test_a_single_candidate_beside_its_folder_is_taken(tmp_path: Path) -> None:
     collected = taken(tmp_path)
     assert names(collected) == ["ask-twice"]
     assert set(collected.proposals[0].files) == {"harness.py"}
-    assert "lies in proposals itself" in collected.notes[0]
+    assert "is in proposals itself" in collected.notes[0]
 
 
 # Those who mean harm
@@ -319,8 +321,8 @@ def test_too_many_files_and_folders(tmp_path: Path) -> None:
     write(tmp_path / "folders", FORM, {f"{number}/x/.keep": "" for number in range(600)})
     collected = taken(tmp_path)
     assert collected.proposals == ()
-    assert "'files' was not taken: it has more than 1000 files" in "\n".join(collected.notes)
-    assert "'folders' was not taken: it has more than 1,000 folders." in "\n".join(collected.notes)
+    assert "'files' was ignored: it has more than 1000 files" in "\n".join(collected.notes)
+    assert "'folders' was ignored: it has more than 1,000 folders." in "\n".join(collected.notes)
 
 
 def test_a_tree_deeper_than_any_path(tmp_path: Path, monkeypatch: Any) -> None:
@@ -350,7 +352,7 @@ def test_a_flood_of_rubbish_is_a_few_notes(tmp_path: Path) -> None:
         (tmp_path / f"{number:02}").mkdir()
     collected = taken(tmp_path)
     assert len(collected.notes) == MOST_NOTES + 1
-    assert "20 more notes are left out." in collected.notes[-1]
+    assert "20 more notes are not shown." in collected.notes[-1]
 
 
 def test_a_flood_of_folders_is_not_looked_through(tmp_path: Path, monkeypatch: Any) -> None:
@@ -360,12 +362,12 @@ def test_a_flood_of_folders_is_not_looked_through(tmp_path: Path, monkeypatch: A
         looked.append(folder)
         return {}
 
-    monkeypatch.setattr("coevolve.proposers.handover.read_folder", read)
+    monkeypatch.setattr("coevolve.proposers.proposal_folder.read_folder", read)
     for number in range(MOST_ENTRIES + 10):
         (tmp_path / f"c{number:04}").mkdir()
     notes = taken(tmp_path).notes
     assert len(looked) == MOST_REFUSED
-    assert f"agent: of what lies in proposals, {MOST_ENTRIES:,} were looked at." in notes
+    assert f"agent: only the first {MOST_ENTRIES:,} entries of proposals were read." in notes
 
 
 _JSON = st.recursive(
