@@ -286,7 +286,7 @@ class TestExtending:
         [
             ({}, "extend needs a new limit: rounds, trials, tokens, dollars or hours"),
             ({"rounds": 2}, "rounds must be above 2, the limit so far, got 2; give the new total"),
-            ({"rounds": 2.5}, "rounds must be a whole number from 1 on, got 2.5"),
+            ({"rounds": 2.5}, "rounds must be a whole number of at least 1, got 2.5"),
             ({"trials": 100}, "the run ended because of its rounds; give a new limit for rounds"),
             ({"dollars": 1}, "the run has no cap on dollars; leave dollars out"),
         ],

@@ -319,7 +319,7 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
         if name in ("rounds", "trials", "tokens") and not (
             value is None or is_whole(value, least=1)
         ):
-            raise InputError(f"{name} must be a whole number from 1 on, got {value!r}.")
+            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
         if value is not None and not value > now:
             raise InputError(
                 f"{name} must be above {now:,}, the limit so far, got {value!r}; give the new "
