@@ -37,6 +37,7 @@ ANY = "*"
 """In a family's table: the plug for names that are not found otherwise."""
 _USER = "coevolve_user_"
 _OURS = str(Path(__file__).parent)
+_FIXED = sys.stdlib_module_names | {"coevolve", "numpy", "scipy"}
 _TABLES = {family: f"coevolve.{family}" for family in FAMILIES} | {
     "protocols": "coevolve.core.protocols"
 }
@@ -268,7 +269,7 @@ def _import_first_from(folder: Path, module: str) -> None:
     top = module.partition(".")[0]
     here = [folder / f"{top}.py", folder / top / "__init__.py"]
     loaded = getattr(sys.modules.get(top), "__file__", None)
-    if top in sys.stdlib_module_names or loaded is None or Path(loaded).resolve() in here:
+    if top in _FIXED or loaded is None or Path(loaded).resolve() in here:
         return
     if any(path.is_file() for path in here):
         for name in [n for n in sys.modules if n == top or n.startswith(f"{top}.")]:

@@ -169,14 +169,16 @@ class RunConfig(Table):
         Args:
             data: The tables.
             source: The name of the configuration in errors.
-            folder: The project folder, from which plugs are imported first.
+            folder: The project folder, from which plugs are imported first; the current folder
+                if left out.
         """
+        folder = folder or Path()
         try:
             config = cls.model_validate(data, context={"folder": folder})
         except ValidationError as error:
             raise ConfigError(_joined(source, _sentences(error))) from None
         try:
-            config._check_protocol(folder or Path())
+            config._check_protocol(folder)
             for table in (getattr(config, name) for name in _TABLES):
                 if table is not None:
                     table.check(config)
