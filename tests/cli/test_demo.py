@@ -37,7 +37,7 @@ def test_the_script_proposes_the_whole_family_once() -> None:
     assert sorted(proposed) == sorted(set(built_in()) - set(BUILT_IN))
 
 
-def test_a_demo_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_stopped_demo_can_be_resumed(tmp_path: Path) -> None:
     try:
         find_weights()
     except ConfigError as error:
@@ -45,7 +45,7 @@ def test_a_demo_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     command = [str(COMMAND), "demo", "--to", "here"]
     first = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert first.stdout is not None
-    assert "96 tasks, 120 sealed, 6 rounds of 2" in first.stdout.readline()
+    assert "96 tasks and 120 sealed, 6 rounds of 2" in first.stdout.readline()
     first.terminate()
     rest = first.communicate(timeout=60)[0]
     assert first.returncode == 143

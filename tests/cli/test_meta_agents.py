@@ -106,7 +106,7 @@ class TestAModel:
         assert "return 2 * n" in transcript.stdout
         assert KEY not in transcript.stdout
 
-    def test_mends_a_syntax_error_on_the_second_try(self, tmp_path: Path) -> None:
+    def test_repairs_a_syntax_error_on_the_second_try(self, tmp_path: Path) -> None:
         script = [says(written(SLIP)), says(written(RIGHT))]
         with Endpoint(script) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))

@@ -30,7 +30,7 @@ def test_without_weights_every_command_says_how_to_get_them(tmp_path: Path) -> N
     pytest.importorskip("xllamacpp", reason="the embedded model's runtime is not installed")
     status = run("model", "status", cache=tmp_path)
     assert status.returncode == 0
-    assert "not here; `coevolve model get` fetches it (98 MB)" in status.stdout
+    assert "missing; get it with `coevolve model get` (98 MB)" in status.stdout
     asked = run("model", "try", "The sea is", cache=tmp_path)
     assert asked.returncode == 2
     assert "Download it with `coevolve model get`" in asked.stderr
@@ -97,9 +97,9 @@ def test_trying_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("x", "--choices", ","), "--choices must be texts that differ"),
-        (("x", "--choices", "a,a"), "--choices must be texts that differ"),
-        ((" ",), "there is no prompt"),
+        (("x", "--choices", ","), "--choices must be distinct texts"),
+        (("x", "--choices", "a,a"), "--choices must be distinct texts"),
+        ((" ",), "the prompt is empty"),
         (("x", "--max-tokens", "0"), "--max-tokens"),
     ],
 )

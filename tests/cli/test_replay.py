@@ -114,7 +114,7 @@ def test_identical_candidates(folder: Path) -> None:
         (("absent.npz",), "there is no file"),
         (("FOLDER", "--protocols", "niave"), "Did you mean 'naive'?"),
         (("FOLDER", "--protocols", "naive,naive"), "protocol 'naive' is given twice"),
-        (("FOLDER", "--fractions", "0.2;0.3"), "--fractions must be numbers with commas"),
+        (("FOLDER", "--fractions", "0.2;0.3"), "--fractions must be numbers separated by commas"),
         (("FOLDER", "--fractions", "1.5"), "fractions must be in (0, 1], got 1.5"),
         (("FOLDER", "--seeds", "0"), "--seeds must be at least 1, got 0"),
         (("FOLDER", "--first-seed", "-1"), "seeds must be whole numbers of at least 0, got -1"),
