@@ -26,7 +26,7 @@ from typing import Any
 COMMAND = Path(sys.executable).parent / "coevolve"
 _FIXED = ("PYTHONPATH", "PYTHONHASHSEED", "PYTHONWARNINGS")
 """What an interpreter reads only when it starts."""
-_CANDIDATES = ("coevolve.benchmarks.textclass.harnesses", "coevolve.benchmarks.textclass.family")
+_CANDIDATES = ("coevolve.benchmarks.textclass.harnesses", "coevolve_reproductions.family")
 _LIBRARIES = ("matplotlib.figure", "scipy.linalg", "scipy.special", "typer.rich_utils")
 _LONGEST = 1 << 20
 
@@ -144,10 +144,10 @@ def _serve(connection: socket.socket) -> None:
 
 def _import() -> None:
     """Import whatever a command may import, except what candidates are made of."""
-    package = importlib.import_module("coevolve")
-    for module in pkgutil.walk_packages(package.__path__, "coevolve."):
-        if not module.name.startswith(_CANDIDATES) and not module.name.endswith("__main__"):
-            importlib.import_module(module.name)
+    for package in map(importlib.import_module, ("coevolve", "coevolve_reproductions")):
+        for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            if not module.name.startswith(_CANDIDATES) and not module.name.endswith("__main__"):
+                importlib.import_module(module.name)
     for name in _LIBRARIES:
         importlib.import_module(name)
 

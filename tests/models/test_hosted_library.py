@@ -36,7 +36,7 @@ def _python(code: str, *arguments: str, cwd: Path = ROOT, **variables: str) -> s
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", **variables},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=600,
         check=False,
     )
     noise = "\n".join(line for line in done.stderr.splitlines() if not _is_slow(line))

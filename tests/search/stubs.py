@@ -127,15 +127,16 @@ def go_on(
     return asyncio.run(search.run())
 
 
-def cuts(events: Sequence[Event]) -> list[int]:
-    """Where to cut a journal: after every event, or in `make test` after every kind of pair.
+def cuts(events: Sequence[Event], since: int = 1) -> list[int]:
+    """How many events to keep: any number, or in `make test` a part of them.
 
-    A cut between two events of types that no earlier cut was between is always among them.
+    The part has a cut between every two types of event that follow each other, and every 11th.
     """
+    every = range(since, len(events))
     pairs: dict[tuple[str, str], int] = {}
-    for kept in range(1, len(events)):
+    for kept in every:
         pairs.setdefault((events[kept - 1]["type"], events[kept]["type"]), kept)
-    return effort(sorted({*pairs.values(), *range(1, len(events), 11)}), [*range(1, len(events))])
+    return effort(sorted({*pairs.values(), *every[::11]}), [*every])
 
 
 def whole_run(**options: object) -> RunState:
