@@ -34,7 +34,7 @@ from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.retries import ATTEMPTS
 from coevolve.search.run_state import RunState
-from coevolve.testing.faulty import FaultyExecutor
+from coevolve.testing.fault_injection import FaultyExecutor
 
 TASKS, ROUNDS, CANDIDATES, FRACTION = 89, 4, 3, 0.2
 OUTCOMES = {"noisy": 0.7, "sharp": 3.0}

@@ -17,7 +17,7 @@ from coevolve.core.outcomes import Usage
 from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal, Recorder
-from coevolve.search.loop import accepted, open_run
+from coevolve.search.loop import open_run, ready
 from coevolve.search.trials import Blame, Fault, Result, Trial
 from coevolve.store import RunStore
 
@@ -98,7 +98,7 @@ def _round(recorder: Recorder, round: int, rng: np.random.Generator) -> None:
     recorder.record("proposed", {"round": round, "note": "", **body})
     _make_ready(recorder, names)
     selector = recorder.state.selector
-    draws = selector.plan(accepted(recorder.state))
+    draws = selector.plan(ready(recorder.state))
     recorder.record("asked", {"events": draws, "final": False})
     _evaluate(recorder, rng)
     recorder.record("settled", {"round": round})

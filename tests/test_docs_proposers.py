@@ -70,7 +70,8 @@ def _own_packages(monkeypatch: pytest.MonkeyPatch) -> None:
     for module, name in re.findall(r'^kind = "([\w.]+):(\w+)"$', text, flags=re.M):
         for number in range(1, module.count(".") + 2):
             path = ".".join(module.split(".")[:number])
-            monkeypatch.setitem(sys.modules, path, ModuleType(path))
+            if path not in sys.modules:
+                monkeypatch.setitem(sys.modules, path, ModuleType(path))
         setattr(sys.modules[module], name, list)
 
 

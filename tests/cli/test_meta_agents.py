@@ -140,7 +140,7 @@ class TestAModel:
         entry = read_state(tmp_path / "runs/doubling").candidates["doubling"]
         assert entry.leaks
         assert entry.status == Status.REFUSED
-        assert "speaks of tasks it may not know" in done.stdout
+        assert "mentions tasks it may not know" in done.stdout
         assert QUESTION not in done.stdout
         shown = coevolve("show", tmp_path / "runs/doubling", "doubling")
         assert "may know answers" in shown.stdout
@@ -170,7 +170,7 @@ class TestAModel:
         assert made.returncode == 0, made.stderr
         said = json.loads(made.stdout)
         assert [one["name"] for one in said["candidates"]] == ["transcript.txt"]
-        assert said["notes"] == ["2 were proposed, 1 were asked for."]
+        assert said["notes"] == ["2 candidates were proposed, but 1 were requested."]
 
 
 @pytest.mark.usefixtures("bwrap")

@@ -123,7 +123,7 @@ def test_two_that_ask_the_same_at_once_share_one_call(tmp_path: Path) -> None:
     assert (gateway.calls, gateway.cached) == (1, 4)
 
 
-def test_so_many_calls_are_under_way_and_no_more(tmp_path: Path) -> None:
+def test_the_number_of_calls_at_once_is_limited(tmp_path: Path) -> None:
     provider = FakeProvider(act=lambda _: asyncio.sleep(0.005))
 
     async def use(gateway: Gateway) -> None:
@@ -131,7 +131,7 @@ def test_so_many_calls_are_under_way_and_no_more(tmp_path: Path) -> None:
 
     served(Gateway(provider, pace=Pace(concurrency=4), cache=cached(tmp_path)), use)
     assert len(provider.asked) == 30
-    assert provider.most_under_way == 4
+    assert provider.most_running == 4
 
 
 def test_a_call_that_waits_for_its_next_attempt_leaves_its_place_to_others() -> None:
@@ -190,10 +190,10 @@ def test_a_model_that_hangs_is_asked_again() -> None:
     provider = FakeProvider("never", "yes", act=hang_once)
     [answer] = asked(Gateway(provider, retrying=patient(seconds=0.05)), {"prompt": "Wet?"})
     assert answer["text"] == "yes"
-    assert provider.under_way == 0
+    assert provider.running == 0
 
 
-def test_an_answer_that_is_none_of_the_choices_is_no_answer_and_not_kept(tmp_path: Path) -> None:
+def test_an_answer_that_is_none_of_the_choices_is_refused_and_not_cached(tmp_path: Path) -> None:
     provider = FakeProvider("maybe", "no")
 
     async def use(gateway: Gateway) -> str:
@@ -270,7 +270,7 @@ def test_a_cancelled_call_ends_at_the_model_and_another_is_asked_anew(tmp_path: 
 
     async def use(gateway: Gateway) -> str:
         call = asyncio.create_task(gateway.ask(prompt="Wet?"))
-        while not provider.under_way:
+        while not provider.running:
             await asyncio.sleep(0.001)
         call.cancel()
         await asyncio.wait([call])
@@ -278,16 +278,16 @@ def test_a_cancelled_call_ends_at_the_model_and_another_is_asked_anew(tmp_path: 
         return str((await gateway.ask(prompt="Wet?"))["text"])
 
     assert served(Gateway(provider, cache=cached(tmp_path)), use) == "answer 2"
-    assert provider.under_way == 0
+    assert provider.running == 0
 
 
-def test_closing_closes_all_and_ends_what_is_under_way(tmp_path: Path) -> None:
+def test_closing_closes_all_and_ends_running_calls(tmp_path: Path) -> None:
     provider = FakeProvider(act=lambda _: asyncio.Event().wait())
     cache = cached(tmp_path)
 
     async def use(gateway: Gateway) -> None:
         call = asyncio.create_task(gateway.ask(prompt="Wet?"))
-        while not provider.under_way:
+        while not provider.running:
             await asyncio.sleep(0.001)
         await gateway.close()
         with pytest.raises(ModelUnavailable, match="closed"):
@@ -295,4 +295,4 @@ def test_closing_closes_all_and_ends_what_is_under_way(tmp_path: Path) -> None:
 
     served(Gateway(provider, cache=cache), use)
     assert provider.closed
-    assert provider.under_way == 0
+    assert provider.running == 0

@@ -95,7 +95,7 @@ def test_repeated_request_is_free(tmp_path: Path) -> None:
     assert len(endpoint.seen) == 1
 
 
-def test_slots_bound_what_is_under_way_at_the_service() -> None:
+def test_slots_bound_what_is_running_at_the_service() -> None:
     with Endpoint(latency=0.1) as endpoint:
         model = Gateway(provider(endpoint), pace=Pace(concurrency=4))
 

@@ -102,7 +102,7 @@ def test_every_event_loop_gets_connections_of_its_own() -> None:
             gc.collect()
 
 
-def test_provider_goes_on_when_another_in_its_loop_is_closed() -> None:
+def test_provider_continues_when_another_in_its_loop_is_closed() -> None:
     with Endpoint() as endpoint:
 
         async def both() -> None:

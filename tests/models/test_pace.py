@@ -33,7 +33,7 @@ def paced(time: FakeTime, **limits: Any) -> Pace:
     return Pace(**{"concurrency": 100, **limits}, clock=time.clock, sleep=time.sleep)
 
 
-def test_without_limits_nobody_waits() -> None:
+def test_without_limits_no_call_waits() -> None:
     time = FakeTime()
     assert begun(time, paced(time), [9] * 50, [9] * 50) == [0.0] * 50
     assert time.slept == []
@@ -92,7 +92,7 @@ def test_no_minute_has_more_requests_than_it_may(limit: int, calls: int) -> None
     assert times == sorted(times)
     for start in times:
         assert sum(start <= other < start + 60 for other in times) <= limit
-    assert times[-1] <= 60 * ((calls - 1) // limit) + 1e-6  # and nobody waits longer than that
+    assert times[-1] <= 60 * ((calls - 1) // limit) + 1e-6  # and no call waits longer
 
 
 @settings(deadline=None)

@@ -127,7 +127,7 @@ def test_no_request_gets_a_longer_answer_than_is_configured() -> None:
         ({"prompt": "a", "extra_headers": {}}, "cannot have 'extra_headers'"),
     ],
 )
-def test_what_is_no_request_is_refused(payload: dict[str, Any], said: str) -> None:
+def test_a_payload_that_is_not_a_request_is_refused(payload: dict[str, Any], said: str) -> None:
     with pytest.raises(RequestRefused, match=said):
         read_request(payload, SAMPLING)
 

@@ -71,7 +71,7 @@ def test_who_came_first_may_leave() -> None:
     shared_by(use)
 
 
-def test_when_nobody_waits_the_call_ends_and_the_next_is_another() -> None:
+def test_a_call_without_waiting_callers_ends_and_the_next_is_another() -> None:
     async def use(shared: SharedCalls[str], calls: Calls) -> None:
         tasks = await waiting(shared, calls, 2)
         for task in tasks:

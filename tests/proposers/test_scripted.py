@@ -122,7 +122,7 @@ def test_text_becomes_bytes() -> None:
         (None, "mine returned None; return a list of Proposal"),
         ("abc", "mine returned 'abc'; return a list"),
         ({"name": "a"}, "return a list of Proposal"),
-        ([3], "mine returned 3, which is no proposal"),
+        ([3], "mine returned 3, which is not a proposal"),
         ([{"files": FILES}], "a proposal needs a name, got None"),
         ([{"name": "a"}], "files of 'a' must map paths to contents, got None"),
         ([{"name": "a", "files": {"x": 3}}], "file 'x' of 'a' must be text or bytes, got 3"),
@@ -143,7 +143,7 @@ def test_rubbish_is_named(given: Any, message: str) -> None:
     ("files", "message"),
     [
         ({}, "FunctionProposer: candidate 'a' has no files"),
-        ({"../x": ""}, "has a file with the path '../x'"),
+        ({"../x": ""}, "'../x' is not a valid path"),
     ],
 )
 def test_files_that_make_no_candidate_are_found(files: Any, message: str) -> None:

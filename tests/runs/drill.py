@@ -18,7 +18,7 @@ from coevolve.search.candidate import Candidate
 from coevolve.search.retries import Retries
 from coevolve.search.trials import Result, Trial
 from coevolve.store.event_file import EventFile
-from coevolve.testing.faulty import FaultyExecutor
+from coevolve.testing.fault_injection import FaultyExecutor
 
 CONFIG = """
 [run]

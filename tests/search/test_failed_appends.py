@@ -24,7 +24,7 @@ from coevolve.search.loop import Search, open_run
 from coevolve.search.trials import Blame, Fault, Result, Trial
 from tests.search.snapshots import snapshot
 from tests.search.stubs import STARTS, StubExecutor, StubProposer
-from tests.search.test_repairing import Mending, MissingFiles
+from tests.search.test_repairing import MissingFiles, Repairing
 
 STAMPS = ("seq", "at", "clock", "seal")
 PASSING = ("session", "stopped", "failed")
@@ -108,7 +108,7 @@ class Plot:
         test = Pool(["t1"])
         open_run(journal, name="x", settings=settings, selector=selector, starts=STARTS, test=test)
         executor = Rough(journal) if self.rough else StubExecutor()
-        proposer = Mending() if self.rough else StubProposer()
+        proposer = Repairing() if self.rough else StubProposer()
         search = Search(journal, executor, proposer, pause=0.0)
         journal.fail, journal.kept, journal.appends = fail, kept, 0
         for _ in range(2 if fail else 1):

@@ -183,7 +183,7 @@ def test_ids_are_found_as_texts_of_their_own() -> None:
     assert plain.scan({"harness.py": b"X = {'1': 2, 'bakery': 3}"}) == ()
 
 
-def test_what_may_be_quoted_is_no_leak() -> None:
+def test_a_quotable_text_is_not_a_leak() -> None:
     start = {"harness.py": f"EXAMPLE = {MUSEUM!r}\nID = 'law-007'\nX = {REACTANTS!r}".encode()}
     scan = LeakScan(SECRETS, known=[start])
     assert scan.scan(start) == ()
@@ -284,7 +284,7 @@ TOO_MUCH: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("path", TOO_MUCH)
-def test_a_file_too_large_to_be_searched_is_no_way_around_the_scan(path: str) -> None:
+def test_a_file_too_large_to_be_searched_is_reported(path: str) -> None:
     scan = LeakScan(SECRETS)
     files = {path: TOO_MUCH[path](), "a/b.py": f"X = {MUSEUM!r}".encode()}
     leaks = scan.scan(files)
@@ -307,10 +307,10 @@ def test_what_could_not_be_searched_is_refused_where_leaks_are() -> None:
     leak = str(Leak(path="a.py", line=1, task="t-1", what="question"))
     rules = Rules(refuse_leaks=True)
     assert rules.refusal([unread]) == (
-        "it may speak of tasks it may not know: data.gz: could not be searched in full; "
+        "it may mention tasks it may not know: data.gz: could not be searched in full; "
         "it is too large, or not text"
     )
-    assert rules.refusal([leak, unread]).startswith("it speaks of tasks it may not know: a.py")
+    assert rules.refusal([leak, unread]).startswith("it mentions tasks it may not know: a.py")
     assert Rules().refusal([unread]) == ""
 
 
@@ -351,7 +351,7 @@ def test_the_name_of_a_file_is_not_told_if_it_is_a_leak() -> None:
     ]
 
 
-def test_names_that_may_be_quoted_are_no_leaks() -> None:
+def test_quotable_names_are_not_leaks() -> None:
     scan = LeakScan(SECRETS, known=[{"law-007.py": b"", f"{FERRY}.txt": b""}])
     assert scan.scan({"lib/law-007.py": b"X = 'law-007'", f"{FERRY}.json": b""}) == ()
 

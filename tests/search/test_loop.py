@@ -450,7 +450,7 @@ class TestBudget:
         assert state.chosen == {"candidate": None, "why": "no candidate has an estimate"}
 
     def test_a_cap_that_cannot_pay_for_phase_0_and_the_test_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"a budget of 57 trials is too small.* take 58"):
+        with pytest.raises(ConfigError, match=r"a budget of 57 trials is too small.* need 58"):
             opened(MemoryJournal(), budget=Budget(trials=57))
 
 
@@ -484,8 +484,8 @@ class TestProposals:
         journal, _ = self.run([proposal(plain), proposal("x = 1")], [proposal("x = 1", "same")])
         state = fold(journal.events())
         assert state.candidates["new"].status == Status.REFUSED
-        assert state.candidates["new"].reason == "its files are those of 'plain'."
-        assert state.candidates["same"].reason == "its files are those of 'new-2'."
+        assert state.candidates["new"].reason == "it is a copy of 'plain'."
+        assert state.candidates["same"].reason == "it is a copy of 'new-2'."
         assert state.selector.candidates == ("new-2",)
 
     def test_names_are_made_unique_and_fit_for_files(self) -> None:
@@ -498,8 +498,8 @@ class TestProposals:
         orphan = proposal("x", "orphan", parents=("nobody",))
         journal, _ = self.run([bad, orphan], [proposal("x = 2")])
         state = fold(journal.events())
-        assert "'bad' has a file with the path '../up.py'" in state.rounds[0].note
-        assert "orphan: there is no parent 'nobody'" in state.rounds[0].note
+        assert "'bad': '../up.py' is not a valid path" in state.rounds[0].note
+        assert "orphan: the parent 'nobody' is unknown" in state.rounds[0].note
         assert state.candidates["orphan"].candidate.parents == ()
 
     def test_a_proposer_that_raises_stops_the_run_and_its_round_is_proposed_again(self) -> None:
@@ -560,7 +560,7 @@ class TestProposals:
         journal, _ = self.run([proposal(f"x = {i}", f"c{i}") for i in range(4)])
         state = fold(journal.events())
         assert state.selector.candidates == ("c0", "c1")
-        assert state.rounds[0].note == "4 were proposed, 2 were asked for."
+        assert state.rounds[0].note == "4 candidates were proposed, but 2 were requested."
 
     def test_usage_and_transcript_are_kept_apart_from_evaluating(self) -> None:
         handed = Proposed(
@@ -674,7 +674,7 @@ def test_a_journal_whose_draws_do_not_follow_from_its_outcomes_is_refused() -> N
         if event["type"] == "outcome" and event["candidate"] == "plain":
             event = {**event, "score": 1 - event["score"]}
         flipped.append(event)
-    with pytest.raises(EventError, match="does not sum up the outcomes before it"):
+    with pytest.raises(EventError, match="differ from the outcomes before it"):
         fold(flipped)
     alone = [event for event in events if event["type"] != "outcome"]
     scores = next(event for event in alone if event["type"] == "told")["scores"]["plain"]
@@ -698,7 +698,7 @@ def test_an_outcome_nobody_asked_for_is_refused() -> None:
     go_on(journal)
     events = list(journal.events())
     at = next(n for n, e in enumerate(events) if e["type"] == "outcome")
-    with pytest.raises(EventError, match="was not asked or is already told"):
+    with pytest.raises(EventError, match="was not asked or is already known"):
         fold([*events[: at + 1], {**events[at], "seq": at + 1}])
 
 

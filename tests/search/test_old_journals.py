@@ -11,7 +11,7 @@ from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search
 from coevolve.search.run_state import Status
 from tests.search.test_failed_appends import Rough, told
-from tests.search.test_repairing import Mending
+from tests.search.test_repairing import Repairing
 
 *LINES, LAST = (Path(__file__).parent / "journals" / "schema-1.jsonl").read_text().splitlines()
 EVENTS: list[Event] = [json.loads(line) for line in LINES]
@@ -52,7 +52,7 @@ def test_it_continues_from_every_event() -> None:
     expected = told(journal(len(EVENTS)))
     for length in range(1, len(EVENTS)):
         part = journal(length)
-        asyncio.run(Search(part, Rough(part), Mending(), pause=0.0).run())
+        asyncio.run(Search(part, Rough(part), Repairing(repaired=b"# mended"), pause=0.0).run())
         found = told(part)
         assert found.keys() == expected.keys()
         for kind in ("outcome", "checked", "prepared", "proposed", "repaired", "told", "settled"):

@@ -41,7 +41,7 @@ def test_a_changed_event_is_named_and_the_events_before_it_are_kept(
     assert backup.exists()
     assert kept(folder) == kept(closed)[:57]
     with RunStore.open(folder) as run:
-        run.append(noted("goes on"))
+        run.append(noted("continues"))
     assert verify(folder) == Health(events=58, intact=58, damage=None)
 
 
@@ -196,9 +196,7 @@ def test_a_file_of_another_program_or_version_is_left_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"x" * 10_000, bytes(8192)])
-def test_a_file_that_is_no_database_is_an_error_that_says_so(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.db").write_bytes(content)
     for attempt in (RunStore.open, RunStore.read):
         with pytest.raises(DamageError, match="The 0 events"):

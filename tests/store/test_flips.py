@@ -30,8 +30,8 @@ def check_salvage(folder: Path, wanted: list[str], *, hidden: int = 0) -> None:
         assert found == wanted[: len(found)]
         assert len(found) >= len(wanted) - hidden
     with RunStore.open(folder) as run:
-        run.append(noted("goes on"))
-    assert kept(folder) == [*found, "goes on"]
+        run.append(noted("continues"))
+    assert kept(folder) == [*found, "continues"]
 
 
 @settings(max_examples=effort(25, 100), deadline=None)

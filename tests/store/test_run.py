@@ -1,4 +1,4 @@
-"""What is appended is kept, in order, with its times, and anybody can read it meanwhile."""
+"""Appended events are kept in order, with their times, and can be read meanwhile."""
 
 from itertools import count
 from pathlib import Path
@@ -76,7 +76,7 @@ def test_the_store_s_own_fields_cannot_be_given(tmp_path: Path, field: str) -> N
         run.append([("noted", {field: 1})])
 
 
-def test_a_reopened_run_goes_on(tmp_path: Path) -> None:
+def test_a_reopened_run_continues(tmp_path: Path) -> None:
     for number in range(3):
         with (RunStore.open if number else RunStore.create)(tmp_path) as run:
             assert run.count == number
@@ -120,7 +120,7 @@ def test_reading_ends_where_the_journal_ended_when_it_began(tmp_path: Path) -> N
         assert reader.count == 1600
 
 
-def test_a_reader_in_the_middle_of_its_reading_keeps_nobody_from_writing(tmp_path: Path) -> None:
+def test_a_slow_reader_does_not_block_the_writer(tmp_path: Path) -> None:
     with RunStore.create(tmp_path) as run, RunStore.read(tmp_path) as reader:
         run.append(noted(*range(5000)))
         events = reader.events()
@@ -155,7 +155,7 @@ def test_the_clock_counts_the_seconds_of_all_sessions(tmp_path: Path) -> None:
         assert reader.clock() == 26
 
 
-def test_the_clock_stands_still_while_the_machine_s_runs_backwards(tmp_path: Path) -> None:
+def test_the_clock_stops_while_the_clock_of_the_machine_runs_backwards(tmp_path: Path) -> None:
     machine = iter([50.0, 60.0, 20.0, 61.0])
     with RunStore.create(tmp_path, monotonic=lambda: next(machine)) as run:
         assert [run.clock(), run.clock(), run.clock()] == [10, 10, 11]
@@ -183,7 +183,7 @@ def test_a_folder_without_a_run_is_refused_and_left_alone(tmp_path: Path, opener
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_creation_left_behind_is_no_run(tmp_path: Path) -> None:
+def test_the_remains_of_a_killed_creation_are_not_a_run(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "run.db").write_bytes(b"half")
     with pytest.raises(StoreError, match="contains no run"):

@@ -9,7 +9,6 @@ from coevolve.cli.show_command import _estimate
 from coevolve.core.estimators import Estimate
 from coevolve.proposers.llm.prompt_context import leaderboard
 from coevolve.proposers.workspace import lay_out
-from coevolve.search.loop import estimate_json
 from coevolve.search.proposal import View
 from coevolve.views.formatting import CLIPPED
 from coevolve.views.history import source_of
@@ -37,7 +36,7 @@ def view() -> View:
 def test_interval_limits_are_clipped_alike_and_marked(view: View, tmp_path: Path) -> None:
     lay_out(view, tmp_path, count=1)
     pages = {
-        "show": _estimate(estimate_json(CLOSE)),
+        "show": _estimate(CLOSE.to_json()),
         "query top": answer(source_of(view), ["top"]),
         "query show": answer(source_of(view), ["show", "new"]),
         "summary": (tmp_path / "SUMMARY.md").read_text("utf-8"),
@@ -54,4 +53,4 @@ def test_nothing_is_said_of_clipping_where_nothing_was(view: View) -> None:
     shown = answer(source_of(history([(row, files)])), ["top"])
     assert "0.400 to 0.600" in shown
     assert CLIPPED not in shown
-    assert CLIPPED not in _estimate(estimate_json(replace(CLOSE, high=0.99)))
+    assert CLIPPED not in _estimate(replace(CLOSE, high=0.99).to_json())

@@ -70,14 +70,14 @@ def _clipped(text: str, width: int) -> str:
 
 def _of_run(run: Path | None, asked: list[str]) -> str:
     from coevolve.runs.session import read_state
-    from coevolve.search.proposing import estimate_of, view_of
+    from coevolve.search.proposing import view_of
     from coevolve.store import RunStore
     from coevolve.views.history import source_of
     from coevolve.views.questions import answer
 
     folder = find_run(run)
     state = read_state(folder)
-    if any(estimate_of(state, name) is None for name in state.starts):
+    if any(state.estimate(name) is None for name in state.starts):
         raise InputError(
             f"{folder} is in phase 0; ask again when the starting harnesses are done."
         )

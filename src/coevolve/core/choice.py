@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from coevolve.core.estimators import Estimate
 from coevolve.core.posterior import Confidence
@@ -44,6 +44,17 @@ class Choice:
     better_start: str | None = None
     left_out: tuple[str, ...] = ()
     confidence: Confidence | None = None
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the confidence."""
+        return {
+            "candidate": self.candidate,
+            "estimate": self.estimate.to_json(),
+            "tied_with": list(self.tied_with),
+            "why": self.why,
+            "better_start": self.better_start,
+            "left_out": list(self.left_out),
+        }
 
 
 @runtime_checkable

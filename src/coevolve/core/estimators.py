@@ -13,7 +13,7 @@ nowhere else.
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -57,6 +57,20 @@ class Estimate:
     def exact(self) -> bool:
         """Whether every trial of every task has a score, so that nothing is estimated."""
         return self.tasks == self.pool_size and not self.note
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the check."""
+        return {
+            "value": self.value,
+            "se": self.se,
+            "low": self.low,
+            "high": self.high,
+            "tasks": self.tasks,
+            "drawn": self.drawn,
+            "pool_size": self.pool_size,
+            "method": self.method,
+            "note": self.note,
+        }
 
     def __str__(self) -> str:
         shown = min(max(self.value, 0.0), 1.0)

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from coevolve.errors import CoevolveError, EventError, StateError
+from coevolve.errors import CoevolveError, DamageError, EventError, StateError
 
 Event = dict[str, Any]
 
@@ -138,6 +138,7 @@ def fitting(event: Event) -> Iterator[None]:
 
 def misfit(event: Event, error: Exception) -> EventError:
     """The error that names an event which does not fit."""
-    if isinstance(error, EventError):
+    if isinstance(error, DamageError):
         return error
-    return EventError(f"event {event['seq']} ({event['type']!r}) does not fit: {error!r}.")
+    why = str(error).rstrip(".") if isinstance(error, CoevolveError) else repr(error)
+    return EventError(f"event {event['seq']} ({event['type']!r}) does not fit: {why}.")

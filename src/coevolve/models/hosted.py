@@ -271,9 +271,9 @@ def final(text: str, cut: bool = False) -> str:
     """
     if "<|channel|>" not in text:
         return text
-    said = [found["text"] for found in _CHANNEL.finditer(text) if found["name"] == "final"]
-    if said:
-        return str(said[-1])
+    finals = [found["text"] for found in _CHANNEL.finditer(text) if found["name"] == "final"]
+    if finals:
+        return str(finals[-1])
     return "" if cut else text
 
 
@@ -350,8 +350,8 @@ def chosen(text: str, choices: Sequence[str]) -> str:
     >>> chosen("Asthma or gout?", ["asthma", "gout"])
     'Asthma or gout?'
     """
-    said = _unwrapped(text)
-    for found in (_equal(said, choices), _contained(said, choices)):
+    answer = _unwrapped(text)
+    for found in (_equal(answer, choices), _contained(answer, choices)):
         if len(found) == 1:
             return found[0]
     return text
@@ -366,13 +366,13 @@ def _unwrapped(text: str) -> str:
     return answer.strip() if isinstance(answer, str) else text.strip()
 
 
-def _equal(said: str, choices: Sequence[str]) -> list[str]:
-    exact = [choice for choice in choices if choice.strip() == said]
-    return exact or [choice for choice in choices if _plain(choice) == _plain(said)]
+def _equal(answer: str, choices: Sequence[str]) -> list[str]:
+    exact = [choice for choice in choices if choice.strip() == answer]
+    return exact or [choice for choice in choices if _plain(choice) == _plain(answer)]
 
 
-def _contained(said: str, choices: Sequence[str]) -> list[str]:
-    left, found = _plain(said), []
+def _contained(answer: str, choices: Sequence[str]) -> list[str]:
+    left, found = _plain(answer), []
     for plain in sorted({_plain(choice) for choice in choices} - {""}, key=len, reverse=True):
         # Chinese has no spaces: only Latin letters and digits extend a match to a longer word.
         word = rf"(?<![a-z0-9_]){re.escape(plain)}(?![a-z0-9_])"

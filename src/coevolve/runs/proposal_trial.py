@@ -22,13 +22,13 @@ from coevolve.runs.building import (
 )
 from coevolve.runs.config import RunConfig
 from coevolve.runs.session import find_protocol, new_selector, test_pool
-from coevolve.search.acceptance import Rules, accept, described, mended
+from coevolve.search.acceptance import Rules, accept, accept_repair, described
 from coevolve.search.candidate import Candidate
 from coevolve.search.effects import fold
 from coevolve.search.journal import Journal, MemoryJournal
 from coevolve.search.loop import open_run
-from coevolve.search.proposing import told, view_of
-from coevolve.search.run_state import RunState
+from coevolve.search.proposing import announced_seconds, view_of
+from coevolve.search.run_state import CandidateState, RunState
 from coevolve.search.trials import Blame, Fault
 from coevolve.store import RunStore
 
@@ -156,18 +156,18 @@ class ProposalTrial:
         self, answer: Proposed, most: int
     ) -> tuple[list[TriedCandidate], list[str]]:
         round, given = self.view.round, answer.proposals
-        rows, notes = accept(self.state, self._kept, round, given, self.rules, most)
-        return [await self._check(row["candidate"], row) for row in rows], notes
+        accepted, notes = accept(self.state, self._kept, round, given, self.rules, most)
+        return [await self._check(known) for known in accepted], notes
 
-    async def _check(self, data: dict[str, Any], row: dict[str, Any]) -> TriedCandidate:
-        candidate = Candidate.from_json(data)
+    async def _check(self, known: CandidateState) -> TriedCandidate:
+        candidate = known.candidate
         files = {path: self._kept.get(address) for path, address in candidate.files.items()}
-        fault = None if row["refused"] else await self._fault(candidate)
+        fault = None if known.reason else await self._fault(candidate)
         return TriedCandidate(
             candidate=candidate,
             files=files,
-            fault=row["refused"] or (f"check failed: {fault.reason}" if fault else ""),
-            leaks=tuple(row["leaks"]),
+            fault=known.reason or (f"check failed: {fault.reason}" if fault else ""),
+            leaks=known.leaks,
             broken=fault is not None and fault.blame == Blame.CANDIDATE,
         )
 
@@ -217,10 +217,10 @@ class ProposalTrial:
     async def _again(
         self, one: TriedCandidate, back: Proposed
     ) -> tuple[TriedCandidate, list[str]]:
-        row, why = mended(self.state, self._kept, one.candidate, back, self.rules)
-        if row is None:
+        known, why = accept_repair(self.state, self._kept, one.candidate, back, self.rules)
+        if known is None:
             return one, [f"Repair of {one.candidate.name}: {why}"] if why else []
-        return replace(await self._check(row["to"], row), repaired=True), []
+        return replace(await self._check(known), repaired=True), []
 
 
 @contextmanager
@@ -251,5 +251,5 @@ def proposal_trial(config: RunConfig, base: Path, run: Path | None) -> Iterator[
 
 def _view(state: RunState, journal: Journal, rules: Rules, config: RunConfig) -> View:
     round = len(state.rounds) + 1
-    seconds = told(config.proposer.patience)
+    seconds = announced_seconds(config.proposer.patience)
     return view_of(state, journal, round, briefing=rules.briefing, seconds=seconds)

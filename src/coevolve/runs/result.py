@@ -10,7 +10,6 @@ from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
 from coevolve.errors import InputError, NoOutcomeError, StoreError, nearest
 from coevolve.search.candidate import Candidate, only_text
-from coevolve.search.proposing import estimate_of
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
 from coevolve.views.outcome_rows import outcome_rows
@@ -144,7 +143,7 @@ class Result:
                 reason=row.reason,
                 parents=row.parents,
                 hypothesis=row.hypothesis,
-                estimate=estimate_of(self._state, row.name),
+                estimate=self._state.estimate(row.name),
                 full=row.full,
                 test=row.test,
                 record=self._state.candidates[row.name].candidate,

@@ -1,4 +1,4 @@
-"""The journal of a run and its recorder: every event is recorded before it has an effect."""
+"""The journal of a run and its recorder: every event is recorded before it is applied."""
 
 import json
 import shutil
@@ -30,23 +30,23 @@ class Journal(Protocol):
         ...
 
     def skim(self, until: int | None = None) -> Iterator[Event]:
-        """Events as `events` gives them, for a fold; may leave out what a later one sums up.
+        """The events that a fold needs.
 
-        What may be left out are the events of a wave, "outcome", "failed" and "reopened", before
-        the event "told" that closes it. Those of a wave that is still open may come after others.
+        The events of a wave ("outcome", "failed" and "reopened") may be left out if the event
+        "told" that closes the wave follows. Those of an open wave may come after other events.
         """
         ...
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address; durable ones outlive a power cut."""
+        """Store some bytes and return their address; durable ones survive a power cut."""
         ...
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address."""
+        """The bytes stored at an address."""
         ...
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, which nobody should change."""
+        """A folder with the files of a candidate, to read only."""
         ...
 
     def clock(self) -> float:
@@ -91,19 +91,19 @@ class MemoryJournal:
         return self.events(until=until)
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address."""
+        """Store some bytes and return their address."""
         address = address_of(data)
         self._contents[address] = data
         return address
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address."""
+        """The bytes stored at an address."""
         if address not in self._contents:
-            raise DamageError(f"nothing is kept at {address!r}.")
+            raise DamageError(f"nothing is stored at {address!r}.")
         return self._contents[address]
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, gone with the journal."""
+        """A folder with the files of a candidate, removed with the journal."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="coevolve-memory-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -157,11 +157,11 @@ class Recorder:
             self._listen(event)
 
     def outcome(self, trial: Trial, result: Result) -> None:
-        """Record the outcome of a trial; a candidate's fault scores 0, another is missing."""
+        """Record the outcome of a trial."""
         self.record("outcome", self._row(trial, result))
 
     def failed(self, trial: Trial, result: Result) -> None:
-        """Record an attempt that will be made again."""
+        """Record an attempt that will be repeated."""
         body = self._row(trial, result)
         del body["score"]
         self.record("failed", body | {"attempt": trial.attempt})
@@ -176,7 +176,7 @@ class Recorder:
         self._record(ended)
 
     def told(self) -> None:
-        """Record what the wave came to, which closes it."""
+        """Record the outcomes of the wave, which closes it."""
         if self.state.wave is not None:
             self.record("told", {**self.state.wave.to_json(), "rest": ""})
 

@@ -378,8 +378,9 @@ def decoded(text: str, work: Work) -> Iterator[str]:
         except binascii.Error:
             continue
         for content in (data, _inflated(data, work)):
-            if content and (said := _decoded_file(content))[1]:
-                yield said[0]
+            text, is_text = _decoded_file(content)
+            if content and is_text:
+                yield text
 
 
 def _from_base64(text: str) -> bytes:

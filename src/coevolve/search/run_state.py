@@ -1,13 +1,15 @@
-"""The state of a run: a fold over its events."""
+"""The state of a run: its candidates, rounds, wave under way, and what it has spent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
+from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
-from coevolve.errors import EventError
+from coevolve.errors import EventError, NoOutcomeError
 from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
 from coevolve.search.candidate import Candidate
 from coevolve.search.wave import Durations, Tally, Wave
@@ -22,6 +24,7 @@ class Status(StrEnum):
 
     PROPOSED = "proposed"
     BROKEN = "broken"
+    """It failed its check, and waits for repair."""
     CHECKED = "checked"
     READY = "ready"
     EVALUATED = "evaluated"
@@ -32,8 +35,8 @@ class Status(StrEnum):
 class CandidateState:
     """A candidate and how far it has come; `reason` says why it was refused.
 
-    A broken one failed its check, and waits to be mended by its proposer, which happens once.
-    `leaks` are the places where it speaks of tasks it may not know.
+    `state` is the address of what it has learned, `leaks` are the places where it mentions tasks
+    it may not know. A candidate is sent back for repair once.
     """
 
     candidate: Candidate
@@ -43,18 +46,43 @@ class CandidateState:
     leaks: tuple[str, ...] = ()
     repaired: bool = False
 
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+    @property
+    def start(self) -> bool:
+        """Whether it is a starting harness."""
+        return self.candidate.round == 0
+
     def refuse(self, reason: str) -> None:
-        """Set it aside for good, before any trial of it."""
+        """Exclude it before any of its trials."""
         self.status, self.reason = Status.REFUSED, reason
+
+    def to_json(self) -> dict[str, Any]:
+        """A candidate that was just proposed, as the event "proposed" lists it."""
+        return {
+            "candidate": self.candidate.to_json(),
+            "refused": self.reason,
+            "leaks": list(self.leaks),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The candidate `to_json` described."""
+        candidate = Candidate.from_json(data["candidate"])
+        known = cls(candidate=candidate, leaks=tuple(data.get("leaks", ())))
+        if data["refused"]:
+            known.refuse(data["refused"])
+        return known
 
 
 @dataclass(slots=True, kw_only=True)
 class RunRound:
-    """One round of the run: what was proposed for it, and whether it is over.
+    """One round of a run: what was proposed for it, and whether it is over.
 
-    `note` says what went wrong with the proposal, if anything; `repairs` are the transcripts of
-    what was mended, by candidate; `told_at` is the number of the last event that told outcomes
-    of it.
+    `note` says what went wrong with the proposal, if anything; `repairs` has the transcripts of
+    repairs by candidate; `told_at` is the number of the last event that told outcomes of it.
     """
 
     number: int
@@ -78,9 +106,10 @@ class RunRound:
 class RunState:
     """All that is known of a run; only `effects.apply` changes it.
 
-    `cut` is the last wave if a budget ended it before its last trial.
-    `session_at` is the number of the last event "session"; `empty_rounds` counts the rounds in a
-    row, up to the last one and in this session, without a candidate that could be evaluated.
+    `proposing_since` is the number of the event that began the proposal under way, `session_at`
+    that of the last event "session". `cut` is the last wave if a budget ended it before its last
+    trial. `empty_rounds` counts the rounds in a row, up to the last one and in this session,
+    without a candidate that could be evaluated.
     """
 
     name: str
@@ -90,7 +119,7 @@ class RunState:
     test: Selector | None
     rescored: Selector
     config: dict[str, Any]
-    candidates: dict[str, CandidateState] = field(default_factory=dict)
+    candidates: dict[str, CandidateState]
     rounds: list[RunRound] = field(default_factory=list)
     wave: Wave | None = None
     cut: Wave | None = None
@@ -139,24 +168,49 @@ class RunState:
         state.note(event)
         return state
 
+    def note(self, event: Event) -> None:
+        """Note how far the state has come."""
+        self.events = max(self.events, event["seq"] + 1)
+        self.clock = max(self.clock, event["clock"])
+
     @property
     def starts(self) -> list[str]:
         """Names of the starting harnesses."""
-        return [name for name, entry in self.candidates.items() if entry.candidate.round == 0]
+        return [name for name, known in self.candidates.items() if known.start]
 
     @property
     def current_round(self) -> RunRound | None:
         """The first round that is not over: one of the last two, the last being proposed ahead."""
         return next((round for round in self.rounds[-2:] if not round.settled), None)
 
+    def estimate(self, name: str) -> Estimate | None:
+        """The estimate of a candidate's full-set score, if it has any outcome."""
+        if self.candidates[name].status != Status.EVALUATED:
+            return None
+        try:
+            return self.selector.estimate(name)
+        except NoOutcomeError:
+            return None
+
+    @property
+    def best_start(self) -> str:
+        """The starting harness with the highest score; the first one before any score."""
+        known = {name: found.value for name in self.starts if (found := self.estimate(name))}
+        return max(known, key=known.__getitem__, default=self.starts[0])
+
     @property
     def tally(self) -> Tally:
         """What all trials came to, those of the wave under way included."""
-        both = Tally(durations=Durations(costs=self.totals.durations.costs))
+        both = Tally(durations=Durations(costs=self.durations.costs))
         both.add(self.totals)
         if self.wave is not None:
             both.add(self.wave.tally)
         return both
+
+    @property
+    def durations(self) -> Durations:
+        """How long trials take, as of before the wave under way."""
+        return self.totals.durations
 
     @property
     def evaluating(self) -> Ledger:
@@ -167,11 +221,6 @@ class RunState:
             both.add(self.wave.tally.ledger)
         return both
 
-    @property
-    def durations(self) -> Durations:
-        """How long trials take, as of before the wave under way."""
-        return self.totals.durations
-
     def spending(self, clock: float | None = None) -> Spending:
         """What the run has spent so far, `clock` seconds into it."""
         evaluating = self.evaluating
@@ -181,9 +230,3 @@ class RunState:
             dollars=self.proposing.dollars + evaluating.dollars,
             hours=max(clock or 0.0, self.clock) / 3600,
         )
-
-    def note(self, event: Event) -> None:
-        """Note how far the state has come."""
-        self.events = max(self.events, event["seq"] + 1)
-        if event["clock"] > self.clock:
-            self.clock = event["clock"]

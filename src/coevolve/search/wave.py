@@ -145,7 +145,7 @@ def _count(counts: dict[str, int], key: str, count: int) -> None:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The trials of one candidate; those of an assignment, or of a whole set of tasks."""
+    """The trials of one candidate: of an assignment, or on every task of a pool."""
 
     candidate: str
     tasks: tuple[str, ...]
@@ -153,10 +153,10 @@ class Group:
     assignment: Assignment | None = None
 
     def cells(self) -> list[Cell]:
-        """Every outcome the group waits for, in order."""
+        """Every outcome of the group, in order."""
         tasks = [task for task in self.tasks for _ in self.trials]
         rows = zip(repeat(self.candidate), tasks, self.trials * len(self.tasks), strict=False)
-        # There may be millions, and this is how tuples are made without a call each.
+        # There may be millions, and this makes tuples without a call for each.
         return list(map(tuple.__new__, repeat(Cell), rows))
 
 
@@ -164,11 +164,10 @@ class Group:
 class Wave:
     """Trials that are told together, in this order, whatever order they end in.
 
-    `open` maps the outcomes that are still waited for to the number of failed attempts, `done`
-    the others to their scores; `tally` sums up what they consumed and what went wrong. `parts`
-    are the tasks of each pool, where whole pools are run; `again` names who was run once more, and
-    `reopened_at` is the number of the event that last said so.
-    `earlier` counts the outcomes it began with: those of the wave that it continues.
+    `open` maps the outcomes that are missing so far to the number of failed attempts, `done` the
+    others to their scores. `parts` are the tasks of each pool, where whole pools are run. `again`
+    names the candidates that were run once more, and `reopened_at` is the number of the last event
+    that said so. `earlier` counts the outcomes of the wave that this one continues.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
@@ -204,23 +203,46 @@ class Wave:
     def size(self) -> int:
         return len(self.open) + len(self.done)
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no event of the wave itself was applied yet."""
+        return len(self.done) == self.earlier and not self.tally.ledger.failed_attempts
+
     def take(self, event: Event) -> None:
-        """Take in an outcome that was waited for."""
+        """Record an outcome that is still open."""
         cell = Cell(event["candidate"], event["task"], event["trial"])
         if self.open.pop(cell, None) is None:
-            raise EventError(f"it tells {tuple(cell)}, which was not asked or is already told.")
+            raise EventError(f"the outcome of {tuple(cell)} was not asked or is already known.")
         self.done[cell] = self.tally.outcome(event)
 
     def failed(self, event: Event) -> None:
-        """Take in a failed attempt at an outcome that is still waited for."""
+        """Record a failed attempt at an outcome that is still open."""
         cell, attempt = Cell(event["candidate"], event["task"], event["trial"]), event["attempt"]
         if self.open.get(cell) != attempt:
             raise EventError(f"attempt {attempt} at {tuple(cell)} is out of order.")
         self.open[cell] = attempt + 1
         self.tally.failed(event)
 
+    def reopen(self, candidates: Iterable[str], seq: int) -> None:
+        """Run the missing outcomes of some candidates once more, as event number `seq` says."""
+        self.reopened_at = seq
+        for name in candidates:
+            self.again.add(name)
+            if missing := self._missing(name):
+                self.tally.forgive(name, len(missing))
+            for cell in missing:
+                del self.done[cell]
+                self.open[cell] = 0
+
+    def continued(self) -> "Wave":
+        """A wave for the trials that are still open; the outcomes so far are kept."""
+        wave = Wave(kind=self.kind, groups=self.groups, parts=self.parts)
+        wave.done, wave.earlier = dict(self.done), len(self.done)
+        wave.open = dict.fromkeys(self.open, 0)
+        return wave
+
     def to_json(self) -> dict[str, Any]:
-        """What it came to, as plain JSON: scores in order, null where there is none."""
+        """All outcomes as plain JSON: scores in order, null where there is none."""
         scores: dict[str, list[float | None]] = {}
         missing: dict[str, dict[str, str]] = {}
         for name, cells in self.cells.items():
@@ -230,75 +252,28 @@ class Wave:
             missing |= {name: gaps} if gaps else {}
         return {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
 
-    @property
-    def untouched(self) -> bool:
-        """Whether no event of the wave itself was taken in yet."""
-        return len(self.done) == self.earlier and not self.tally.ledger.failed_attempts
-
-    def continued(self) -> "Wave":
-        """A wave for the trials that are still open; the outcomes so far are kept."""
-        wave = Wave(kind=self.kind, groups=self.groups, parts=self.parts)
-        wave.done, wave.earlier = dict(self.done), len(self.done)
-        wave.open = dict.fromkeys(self.open, 0)
-        return wave
-
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Take in at once what `to_json` said, in place of every single outcome."""
+        """Record at once the outcomes that `to_json` described."""
         if not self.untouched or data["scores"].keys() != self.cells.keys():
-            raise EventError("it does not tell of the trials that were asked.")
+            raise EventError("its candidates are not those that were asked.")
         self.open = {}
         for name, scores in data["scores"].items():
             cells, reasons = self.cells[name], data["missing"].get(name, {})
             self.done.update(zip(cells, scores, strict=True))
-            gaps = (
-                [at for at, score in enumerate(scores) if score is None] if None in scores else []
-            )
-            for at in gaps:
-                if str(at) in reasons:
+            if None not in scores:
+                continue
+            for at, score in enumerate(scores):
+                if score is None and str(at) in reasons:
                     self.done[cells[at]] = Missing(reasons[str(at)])
-                else:
+                elif score is None:
                     self.open[cells[at]] = 0
                     del self.done[cells[at]]
         self.tally = Tally.from_json(data["tally"])
 
-    def thin(self) -> list[str]:
-        """Candidates of which under half is scored, or nothing of some pool."""
-        missing = {name: self._missing(name) for name in self.cells}
-        bare = self.bare()
-        return [n for n, m in missing.items() if n in bare or 2 * len(m) > len(self.cells[n])]
-
-    def bare(self) -> list[str]:
-        """Candidates without any score in some pool, so that nothing can be said of them."""
-        scored = {
-            name: {cell.task for cell in cells if isinstance(self.done.get(cell), float)}
-            for name, cells in self.cells.items()
-        }
-        return [n for n in scored if any(part.isdisjoint(scored[n]) for part in self.parts)]
-
-    def why_missing(self, name: str) -> str:
-        """The reason of one of a candidate's missing outcomes."""
-        found = (self.done[cell] for cell in self._missing(name))
-        return next((score.reason for score in found if isinstance(score, Missing)), "")
-
-    def reopen(self, candidates: Iterable[str], seq: int) -> None:
-        """Wait once more for what is missing of some candidates, as event number `seq` says."""
-        self.reopened_at = seq
-        for name in candidates:
-            missing = self._missing(name)
-            self.again.add(name)
-            if missing:
-                self.tally.forgive(name, len(missing))
-            for cell in missing:
-                del self.done[cell]
-                self.open[cell] = 0
-
-    def _missing(self, name: str) -> list[Cell]:
-        return [cell for cell in self.cells[name] if isinstance(self.done.get(cell), Missing)]
-
     def told(self, group: Group, *, rest: str = "") -> Told:
         """The outcomes of a group as the selector takes them.
 
-        What is still open is left out, or is missing for the reason `rest`.
+        Open outcomes are left out, or are missing for the reason `rest`.
         """
         cells = self.cells[group.candidate]
         done: dict[Cell, float | Missing] = self.done
@@ -318,3 +293,28 @@ class Wave:
             usage={},
             traces={},
         )
+
+    def bare(self) -> list[str]:
+        """Candidates without any score in some pool, of which nothing can be estimated."""
+        scored = {
+            name: {cell.task for cell in cells if isinstance(self.done.get(cell), float)}
+            for name, cells in self.cells.items()
+        }
+        return [n for n in scored if any(part.isdisjoint(scored[n]) for part in self.parts)]
+
+    def thin(self) -> list[str]:
+        """Candidates with under half of their scores, or without any score in some pool."""
+        bare = self.bare()
+        return [
+            name
+            for name, cells in self.cells.items()
+            if name in bare or 2 * len(self._missing(name)) > len(cells)
+        ]
+
+    def why_missing(self, name: str) -> str:
+        """The reason of one of a candidate's missing outcomes."""
+        found = (self.done[cell] for cell in self._missing(name))
+        return next((score.reason for score in found if isinstance(score, Missing)), "")
+
+    def _missing(self, name: str) -> list[Cell]:
+        return [cell for cell in self.cells[name] if isinstance(self.done.get(cell), Missing)]

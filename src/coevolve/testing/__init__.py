@@ -7,7 +7,7 @@
 from coevolve.findings import Finding
 from coevolve.testing.benchmark_checks import assert_benchmark, check_benchmark
 from coevolve.testing.executor_checks import assert_executor, check_executor
-from coevolve.testing.faulty import FaultyExecutor
+from coevolve.testing.fault_injection import FaultyExecutor
 from coevolve.testing.model_checks import assert_model, check_model
 from coevolve.testing.proposer_checks import (
     assert_proposer,

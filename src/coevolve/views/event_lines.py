@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from coevolve.core.events import Event
-from coevolve.search.loop import estimate_json
-from coevolve.search.proposing import estimate_of
 from coevolve.search.run_state import RunState, Status
 from coevolve.views.formatting import amount, duration, estimate, plural, score
 from coevolve.views.report import best, rescored, tested
@@ -110,7 +108,7 @@ class Narrator:
     def settled(self, event: Event) -> Iterator[str]:
         """A round ended."""
         turn = self.state.rounds[event["round"] - 1]
-        names = [name for name in turn.names if estimate_of(self.state, name) is not None]
+        names = [name for name in turn.names if self.state.estimate(name) is not None]
         scores = ", ".join(f"{name} {self._score(name)}" for name in names) or "no candidate"
         missing = f", {turn.missing} of {turn.trials} missing" if turn.missing else ""
         thin = " (under half of its outcomes have a score)" if turn.thin else ""
@@ -145,12 +143,12 @@ class Narrator:
 
     def _best(self) -> str:
         name = best(self.state)
-        found = None if name is None else estimate_of(self.state, name)
+        found = None if name is None else self.state.estimate(name)
         return "" if found is None else f"; best {name} {score(found.value)}"
 
     def _score(self, name: str) -> str:
-        found = estimate_of(self.state, name)
-        return "?" if found is None else estimate(estimate_json(found))
+        found = self.state.estimate(name)
+        return "?" if found is None else estimate(found.to_json())
 
 
 def _known(value: float | None) -> str:

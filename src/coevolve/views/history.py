@@ -8,7 +8,6 @@ from typing import Any
 from coevolve.core.choice import Choice
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing
-from coevolve.search.loop import estimate_json
 from coevolve.search.proposal import Standing, View
 from coevolve.views.questions import FORMAT, Row, Source
 
@@ -87,7 +86,7 @@ def _task(view: View, task: str) -> Row:
 
 
 def _estimate(estimate: Estimate) -> dict[str, Any]:
-    return {**estimate_json(estimate), "exact": estimate.exact}
+    return {**estimate.to_json(), "exact": estimate.exact}
 
 
 def _best(best: Choice) -> Row:

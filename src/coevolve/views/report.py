@@ -6,8 +6,7 @@ from typing import Any
 from coevolve.core.selector import Selector
 from coevolve.errors import NoOutcomeError
 from coevolve.search.evaluation import closing_trials
-from coevolve.search.loop import broken, estimate_json, unready
-from coevolve.search.proposing import best_start, estimate_of
+from coevolve.search.loop import broken, unready
 from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.wave import Tally
 from coevolve.views.spend import Spend, spend_of
@@ -170,9 +169,9 @@ def best(state: RunState) -> str | None:
     """The candidate with the best score so far; a starting harness before the first round."""
     if state.chosen is not None:
         return str(state.chosen["candidate"]) if state.chosen["candidate"] else None
-    if any(estimate_of(state, name) is not None for name in state.selector.candidates):
+    if any(state.estimate(name) is not None for name in state.selector.candidates):
         return state.selector.best().candidate
-    return best_start(state) if state.selector.starts else None
+    return state.best_start if state.selector.starts else None
 
 
 def _waves(state: RunState) -> dict[str, tuple[int, int]]:
@@ -190,7 +189,7 @@ def _row(
     state: RunState, entry: CandidateState, waves: dict[str, tuple[int, int]], tally: Tally
 ) -> CandidateRow:
     candidate = entry.candidate
-    estimate = estimate_of(state, candidate.name)
+    estimate = state.estimate(candidate.name)
     done, asked = waves.get(candidate.name, (0, 0))
     return CandidateRow(
         name=candidate.name,
@@ -204,7 +203,7 @@ def _row(
         kind=candidate.kind,
         components=candidate.components,
         leaks=entry.leaks,
-        estimate=None if estimate is None else estimate_json(estimate),
+        estimate=None if estimate is None else estimate.to_json(),
         full=rescored(state, candidate.name),
         test=tested(state, candidate.name),
         zeros=tally.zeros.get(candidate.name, 0),

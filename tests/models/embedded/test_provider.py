@@ -49,7 +49,7 @@ def test_the_answer_is_one_of_the_choices_to_the_letter(
         assert reply.tokens_out >= 1
 
 
-def test_a_choice_can_end_where_another_one_goes_on(asked: Asked) -> None:
+def test_a_choice_can_end_where_another_one_continues(asked: Asked) -> None:
     choices = ("network", "network printer")
     shots = "Item: cable\nKind: network\n\nItem: HP 4200\nKind: network printer\n\n"
     assert asked(shots + "Item: cable\nKind:", choices=choices).text == "network"

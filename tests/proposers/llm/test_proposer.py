@@ -195,9 +195,9 @@ def test_syntax_error_is_repaired_on_the_second_try() -> None:
     [broken] = made.proposals
     assert texts(made) == ["def answer(:\n    pass\n"]
     error = "import: SyntaxError: invalid syntax (harness.py, line 1)"
-    mended, endpoint = repaired(view, broken, error, [says(edit("def answer(:", NEW.strip()))])
-    [again] = mended.proposals
-    assert texts(mended) == [f"{NEW}    pass\n"]
+    repair, endpoint = repaired(view, broken, error, [says(edit("def answer(:", NEW.strip()))])
+    [again] = repair.proposals
+    assert texts(repair) == [f"{NEW}    pass\n"]
     assert (again.name, again.hypothesis, again.parents) == ("new", "Stops.", ("plain",))
     assert error in endpoint.prompts[0]
     assert "def answer(:" in endpoint.prompts[0]
@@ -207,9 +207,9 @@ def test_syntax_error_is_repaired_on_the_second_try() -> None:
 
 def test_repair_that_changes_nothing_is_a_note() -> None:
     broken = Proposal(files={"harness.py": b"x = (\n"}, name="new")
-    mended, _ = repaired(run(), broken, "SyntaxError", [says("```python\nx = (\n```")] * 2)
-    assert mended.proposals == ()
-    assert "identical to those of 'the candidate before the repair'" in mended.notes[0]
+    repair, _ = repaired(run(), broken, "SyntaxError", [says("```python\nx = (\n```")] * 2)
+    assert repair.proposals == ()
+    assert "identical to those of 'the candidate before the repair'" in repair.notes[0]
 
 
 def test_prompts_stay_within_the_budget_and_the_window() -> None:

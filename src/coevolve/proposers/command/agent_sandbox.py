@@ -27,7 +27,6 @@ from coevolve.executors.isolation.launch import Launch, one_line
 from coevolve.executors.isolation.plain_process import MARK
 from coevolve.executors.isolation.system_paths import links, masked, system_paths
 from coevolve.proposers.command.agent_setup import (
-    Installation,
     agent_environment,
     certificates,
     copy_home,
@@ -90,27 +89,28 @@ def proposal_start(agent: Agent, setting: Setting, workspace: Workspace) -> Star
 def command_start(agent: Agent, setting: Setting, workspace: Workspace, command: Command) -> Start:
     """How to start an agent in a workspace with a given command line."""
     installation = find_installation(agent)
-    home = inner_home() if setting.confined else str(Path.home())
+    home = _inner_home() if setting.confined else str(Path.home())
     # The Python of candidates comes before the agent's own, because the agent tries candidates.
     path = (_place(setting, workspace) / "bin", Path(sys.executable).parent, *installation.path)
     environment = agent_environment(agent, home=home, path=path, keys=setting.keys)
+    argv = (*installation.command, *command.arguments)
     if setting.confined:
-        launch = sandboxed(
-            agent,
-            installation,
-            command.arguments,
-            workspace=workspace.folder,
-            proposals=workspace.proposals,
-            environment=environment.variables,
-            readable=_readable(setting.readable, certificates(environment)),
-            hidden=setting.hidden,
-        )
+        missing = [str(place) for place in setting.readable if not place.exists()]
+        if missing:
+            raise ConfigError(f"readable: {', '.join(missing)} does not exist.")
+        readable = (*installation.shown, *setting.readable, *certificates(environment))
+        shown = _shown_paths(readable)
+        hiding = _hiding_mounts(shown, setting.hidden)
+        mounts = (*_system_mounts(shown), *hiding)
+        launch = _sandboxed(agent, argv, environment.variables, workspace, mounts)
     else:
-        launch = unconfined(
-            installation,
-            command.arguments,
-            workspace=workspace.folder,
-            environment=environment.variables,
+        # The mark in the environment is how its processes are found.
+        mark = secrets.token_hex(16)
+        launch = Launch(
+            argv=argv,
+            env={**environment.variables, MARK: mark},
+            cwd=workspace.folder,
+            mark=f"{MARK}={mark}",
         )
     return Start(launch=launch, stdin=command.stdin, secrets=environment.secrets)
 
@@ -120,25 +120,17 @@ def _place(setting: Setting, workspace: Workspace) -> Path:
     return Path(WORKSPACE) if setting.confined else workspace.folder.resolve()
 
 
-def _readable(named: Sequence[Path], certificates: Sequence[Path]) -> list[Path]:
-    for path in named:
-        if not path.exists():
-            raise ConfigError(f"readable: {path} does not exist.")
-    return [*named, *certificates]
-
-
-def shown_paths(installation: Installation | None, readable: Sequence[Path]) -> list[Path]:
+def _shown_paths(readable: Sequence[Path] = ()) -> list[Path]:
     """All visible paths, outer folders first, because inner ones are mounted into them.
 
     This Python and its packages are included, so that an agent can try its candidates.
     """
-    own = () if installation is None else installation.shown
     python = (Path(sys.prefix) / "bin", Path(sys.prefix) / "pyvenv.cfg")
-    paths = {*system_paths(network=True), *own, *python, *(p.absolute() for p in readable)}
+    paths = {*system_paths(network=True), *python, *(path.absolute() for path in readable)}
     return sorted(path for path in paths if path.exists())
 
 
-def system_mounts(shown: Sequence[Path]) -> list[str]:
+def _system_mounts(shown: Sequence[Path]) -> list[str]:
     """Mount paths read-only at the same places."""
     options: list[str] = []
     for target, link in links():
@@ -150,7 +142,7 @@ def system_mounts(shown: Sequence[Path]) -> list[str]:
     return options
 
 
-def hiding_mounts(shown: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
+def _hiding_mounts(shown: Sequence[Path], hidden: Sequence[Path]) -> list[str]:
     """Hide paths wherever they are visible, and the private keys of this machine."""
     options: list[str] = []
     for folder in masked([path.resolve() for path in shown], (*_PRIVATE, *hidden)):
@@ -168,101 +160,53 @@ def _visible(path: Path, shown: Sequence[Path]) -> list[Path]:
     return [p / path.relative_to(source) for p, source in real if path.is_relative_to(source)]
 
 
-def inner_home() -> str:
+def _inner_home() -> str:
     """The path of the private home: that of the real one, so that paths in settings work."""
     home = Path.home()
     return str(home) if home.is_absolute() and len(home.parts) > 1 else "/home/agent"
 
 
-def sandboxed(
+def _sandboxed(
     agent: Agent,
-    installation: Installation,
-    arguments: Sequence[str],
-    *,
-    workspace: Path,
-    proposals: Path,
+    argv: Sequence[str],
     environment: dict[str, str],
-    readable: Sequence[Path] = (),
-    hidden: Sequence[Path] = (),
+    workspace: Workspace,
+    mounts: Sequence[str],
 ) -> Launch:
-    """How to start an agent in a sandbox of bwrap.
-
-    Existing files of the workspace are read-only, except proposals; new files can be made in it.
-
-    Args:
-        agent: The agent; it names the files of the home to copy.
-        installation: The paths it needs to run, mounted read-only.
-        arguments: Arguments of its program.
-        workspace: The folder it works in, and the only real one that it can write to.
-        proposals: The folder for candidates, inside the workspace.
-        environment: The whole environment.
-        readable: Further files and folders that it may read.
-        hidden: Folders that it must not see, even inside those it may read.
-    """
-    shown = shown_paths(installation, readable)
-    hiding = hiding_mounts(shown, hidden)
+    """How to start an agent in a sandbox of bwrap, with copies of its credentials."""
     made = Scratch.make()
     try:
-        options = _options(agent, made.folder, shown, hiding, _workspace(workspace, proposals))
-        argv = (bwrap_program(), *options, "--", *installation.command, *arguments)
+        home = made.folder / "home"
+        home.mkdir(mode=0o700)
+        copy_home(agent, home)
+        options = [
+            *_kernel(),
+            *in_memory("/tmp", _TEMPORARY),
+            *mount_at("--bind", home, Path(_inner_home())),
+            *mounts,
+            *_names(made.folder),
+            *("--dev", "/dev", "--proc", "/proc"),
+            *in_memory("/dev/shm", _SHARED),
+            *("--remount-ro", "/dev"),
+            *EMPTY,  # the first process is bwrap itself, which shows paths of this machine
+            *("/proc/1", "--remount-ro", "/proc/1"),
+            *_workspace_mounts(workspace),
+            *("--remount-ro", "/", "--chdir", WORKSPACE),
+        ]
+        command = (bwrap_program(), *options, "--", *argv)
     except BaseException:
         made.remove()  # there may be credentials in it
         raise
     # Not with --setenv: every user can read command lines. The agent holds the lock on its home,
     # so the copies of its credentials are removed even if this process is killed.
     return Launch(
-        argv=argv,
+        argv=command,
         env=environment,
         cwd=Path("/"),
         fds=(made.lock,),
         owned=(made.lock,),
         scratch=made.folder,
         namespace=True,
-    )
-
-
-def _options(
-    agent: Agent,
-    scratch: Path,
-    shown: Sequence[Path],
-    hiding: Sequence[str],
-    workspace: Sequence[str],
-) -> list[str]:
-    """The options of bwrap; makes the private home in the scratch folder."""
-    home = scratch / "home"
-    home.mkdir(mode=0o700)
-    copy_home(agent, home)
-    return [
-        *_kernel(),
-        *in_memory("/tmp", _TEMPORARY),
-        *mount_at("--bind", home, Path(inner_home())),
-        *system_mounts(shown),
-        *hiding,
-        *_names(scratch),
-        *("--dev", "/dev", "--proc", "/proc"),
-        *in_memory("/dev/shm", _SHARED),
-        *("--remount-ro", "/dev"),
-        *EMPTY,  # the first process is bwrap itself, which shows paths of this machine
-        *("/proc/1", "--remount-ro", "/proc/1"),
-        *workspace,
-        *("--remount-ro", "/", "--chdir", WORKSPACE),
-    ]
-
-
-def unconfined(
-    installation: Installation,
-    arguments: Sequence[str],
-    *,
-    workspace: Path,
-    environment: dict[str, str],
-) -> Launch:
-    """How to start a trusted agent without a sandbox; its processes carry a mark."""
-    mark = secrets.token_hex(16)
-    return Launch(
-        argv=(*installation.command, *arguments),
-        env={**environment, MARK: mark},
-        cwd=workspace,
-        mark=f"{MARK}={mark}",
     )
 
 
@@ -290,7 +234,7 @@ def _may_change_user() -> bool:
 
 def _bwrap_failure(program: str, options: Sequence[str]) -> str | None:
     """Why bwrap does not start a program with these options; None if it does."""
-    mounts = (*system_mounts(shown_paths(None, ())), "--proc", "/proc")
+    mounts = (*_system_mounts(_shown_paths()), "--proc", "/proc")
     argv = (program, *options, *mounts, "--", "/bin/true")
     try:
         done = subprocess.run(
@@ -305,7 +249,7 @@ def _bwrap_failure(program: str, options: Sequence[str]) -> str | None:
 def _names(scratch: Path) -> list[str]:
     """Files with one user and one group, in place of those of this machine."""
     shell = "/bin/bash" if Path("/bin/bash").exists() else "/bin/sh"
-    (scratch / "passwd").write_text(f"agent:x:{_USER}:{_USER}::{inner_home()}:{shell}\n")
+    (scratch / "passwd").write_text(f"agent:x:{_USER}:{_USER}::{_inner_home()}:{shell}\n")
     (scratch / "group").write_text(f"agent:x:{_USER}:\n")
     options: list[str] = []
     for name in ("passwd", "group"):
@@ -313,9 +257,10 @@ def _names(scratch: Path) -> list[str]:
     return options
 
 
-def _workspace(workspace: Path, proposals: Path) -> list[str]:
-    options = ["--bind", str(workspace.resolve()), WORKSPACE]
-    for entry in sorted(workspace.iterdir()):
-        kind = "--bind" if entry.name == proposals.name else "--ro-bind"
+def _workspace_mounts(workspace: Workspace) -> list[str]:
+    """The workspace: existing files are read-only, except proposals; new ones can be made."""
+    options = ["--bind", str(workspace.folder.resolve()), WORKSPACE]
+    for entry in sorted(workspace.folder.iterdir()):
+        kind = "--bind" if entry.name == workspace.proposals.name else "--ro-bind"
         options += [kind, str(entry.resolve()), f"{WORKSPACE}/{entry.name}"]
     return options

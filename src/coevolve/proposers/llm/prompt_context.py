@@ -18,7 +18,6 @@ from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Standing, View
 from coevolve.proposers.llm.prompt_text import BYTES, Part, clip, fitted, line, shortened, size
 from coevolve.search.candidate import Files
-from coevolve.search.loop import estimate_json
 from coevolve.views import formatting
 
 _HYPOTHESIS = 300
@@ -131,7 +130,7 @@ def _scored(estimate: Estimate) -> str:
     shown = formatting.score(estimate.value)
     if estimate.exact:
         return f"{shown} (all {estimate.pool_size} tasks)"
-    limits = formatting.interval(estimate_json(estimate)) or "interval unknown"
+    limits = formatting.interval(estimate.to_json()) or "interval unknown"
     return f"{shown} ({limits}, {estimate.tasks} of {estimate.pool_size} tasks)"
 
 

@@ -1,4 +1,4 @@
-"""The A/A check: identical candidates, so that every declared difference is a false alarm."""
+"""The A/A check: among identical candidates, every declared difference is a false alarm."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -15,7 +15,7 @@ from coevolve.core.estimators import Estimate
 from coevolve.core.protocols import SearchProtocol
 
 LEVEL = 0.05
-"""How often two candidates alike may be declared different, if intervals are honest."""
+"""How often identical candidates may be declared different if intervals are correct."""
 
 _REACH = NormalDist().inv_cdf(1 - LEVEL / 2)
 _ROUNDING = 10.0**-DECIMALS
@@ -76,11 +76,11 @@ def alike(series: Series) -> Series:
 
 
 def alarms(played: Played) -> Values:
-    """False alarms of a search among candidates that are all alike.
+    """False alarms of a search among identical candidates.
 
     Two are declared different where |Ŝ_a - Ŝ_b| > 1.96 √(se_a² + se_b²), as if the estimates
-    were independent. Where one of them has no standard error nothing is declared; where none of
-    the search has one, the rates are None.
+    were independent. Without a standard error nothing is declared. If the search has no standard
+    errors at all, the rates are None.
     """
     names = played.stage.series.generated
     by_name = dict(zip(names, played.estimates, strict=True))
@@ -97,7 +97,7 @@ def alarms(played: Played) -> Values:
 
 
 def _above(a: Estimate | None, b: Estimate | None) -> bool:
-    """Whether a is declared better than b; without standard errors nothing is declared."""
+    """Whether a is declared better than b; never without standard errors."""
     if a is None or b is None or a.se is None or b.se is None:
         return False
     return a.value - b.value > _REACH * float(np.hypot(a.se, b.se)) + _ROUNDING

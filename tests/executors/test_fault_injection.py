@@ -13,7 +13,7 @@ from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Blame, Trial
-from coevolve.testing.faulty import FaultyExecutor, fails
+from coevolve.testing.fault_injection import FaultyExecutor, fails
 from tests.executors.projects import Project, trial, with_executor
 from tests.executors.test_attempts import CANDIDATE, Giving
 
