@@ -315,9 +315,11 @@ def test_a_run_of_optimize_is_continued_by_optimize(tmp_path: Path) -> None:
     assert run.status.rounds == 1
     run.extend(rounds=2)
     with pytest.raises(
-        StateError, match=r"was started by coevolve\.optimize.*call optimize again"
+        ConfigError, match=r"was started by coevolve\.optimize.*call optimize again"
     ):
         run.resume()
     with pytest.raises(InputError, match=r"rounds is 1, but the run in .* has 2"):
         coevolve.optimize(**arguments, rounds=1)
+    done = subprocess.run([COMMAND, "doctor", run.folder], capture_output=True, text=True)
+    assert "configuration: none; coevolve.optimize started the run" in done.stdout
     assert coevolve.optimize(**arguments, rounds=2).status.round == 2

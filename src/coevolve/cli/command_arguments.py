@@ -62,6 +62,16 @@ def config_of_run(folder: Path) -> "tuple[RunConfig, Path] | None":
     return None if first is None else recorded_config(first, folder)
 
 
+def started_by_optimize(folder: Path) -> bool:
+    """Whether `coevolve.optimize` started a run, which then has no configuration."""
+    from coevolve.runs.session import BY_OPTIMIZE
+    from coevolve.store import RunStore
+
+    with RunStore.read(folder) as store:
+        first = next(store.events(until=1), None)
+    return first is not None and BY_OPTIMIZE in first["config"]
+
+
 def names(option: str, text: str) -> tuple[str, ...]:
     """Names separated by commas.
 

@@ -11,7 +11,13 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.cli.command_arguments import JOURNAL, AsJson, config_of_run, find_run
+from coevolve.cli.command_arguments import (
+    JOURNAL,
+    AsJson,
+    config_of_run,
+    find_run,
+    started_by_optimize,
+)
 from coevolve.cli.console_output import redirected_prints
 from coevolve.errors import CoevolveError
 from coevolve.views.formatting import plural
@@ -88,7 +94,10 @@ def _findings(target: Path | None) -> "Iterator[Finding]":
         try:
             config, base = config_of_run(folder) or (None, base)
         except CoevolveError as error:
-            yield failed("configuration", str(error))
+            if started_by_optimize(folder):
+                yield passed("configuration", "none; coevolve.optimize started the run")
+            else:
+                yield failed("configuration", str(error))
     yield from check_machine(folder or base, config)
     yield from check_isolation(config)
     yield from check_access(config)

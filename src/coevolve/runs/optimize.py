@@ -35,7 +35,8 @@ from coevolve.runs.optimize_arguments import (
     takes,
 )
 from coevolve.runs.result import Result, RunFolder
-from coevolve.runs.run import BY_OPTIMIZE, Listener, Run, blocking, extend, loop_runs, told
+from coevolve.runs.run import Listener, Run, blocking, extend, loop_runs, told
+from coevolve.runs.session import BY_OPTIMIZE
 from coevolve.search.acceptance import Rules
 from coevolve.search.budget import CAPS, Budget, Settings
 from coevolve.search.candidate import Candidate, Files

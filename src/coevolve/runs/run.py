@@ -31,8 +31,6 @@ from coevolve.views.report import Report, report
 
 Listener = Callable[[Event], object]
 """Called with every event of a run after it had its effect."""
-BY_OPTIMIZE = "optimize"
-"""The key in a recorded configuration that says that `coevolve.optimize` opened the run."""
 _JOURNAL = "run.db"
 
 
@@ -219,11 +217,6 @@ class Run:
             listen: Called with every event, besides the functions given to `listen`.
         """
         self._need_start()
-        if BY_OPTIMIZE in self.state.config:
-            raise StateError(
-                f"the run in {self.folder} was started by coevolve.optimize, and its functions "
-                f"are not stored; call optimize again with folder={str(self.folder)!r}."
-            )
         listeners = [*self._listeners, *([] if listen is None else [listen])]
         with session(self.folder, listen=told(listeners)) as search:
             yield search

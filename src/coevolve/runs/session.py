@@ -31,6 +31,9 @@ from coevolve.search.run_state import RunState
 from coevolve.search.trials import Executor
 from coevolve.store import RunStore
 
+BY_OPTIMIZE = "optimize"
+"""The only key of a recorded configuration if `coevolve.optimize` started the run."""
+
 
 def run_folder(path: Path, config: RunConfig | None = None) -> Path:
     """The folder of the run that a TOML file describes."""
@@ -139,8 +142,17 @@ def find_protocol(folder: Path) -> None:
 
 
 def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
-    """The configuration a run was opened with, and the folder its paths start from."""
+    """The configuration a run was opened with, and the folder its paths start from.
+
+    Raises:
+        ConfigError: `coevolve.optimize` started the run, so that it has no configuration.
+    """
     recorded: dict[str, Any] = dict(opened["config"])
+    if BY_OPTIMIZE in recorded:
+        raise ConfigError(
+            f"the run in {folder} was started by coevolve.optimize, and its functions are not "
+            f"stored; call optimize again with folder={str(folder)!r}."
+        )
     base = (folder / recorded.pop("project", ".")).resolve()
     source = f"the configuration of {folder}"
     return RunConfig.from_json(recorded, source=source, folder=base), base
