@@ -16,8 +16,7 @@ from coevolve.core.assignment import Sample
 from coevolve.core.designs import DesignMethod, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, RawMean
 from coevolve.core.outcome_table import History
-from coevolve.core.search_view import TaskView
-from coevolve.core.weights import VarianceWeights
+from coevolve.core.weights import TaskView, VarianceWeights
 
 PAIRS, DRAWS = 30, 30
 SOLVES = (0.1, 0.5, 0.95)

@@ -11,7 +11,7 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from coevolve.core.allocation import Request, granted, share, split
+from coevolve.core.allocation import Request, SearchView, granted, share, split
 from coevolve.core.arrays import Floats, ranks
 from coevolve.core.choice import MostEvaluated
 from coevolve.core.designs import PivotalDesign, SuccessiveDesign, UniformDesign
@@ -20,9 +20,8 @@ from coevolve.core.joint import Joint
 from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol, register_part
-from coevolve.core.search_view import SearchView, TaskView
 from coevolve.core.variance import expected_success
-from coevolve.core.weights import InformationWeights
+from coevolve.core.weights import InformationWeights, TaskView
 from coevolve.errors import InputError
 
 

@@ -10,19 +10,20 @@ import numpy as np
 import pytest
 
 from coevolve import Assignment, Missing, Pool, SearchProtocol, Selector, protocol, protocols
-from coevolve.core.allocation import Adaptive, Request, Share, share
+from coevolve.core.allocation import Adaptive, Request, SearchView, Share, share
 from coevolve.core.arrays import Floats
 from coevolve.core.assignment import drawn_samples
 from coevolve.core.designs import PivotalDesign, UniformDesign
 from coevolve.core.estimators import Difference, HorvitzThompson
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import Cells, Posterior
-from coevolve.core.search_view import SearchView, TaskView
+from coevolve.core.weights import TaskView
 from coevolve.errors import InputError, NotAskedError
+from coevolve_reproductions.rivals import RACING, RIVALS
 from tests.effort import effort
 
 TASKS = tuple(f"t{i}" for i in range(40))
-ADAPTIVE = tuple(p.name for p in protocols() if isinstance(p.allocation, Adaptive))
+ADAPTIVE = [p for p in (*protocols(), *RIVALS) if isinstance(p.allocation, Adaptive)]
 
 
 def truth(candidate: int) -> dict[str, float]:
@@ -32,7 +33,7 @@ def truth(candidate: int) -> dict[str, float]:
 
 
 def search(
-    name: str,
+    protocol: str | SearchProtocol,
     *,
     candidates: Sequence[int] = range(2, 8),
     pools: bool = False,
@@ -40,7 +41,7 @@ def search(
 ) -> Selector:
     """A whole search at 20%; the name of a candidate is its number."""
     pool = Pool(TASKS, pools=["x"] * 15 + ["y"] * 25 if pools else None)
-    selector = Selector(pool, protocol=name, fraction=0.2, seed=3)
+    selector = Selector(pool, protocol=protocol, fraction=0.2, seed=3)
 
     def tell(assignments: list[Assignment]) -> bool:
         for assignment in assignments:
@@ -61,17 +62,19 @@ def search(
 
 
 @pytest.mark.parametrize("pools", [False, True])
-@pytest.mark.parametrize("name", ADAPTIVE)
-def test_no_adaptive_protocol_exceeds_the_budget_of_a_fixed_share(name: str, pools: bool) -> None:
-    selector = search(name, pools=pools)
+@pytest.mark.parametrize("known", ADAPTIVE, ids=lambda known: known.name)
+def test_no_adaptive_protocol_exceeds_the_budget_of_a_fixed_share(
+    known: SearchProtocol, pools: bool
+) -> None:
+    selector = search(known, pools=pools)
     granted = 6 * sum(share(0.2, selector.pool))
     assert granted / 2 <= selector.evaluations <= granted
     assert selector.best().candidate in selector.candidates
 
 
-@pytest.mark.parametrize("name", ADAPTIVE)
-def test_no_task_is_asked_twice_of_a_candidate(name: str) -> None:
-    selector = search(name)
+@pytest.mark.parametrize("known", ADAPTIVE, ids=lambda known: known.name)
+def test_no_task_is_asked_twice_of_a_candidate(known: SearchProtocol) -> None:
+    selector = search(known)
     asked: dict[str, list[str]] = {}
     for event in selector.events:
         if event["type"] == "drawn":
@@ -81,13 +84,13 @@ def test_no_task_is_asked_twice_of_a_candidate(name: str) -> None:
     assert all(len(set(tasks)) == len(tasks) for tasks in asked.values())
 
 
-@pytest.mark.parametrize("name", ADAPTIVE)
-def test_restored_anywhere_it_goes_on_alike(name: str) -> None:
-    selector = search(name, candidates=[2, 3, 4])
+@pytest.mark.parametrize("known", ADAPTIVE, ids=lambda known: known.name)
+def test_restored_anywhere_it_continues_alike(known: SearchProtocol) -> None:
+    selector = search(known, candidates=[2, 3, 4])
     events = json.loads(json.dumps(selector.events))
     drawn = [event["seq"] for event in events if event["type"] == "drawn"]
     for cut in (*drawn[1::3], drawn[-1]):
-        restored = Selector.from_events(events[:cut])
+        restored = Selector.from_events(events[:cut], protocol=known)
         event = events[cut]
         if event["kind"] == "first":
             restored.ask(event["candidates"])
@@ -102,7 +105,7 @@ def test_looking_at_estimates_does_not_change_what_is_asked() -> None:
 
 
 def test_racers_run_the_same_tasks_in_the_same_order_until_they_are_behind() -> None:
-    selector = search("racing", candidates=[30, 2, 3, 4, 5])
+    selector = search(RACING, candidates=[30, 2, 3, 4, 5])
     asked: dict[str, set[str]] = {}
     for event in selector.events:
         if event["type"] == "told":

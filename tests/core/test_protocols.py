@@ -13,8 +13,7 @@ from coevolve.core.arrays import Floats
 from coevolve.core.designs import SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Hajek, PhaseZeroRule, RawMean
 from coevolve.core.protocols import protocol_from_json
-from coevolve.core.search_view import TaskView
-from coevolve.core.weights import UniformWeights, VarianceWeights
+from coevolve.core.weights import TaskView, UniformWeights, VarianceWeights
 from coevolve.errors import EventError, InputError, UnknownProtocolError
 
 from .strategies import BUILT_IN

@@ -86,10 +86,10 @@ CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
     "unknown candidate": (lambda s: s.estimate("opne"), UnknownCandidateError, "mean 'open'"),
     "candidate again": (lambda s: s.ask(["new", "done"]), InputError, "'done' .* in round 1"),
     "start as candidate": (lambda s: s.ask(["start-a"]), InputError, "'start-a' .* in round 0"),
-    "candidate twice": (lambda s: s.ask(["new", "new"]), InputError, "'new' is asked for twice"),
-    "a string": (lambda s: s.ask("new"), InputError, "list of candidates, in order, got 'new'"),
-    "a set": (lambda s: s.ask({"new"}), InputError, "in order, got {'new'}"),
-    "no list": (lambda s: s.ask(5), InputError, "in order, got 5"),  # type: ignore[arg-type]
+    "candidate twice": (lambda s: s.ask(["new", "new"]), InputError, "'new' is named twice"),
+    "a string": (lambda s: s.ask("new"), InputError, "list of candidate names, got 'new'"),
+    "a set": (lambda s: s.ask({"new"}), InputError, "names, got {'new'}"),
+    "no list": (lambda s: s.ask(5), InputError, "names, got 5"),  # type: ignore[arg-type]
     "no assignment": (lambda s: s.tell(None, {}), InputError, "from ask, got None"),  # type: ignore[arg-type]
     "no results": (tell(lambda t: None), InputError, "got None"),
     "no candidate": (lambda s: s.estimate(["open"]), UnknownCandidateError, "not known"),  # type: ignore[arg-type]
@@ -99,8 +99,8 @@ CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
         ChangedOutcomeError,
         "given twice",
     ),
-    "empty name": (lambda s: s.ask([""]), InputError, "non-empty strings, got ''"),
-    "a number": (lambda s: s.ask([3]), InputError, "non-empty strings, got 3"),  # type: ignore[list-item]
+    "empty name": (lambda s: s.ask([""]), InputError, "non-empty string, got ''"),
+    "a number": (lambda s: s.ask([3]), InputError, "non-empty string, got 3"),  # type: ignore[list-item]
     "late start": (lambda s: s.tell_full("late", scores(1)), PhaseError, "'late' is new"),
     "full with gaps": (
         lambda s: s.tell_full("done", {}),

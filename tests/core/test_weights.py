@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from coevolve import History
-from coevolve.core.search_view import TaskView
-from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights
+from coevolve.core.weights import InformationWeights, TaskView, UniformWeights, VarianceWeights
 from coevolve.errors import InputError
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from coevolve import History, Pool
-from coevolve.core.allocation import Request
-from coevolve.core.search_view import SearchView, TaskView
+from coevolve.core.allocation import Request, SearchView
+from coevolve.core.weights import TaskView
 from coevolve.errors import InputError
 from coevolve_reproductions.rivals import (
     ExpectedScoreWeights,

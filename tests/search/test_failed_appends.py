@@ -8,12 +8,11 @@ from typing import Any, ClassVar, Self
 
 import pytest
 
-from coevolve.core.allocation import Request
+from coevolve.core.allocation import Request, SearchView
 from coevolve.core.arrays import Floats
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import PLUGS, SearchProtocol
-from coevolve.core.search_view import SearchView
 from coevolve.core.selector import Selector
 from coevolve.errors import StoreError
 from coevolve.search.budget import Budget, Settings

@@ -5,7 +5,7 @@ from typing import Any
 
 import numpy as np
 
-from coevolve.core.allocation import Adaptive
+from coevolve.core.allocation import Adaptive, SearchView
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.assignment import Design
 from coevolve.core.designs import DesignMethod, Draw
@@ -15,9 +15,9 @@ from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import is_whole
 from coevolve.core.posterior import Posterior
 from coevolve.core.protocols import part_to_json
-from coevolve.core.search_view import SearchView, TaskView
 from coevolve.core.selector_state import State
 from coevolve.core.variance import Past
+from coevolve.core.weights import TaskView
 from coevolve.errors import InputError
 
 

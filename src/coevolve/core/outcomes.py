@@ -190,6 +190,11 @@ class Told:
         """Plain JSON."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Told":
+        """The outcomes `to_json` described; other keys are ignored."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__})
+
     def total_usage(self) -> Usage:
         """Sum of what the trials consumed."""
         rows = list(self.usage.values())
