@@ -195,7 +195,7 @@ def test_requests_for_candidates_that_are_not_there_are_refused() -> None:
     selector.tell_full("0", truth(0))
     selector.ask(["2"])
     told(selector, truth(2))
-    with pytest.raises(InputError, match=r"asked for Request\(candidate=7"):
+    with pytest.raises(InputError, match=r"requested Request\(candidate=7"):
         selector.ask()
 
 

@@ -310,7 +310,7 @@ def test_a_warning_tells_when_the_two_disagree_beyond_chance() -> None:
         estimate = modelled(
             value, sd, tasks=18, drawn=18, pool_size=60, confidence=0.9, check=check
         )
-        assert ("further off than chance allows" in estimate.note) == warned
+        assert ("larger than chance explains" in estimate.note) == warned
 
 
 def test_estimates_of_all_candidates_move_when_one_is_told() -> None:

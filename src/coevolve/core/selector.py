@@ -6,7 +6,7 @@ from typing import Any, Literal, Self
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
-from coevolve.core.drawing import further_event, round_event, wishes
+from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
 from coevolve.core.judgement import chosen, estimated, scores_of, told_in_full, told_of_assignment
@@ -259,7 +259,7 @@ class Selector:
         elif failed := state.failed_rounds():
             draws = [round_event(state, r.number, list(r.candidates), again=True) for r in failed]
         else:
-            wanted = wishes(state, final)
+            wanted = requests(state, final)
             draws = [further_event(state, wanted)] if wanted else []
         lines: list[Line] = []
         before = self._log.seal
