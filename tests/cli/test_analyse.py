@@ -148,10 +148,10 @@ def test_bad_input_exits_with_2_and_says_what_was_wrong(
 
 def test_files_that_are_no_run(tmp_path: Path) -> None:
     for name, text, message in (
-        ("none.jsonl", None, "is no run or matrix"),
+        ("none.jsonl", None, "is not a run or matrix"),
         ("text.jsonl", "hello", "line 1 is not JSON"),
         ("empty.jsonl", "", "no events"),
-        ("notes.txt", "hello", "is no run or matrix"),
+        ("notes.txt", "hello", "is not a run or matrix"),
         ("broken.npz", "hello", "is not an .npz file"),
     ):
         path = tmp_path / name

@@ -339,7 +339,7 @@ class TestSettings:
     def test_unknown_tables_and_protocols(self) -> None:
         with pytest.raises(InputError, match=r"no table 'tie'.*Did you mean 'ties'"):
             of_series("tie")
-        with pytest.raises(InputError, match="no protocol is named 'naiv'"):
+        with pytest.raises(InputError, match="unknown protocol 'naiv'"):
             of_series("ties", protocols=("naiv",))
 
     def test_every_analysis_of_a_series_repeats_itself(self) -> None:

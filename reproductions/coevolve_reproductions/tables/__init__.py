@@ -1,4 +1,4 @@
-"""The analyses of the paper, on any finished run or outcome matrix."""
+"""The tables and figures of the paper, for any finished run or outcome matrix."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
@@ -40,7 +40,7 @@ _NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """An analysis: what it makes of a run and of a series, and the settings each looks at."""
+    """An analysis: its table of a run and of a series, and the settings that each uses."""
 
     of_run: Callable[[Search, Settings, Report], Table]
     of_series: Callable[[Series, Settings, Report], Table]
@@ -80,8 +80,7 @@ def analyse(
     Args:
         source: What `read_source` read.
         table: A name in `ANALYSES`.
-        settings: Choices that differ from the usual ones; one that the analysis does not look at
-            is refused.
+        settings: Settings that differ from the defaults; one without effect is refused.
         report: Called with the number of searches replayed, and of all.
 
     >>> from coevolve.analysis import synthetic_matrix
@@ -91,7 +90,7 @@ def analyse(
     """
     if table not in ANALYSES:
         raise InputError(
-            f"there is no table {table!r}; there are {', '.join(ANALYSES)}."
+            f"there is no table {table!r}; use one of {', '.join(ANALYSES)}."
             + nearest(table, ANALYSES)
         )
     analysis, settings = ANALYSES[table], settings or Settings()

@@ -1,4 +1,4 @@
-"""What each part of a protocol adds to the true score of the winner."""
+"""The table ablation: the gain of each part of a protocol in the winner's true score."""
 
 from typing import Any
 
@@ -32,7 +32,7 @@ PROTOCOLS = (
     "joint",
     "adaptive",
 )
-"""Each adds a part to the one before; those that are not registered are left out."""
+"""Each adds a part to the one before; unknown ones are left out."""
 
 COLUMNS = (
     Column(name="protocol", heading="protocol"),
@@ -47,7 +47,7 @@ COLUMNS = (
 
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
-    """The ablation of a run of which every outcome is known: it is replayed."""
+    """The ablation of a run with all outcomes, by replays."""
     return of_series(search.complete_series(), settings, report)
 
 

@@ -1,4 +1,4 @@
-"""How well the estimates agree with the true scores."""
+"""The table accuracy: how well the estimates agree with the true scores."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -38,7 +38,7 @@ _MEANING = (
 
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
-    """The accuracy of a run, for the candidates whose full-set score was told later."""
+    """The accuracy of a run, for the candidates with a full-set score."""
     estimates = search.estimates()
     known = [name for name in estimates if name in search.truth]
     if len(known) < 2:
@@ -50,10 +50,10 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
         )
     note = (
         f"{len(known)} of {len(search.candidates)} candidates have a full-set score and are "
-        f"ranked; their estimates are those before it was told. {_MEANING}"
+        f"ranked; their estimates are those before that score. {_MEANING}"
     )
     if search.choice().candidate not in search.truth:
-        note += f" The winner, {search.choice().candidate}, has none: its rank is not known."
+        note += f" The winner, {search.choice().candidate}, has none: its rank is unknown."
     row = _row([search]) | {"protocol": search.state.protocol.name, "fraction": None}
     return _table([row], [(search.state.protocol.name, search)], note)
 

@@ -1,4 +1,4 @@
-"""What an analysis reads and what it is asked."""
+"""The input of an analysis: its settings, replays, and the run or matrix."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
@@ -23,19 +23,17 @@ from coevolve_reproductions.tables.finished_search import Search
 SEEDS = 10
 FRACTION = 0.2
 
-"""Told how many searches are done, of how many."""
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """Choices of the user; None leaves them to the analysis.
+    """Choices of the user; None means the default of the analysis.
 
     Args:
         protocols: Names of the protocols to replay.
         fractions: Values of ρ.
         seeds: Number of replays of each.
         per_round: Candidates proposed per round.
-        rounds: Rounds after which to look.
+        rounds: The rounds that the table difficulty shows.
 
     >>> Settings(seeds=5).given
     frozenset({'seeds'})
@@ -93,7 +91,7 @@ def replayed(
 
 
 def labels(groups: Sequence[Replayed]) -> list[str]:
-    """What tells the groups apart: protocol, fraction, or both."""
+    """Labels that differ between the groups: protocol, fraction, or both."""
     protocols, fractions = ({group[at] for group in groups} for at in (0, 1))
     if len(fractions) == 1:
         return [group.protocol.name for group in groups]
@@ -103,7 +101,7 @@ def labels(groups: Sequence[Replayed]) -> list[str]:
 
 
 def about(series: Series, groups: Sequence[Replayed]) -> str:
-    """A sentence on what was replayed."""
+    """A sentence about the replays."""
     seeds = len(groups[0].searches)
     return (
         f"{seeds} replay{'s' * (seeds > 1)} of each search on {series.matrix}, series "
@@ -129,7 +127,7 @@ EVENTS = "events.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Source:
-    """A run's search, or a series of a matrix: one of the two, and notes on what was left out."""
+    """The search of a run or a series of a matrix, and notes on what was left out."""
 
     name: str
     search: Search | None = None
@@ -143,7 +141,7 @@ def read_source(path: str | Path, series: str | None = None) -> Source:
     Args:
         path: An `.npz` outcome matrix; a `.jsonl` file with an event of a selector per line; or a
             folder with such a file, named events.jsonl.
-        series: Name of the series of a matrix; the first when left out.
+        series: Name of the series of a matrix; by default the first.
 
     >>> import tempfile, numpy as np
     >>> path = Path(tempfile.mkdtemp()) / "tiny.npz"
@@ -159,7 +157,7 @@ def read_source(path: str | Path, series: str | None = None) -> Source:
         return _from_matrix(path, name, series)
     if path.suffix != ".jsonl" or not path.is_file():
         raise MatrixError(
-            f"{path} is no run or matrix; give an .npz outcome matrix, a .jsonl file of events, "
+            f"{path} is not a run or matrix; use an .npz outcome matrix, a .jsonl file of events "
             f"or a folder with {EVENTS}."
         )
     if series is not None:

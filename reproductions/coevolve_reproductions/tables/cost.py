@@ -1,4 +1,4 @@
-"""What the search phase cost, and what full search would have."""
+"""The table cost: the cost of the search phase, compared with full search."""
 
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NamedTuple
@@ -30,7 +30,7 @@ _VS_FULL = Column(name="reduction", heading="vs. full", kind="score", digits=0)
 
 
 class Trials(NamedTuple):
-    """The tasks of some trials, and what each consumed (NaN where it was not told)."""
+    """The tasks of some trials, and the usage of each (NaN where it is unknown)."""
 
     tasks: list[int]
     used: dict[str, Floats]
@@ -50,15 +50,15 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
         full[measure] = None if each is None else each * len(state.candidates) * state.trials
     by = next((m for m in MEASURES if spent[m] and full[m]), "trials")
     spent["reduction"] = _reduction(spent[by], full[by])
-    told = int((~np.isnan(phase.used["tokens_in"])).sum())
+    known = int((~np.isnan(phase.used["tokens_in"])).sum())
     note = (
         f"Search phase only: the starting harnesses and later scoring are not counted. vs. full "
         f"compares {_WORDS.get(by, by)}. Full search runs every candidate on every task; it is "
-        "projected from the mean consumption per trial of each task, and of all tasks where one "
-        "was never run. In and out are tokens; hours are those of the trials one after the other."
+        "projected from the mean usage per trial of each task, and of all tasks where one was "
+        "never run. In and out are tokens; hours are the sum over trials."
     )
-    if told < len(phase.tasks):
-        note += f" Usage was told for {told} of {len(phase.tasks)} trials."
+    if known < len(phase.tasks):
+        note += f" Usage is known for {known} of {len(phase.tasks)} trials."
     columns = (
         Column(name="search", heading="search"),
         Column(name="trials", heading="trials", kind="count"),
@@ -142,7 +142,7 @@ def _total(values: Floats) -> float | None:
 
 
 def _projected(tasks: Sequence[int], values: Floats, size: int) -> float | None:
-    """What one trial of every task consumes, by the mean of each task's trials."""
+    """The usage of one trial of every task, by the mean of each task's trials."""
     known = ~np.isnan(values)
     if not known.any():
         return None
@@ -183,7 +183,7 @@ def _table(
         axes.set_ylim(len(bars) - 0.4, -0.6)
         axes.set_xlim(0, max(104.0, *(v + 10 for v in values)))
         axes.tick_params(axis="y", length=0)
-        axes.set_xlabel("share of what full search takes (%)")
+        axes.set_xlabel("share of full search (%)")
 
     return Table(
         name="cost",

@@ -1,4 +1,4 @@
-"""How many tasks nobody, a few, half or almost all candidates solve, round by round."""
+"""The table difficulty: how many tasks no, few, half or almost all candidates solve."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -24,23 +24,23 @@ from coevolve_reproductions.tables.table import (
 )
 
 LABELS = {
-    "never": "nobody",
+    "never": "no candidate",
     "sometimes": "a few (p̄ < 1/3)",
     "mixed": "about half",
     "mostly": "almost all (p̄ > 2/3)",
-    "unseen": "nobody was asked yet",
+    "unseen": "not evaluated yet",
 }
 _COLORS = dict(zip(GROUPS, (RED, ORANGE, SKY, BLUE, PALE), strict=True))
 _SPREAD = (0, 0.2, 0.5, 1)
-"""Where the rounds lie that are shown unless others are asked for, as in the paper."""
+"""The rounds that are shown by default, as shares of the last one, as in the paper."""
 
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
     """The groups of a run, from what the search had seen after each round."""
     rounds = _rounds(len(search.state.rounds), settings.rounds)
     note = (
-        f"Tasks by their success rate p̄ over the outcomes told up to each round of "
-        f"{search.state.protocol.name}; round 0 are the starting harnesses. Scores told later on "
+        f"Tasks by their success rate p̄ over the outcomes up to each round of "
+        f"{search.state.protocol.name}; round 0 has the starting harnesses. Later scores on "
         "every task are left out."
     )
     rows = _rows([search], rounds, search.state.protocol.name, None)
@@ -60,7 +60,7 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     ]
     note = (
         f"Tasks by their success rate p̄ over the outcomes a search has seen up to each round; "
-        f"round 0 are the starting harnesses. Means over {about(series, groups)} The protocol "
+        f"round 0 has the starting harnesses. Means over {about(series, groups)} The protocol "
         "full shows the complete outcomes."
     )
     return _table(rows, rounds, [group.label for group in groups], note)

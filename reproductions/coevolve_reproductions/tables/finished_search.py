@@ -1,4 +1,4 @@
-"""A finished search, and what it would have said with another estimator."""
+"""A finished search, its estimates and its winner, also under another estimator."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
@@ -26,7 +26,7 @@ _ROUNDING = 10.0**-DECIMALS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """The winner of a search against the true scores; None where these are not known.
+    """The winner of a search compared with the true scores; None where these are unknown.
 
     `rank` is that of the winner by true score among the `ranked` candidates that have one.
     """
@@ -46,10 +46,10 @@ class Verdict:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Search:
-    """A search as it stood before any candidate was scored anew on every task.
+    """A search before any generated candidate was scored on every task.
 
-    `truth` holds the full-set scores that are known, of starting harnesses too; `events` is all
-    that happened.
+    `truth` has the known full-set scores, including those of starting harnesses; `events` has all
+    events of the run.
 
     >>> from coevolve import Pool
     >>> selector = Selector(Pool(["a", "b"]), protocol="naive", fraction=0.5)
@@ -68,12 +68,12 @@ class Search:
 
     @classmethod
     def of_events(cls, events: Iterable[Mapping[str, Any]]) -> Self:
-        """The search of a run; true scores are those of candidates told on every task."""
+        """The search of a run; candidates scored on every task have true scores."""
         selector = Selector.from_events(events)
         found = ((c, _estimate(selector, c)) for c in (*selector.starts, *selector.candidates))
         truth = {name: e.value for name, e in found if e is not None and e.exact}
         events = selector.events
-        return cls(state=_before_scoring_anew(events), truth=truth, events=events)
+        return cls(state=_before_rescoring(events), truth=truth, events=events)
 
     @classmethod
     def replayed(
@@ -81,7 +81,7 @@ class Search:
     ) -> Self:
         """A search replayed on a series."""
         played = play(stage, protocol, fraction=fraction, per_round=per_round)
-        return cls(state=_before_scoring_anew(played.selector.events), truth=stage.truth)
+        return cls(state=_before_rescoring(played.selector.events), truth=stage.truth)
 
     @property
     def candidates(self) -> tuple[str, ...]:
@@ -89,7 +89,7 @@ class Search:
         return self.state.candidates
 
     def history(self, last: int) -> History:
-        """What is known of the tasks after a round; round 0 are the starting harnesses."""
+        """Success rates of the tasks after a round; round 0 has the starting harnesses."""
         return self.state.table.history(0, last)
 
     def estimates(self) -> dict[str, Estimate]:
@@ -144,8 +144,8 @@ class Search:
         )
 
 
-def _before_scoring_anew(events: Iterable[Mapping[str, Any]]) -> State:
-    """The fold of the events without those that told a generated candidate on every task."""
+def _before_rescoring(events: Iterable[Mapping[str, Any]]) -> State:
+    """The state without the events that scored a generated candidate on every task."""
     opened, *later = (dict(event) for event in events)
     state = State.opened(opened)
     for event in later:

@@ -1,4 +1,4 @@
-"""Whether any candidate beats the best starting harness at all."""
+"""The table headroom: whether any candidate beats the best starting harness."""
 
 import math
 from collections.abc import Mapping, Sequence
@@ -27,7 +27,7 @@ _EXACT = "full set"
 
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
-    """The scores of a run: exact where candidates were told on every task, else estimates."""
+    """The scores of a run: exact for candidates scored on every task, else estimates."""
     starts = {name: search.truth[name] for name in search.state.starts if name in search.truth}
     if not starts:
         raise StateError(
@@ -102,7 +102,7 @@ def _table(
     note = f"{above} of {len(rows)} candidates score above the best starting harness, {first}"
     if not exact:
         note += (
-            f"; the {confidence:.0%} interval of {sure} lies above it. Chance to be above it: for "
+            f"; the {confidence:.0%} interval of {sure} is above it. Chance to be above it: for "
             "one candidate with this estimate, by a normal distribution as wide as its interval. "
             "The highest of many estimates is high partly by luck: run it on every task before "
             "you trust it"

@@ -1,4 +1,4 @@
-"""The same draws and outcomes under other estimators."""
+"""The table swap: the same draws and outcomes under other estimators."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -101,7 +101,7 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
             dots[name] = [100 * truth for truth in found if truth is not None]
     note = (
         f"The draws of each search under each estimator: means ± SD over {about(series, groups)} "
-        "Scores in percent. The search itself goes on as its protocol decides."
+        "Scores in percent. The search itself follows its protocol."
     )
     columns = (
         Column(name="protocol", heading="protocol"),

@@ -16,12 +16,12 @@ import numpy as np
 from coevolve.errors import InputError
 
 Cell = str | float | bool | None
-"""A value; None where there is none, which is never the same as 0."""
+"""A value; None where there is none, which is not 0."""
 
 Row = Mapping[str, Cell]
 
 Kind = Literal["text", "tick", "count", "number", "score"]
-"""How a value is shown; scores lie in [0, 1] and are shown in percent."""
+"""How a value is shown; scores are in [0, 1] and shown in percent."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,7 +46,7 @@ class Column:
 
     @property
     def left(self) -> bool:
-        """Whether its values stand at the left."""
+        """Whether its values are aligned left."""
         return self.kind == "text"
 
     def shown(self, row: Row) -> str:
@@ -117,7 +117,7 @@ class Table:
         return tuple(column for column in self.columns if column.name not in self.hidden)
 
     def headed(self) -> "Table":
-        """With what all rows have in common, protocol and fraction, in the title."""
+        """The table with the common protocol and fraction of its rows in the title."""
         common = []
         hidden = set(self.hidden)
         for column in self.columns:
@@ -135,7 +135,7 @@ class Table:
 
 
 def mean_and_sd(name: str, values: Sequence[float | None]) -> dict[str, float | None]:
-    """Mean and standard deviation of the values there are, under a name.
+    """Mean and standard deviation of the known values, under a name.
 
     >>> mean_and_sd("truth", [0.5, 0.7, None])["truth"]
     0.6
@@ -217,8 +217,6 @@ def lines_of_dots(
     values: Sequence[Sequence[float]],
 ) -> None:
     """A line per label, from the top: the mean ± SD, and every value as a small dot below."""
-    import numpy as np
-
     for place, each in enumerate(values):
         if not len(each):
             continue

@@ -1,4 +1,4 @@
-"""How many candidates share the top score, and what the tie-break rule makes of it."""
+"""The table ties: how many candidates share the top score, and the effect of the tie-break."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -51,8 +51,8 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
     )
     note = (
         "Candidates that share the top score, and who wins when ties go to the earliest and to "
-        "the latest proposal. Scores in percent; true scores are known of candidates told on "
-        "every task."
+        "the latest proposal. Scores in percent; only candidates scored on every task have "
+        "true scores."
     )
     hidden = {"truth"} if all(row["truth"] is None for row in rows) else set()
 

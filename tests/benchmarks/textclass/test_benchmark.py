@@ -308,7 +308,7 @@ def test_without_a_host_the_tasks_are_known_and_the_model_is_missed(
 def test_unknown_tasks_and_unprepared_harnesses(animals: str, starts: list[str]) -> None:
     benchmark = build(animals, starts)
     with at_work(benchmark, COPY, prepared=False) as harness:
-        with pytest.raises(StateError, match="prepare comes before run"):
+        with pytest.raises(StateError, match="call prepare before run"):
             benchmark.run(harness, "animals-000", 0)
         with pytest.raises(UnknownTaskError, match=r"animals-0000.*mean 'animals-000'"):
             benchmark.run(harness, "animals-0000", 0)

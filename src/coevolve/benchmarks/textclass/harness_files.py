@@ -19,7 +19,7 @@ BUILT_IN = (
     "discovered",
     "playbook",
 )
-"""From the plainest to the most elaborate."""
+"""From the simplest to the most elaborate."""
 
 
 @cache
@@ -41,10 +41,10 @@ def built_in() -> Mapping[str, Path]:
 
 
 def harness_files(name: str) -> Files:
-    """The files of a harness that comes with the package.
+    """The files of a harness by name.
 
     Raises:
-        ConfigError: There is none of this name.
+        ConfigError: There is no harness of this name.
 
     >>> list(harness_files("zero-shot"))
     ['harness.py']
@@ -52,14 +52,13 @@ def harness_files(name: str) -> Files:
     known = built_in()
     if name not in known:
         raise ConfigError(
-            f"there is no built-in harness {name!r}; there is {', '.join(known)}."
-            f"{nearest(name, known)}"
+            f"there is no harness {name!r}; use one of {', '.join(known)}.{nearest(name, known)}"
         )
     return read_folder(known[name])
 
 
 DEFAULT_STARTS = ("zero-shot", "few-shot")
-"""Those of the paper."""
+"""The starting harnesses of the paper."""
 
 
 def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
@@ -86,7 +85,7 @@ def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
 
 
 _INSIDE = Path(__file__).parent / "inside"
-_PARTS = ("interface", "finding", "adapter", "frame")
+_PARTS = ("interface", "harness_class", "frame")
 _STAND_INS = "text_classification"
 _HERE = "coevolve.benchmarks.textclass.inside."
 _OWN_IMPORT = re.compile(
@@ -98,8 +97,8 @@ _OWN_IMPORT = re.compile(
 def frame_source() -> str:
     r"""The source of the module `coevolve_frame`, of the standard library alone.
 
-    The parts in the folder `inside` become one module, so that their imports of each other go.
-    The stand-ins for Meta-Harness's package travel as texts, and are run if they are imported.
+    The parts in the folder `inside` become one module, without imports of each other. The
+    stand-ins for Meta-Harness's package are included as texts, and run when they are imported.
 
     >>> namespace = {}
     >>> exec(frame_source(), namespace)

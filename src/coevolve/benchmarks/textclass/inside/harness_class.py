@@ -1,10 +1,16 @@
-"""Finding the one harness class in a candidate's file."""
+"""The one harness class in a candidate's file, native or written for Meta-Harness."""
 
 from __future__ import annotations
 
 import sys
 
-from coevolve.benchmarks.textclass.inside.interface import InterfaceError
+from coevolve.benchmarks.textclass.inside.interface import (
+    Example,
+    InterfaceError,
+    Model,
+    Task,
+    shown,
+)
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -14,13 +20,13 @@ if TYPE_CHECKING:
 
 HOME = "text_classification.agents"
 STAND_INS: dict[str, str] = {}
-"""Sources of modules that candidates written for Meta-Harness import; filled in on shipping."""
+"""Sources of modules that candidates for Meta-Harness import; `frame_source` fills it in."""
 
 _loaded: dict[str, ModuleType] = {}
 
 
 def load(name: str) -> ModuleType:
-    """Import the candidate as a member of the package its relative imports expect."""
+    """Import the candidate as part of the package that its relative imports expect."""
     package, _, folder = HOME.partition(".")
     _make_package(package, [])
     setattr(sys.modules[package], folder, _make_package(HOME, sys.path[:1]))
@@ -33,7 +39,7 @@ def load(name: str) -> ModuleType:
 def harness_class() -> tuple[type, bool]:
     """The harness class that the candidate's file defines, and whether it is a native one.
 
-    Imported classes do not count, nor do abstract ones, of which there can be no instance.
+    Imported and abstract classes do not count.
     """
     module = _loaded["candidate"]
     classes = [value for value in vars(module).values() if isinstance(value, type)]
@@ -50,10 +56,10 @@ def harness_class() -> tuple[type, bool]:
 
 
 class StandIns:
-    """Imports the modules in `STAND_INS`; asked after everything that has a file."""
+    """Imports the modules in `STAND_INS`, after all other importers."""
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> object:
-        """How to import a module, if it is one of these."""
+        """The spec of a module, if it is a stand-in."""
         if name not in STAND_INS:
             return None
         from importlib.machinery import ModuleSpec
@@ -61,7 +67,7 @@ class StandIns:
         return ModuleSpec(name, self)  # type: ignore[arg-type]
 
     def create_module(self, spec: object) -> None:
-        """Python makes it."""
+        """Use Python's default."""
 
     def exec_module(self, module: ModuleType) -> None:
         """Run its source."""
@@ -77,7 +83,7 @@ def _is_harness(kind: type) -> bool:
 
 
 def _unfinished(classes: Iterable[type]) -> str:
-    """What the abstract ones among some classes lack."""
+    """The methods that the abstract classes lack."""
     lacking = {kind.__name__: getattr(kind, "__abstractmethods__", None) for kind in classes}
     return "".join(
         f"; {name} lacks {', '.join(sorted(its))}" for name, its in lacking.items() if its
@@ -97,3 +103,46 @@ def _make_package(name: str, folders: list[str]) -> ModuleType:
 
 def _file_name(module: ModuleType) -> str:
     return (module.__file__ or module.__name__).rsplit("/", 1)[-1]
+
+
+class Adapter:
+    """A memory system of Meta-Harness behind the interface of harnesses."""
+
+    def __init__(self, kind: type, model: Model, task: Task) -> None:
+        self._system: Any = kind(llm=model)
+        self._task = task
+        self._metadata: dict[str, object] = {}
+
+    def learn(self, example: Example) -> None:
+        """Pass on a batch of one example; offline, the answer counts as predicted."""
+        offline = example.prediction is None
+        result: dict[str, object] = {
+            "input": self._task.prompt(example.question),
+            "prediction": example.answer if offline else example.prediction,
+            "ground_truth": example.answer,
+            "was_correct": True if offline else bool(example.correct),
+            "raw_question": example.question,
+        }
+        if not offline:
+            result["metadata"] = self._metadata.pop(example.question, {})
+        self._metadata.clear()
+        self._system.learn_from_batch([result])
+
+    def predict(self, question: str) -> str:
+        """The answer to the full text of the task."""
+        given = self._system.predict(self._task.prompt(question))
+        if not (isinstance(given, tuple) and len(given) == 2):
+            raise InterfaceError(f"predict must return (answer, metadata), got {shown(given)}")
+        answer, self._metadata[question] = given
+        return answer  # type: ignore[no-any-return]
+
+    def state(self) -> str:
+        """The state as a text."""
+        state = self._system.get_state()
+        if not isinstance(state, str):
+            raise InterfaceError(f"get_state must return a string, got {shown(state)}")
+        return state
+
+    def restore(self, state: str) -> None:
+        """Take over a state."""
+        self._system.set_state(state)
