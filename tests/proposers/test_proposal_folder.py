@@ -313,7 +313,7 @@ def test_huge_files_are_never_read(tmp_path: Path) -> None:
         file.truncate(10_000_000_000)
     collected = taken(tmp_path)
     assert collected.proposals == ()
-    assert all("more than 1000 files or 20,000,000 bytes" in note for note in collected.notes)
+    assert all("more than 1,000 files or 20,000,000 bytes" in note for note in collected.notes)
 
 
 def test_too_many_files_and_folders(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ def test_too_many_files_and_folders(tmp_path: Path) -> None:
     write(tmp_path / "folders", FORM, {f"{number}/x/.keep": "" for number in range(600)})
     collected = taken(tmp_path)
     assert collected.proposals == ()
-    assert "'files' was ignored: it has more than 1000 files" in "\n".join(collected.notes)
+    assert "'files' was ignored: it has more than 1,000 files" in "\n".join(collected.notes)
     assert "'folders' was ignored: it has more than 1,000 folders." in "\n".join(collected.notes)
 
 

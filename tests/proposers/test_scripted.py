@@ -126,7 +126,10 @@ def test_text_becomes_bytes() -> None:
         ([{"files": FILES}], "a proposal needs a name, got None"),
         ([{"name": "a"}], "files of 'a' must map paths to contents, got None"),
         ([{"name": "a", "files": {"x": 3}}], "file 'x' of 'a' must be text or bytes, got 3"),
-        ([{"name": "a", "file": FILES}], "no 'file'. Did you mean 'files'?"),
+        (
+            [{"name": "a", "file": FILES}],
+            "'file' is not a key of a proposal. Did you mean",
+        ),
         ([{"name": "a", "files": FILES, "parents": "b"}], "parents of 'a' must be names, got 'b'"),
         ([{"name": "a", "files": FILES, "parents": 3}], "parents of 'a' must be names, got 3"),
         ([{"name": "a", "files": FILES, "hypothesis": 3}], "hypothesis of 'a' must be text"),

@@ -378,7 +378,7 @@ class TestPropose:
             (5, "propose returned 5; return a text"),
             (None, "propose returned None; return a text"),
             ([5], "propose returned 5"),
-            ({"nam": "x", "text": ""}, "no 'nam'. Did you mean 'name'"),
+            ({"nam": "x", "text": ""}, "'nam' is not a key of a proposal. Did you mean 'name'"),
         ],
     )
     def test_what_is_no_candidate_ends_the_search_without_another_try(
@@ -517,7 +517,10 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"starts": {"x y": "a"}}, "starts: 'x y' cannot be a name; use letters.* such as 'x-y'"),
     ({"starts": {"x": "/"}}, r"starts\['x'\] is the text '/'; pass Path\('/'\) for the file"),
     ({"starts": [Path("/nowhere")]}, "there is no file or folder '/nowhere'"),
-    ({"starts": {"x": {"../a": ""}, "y": "z"}}, r"starts: candidate 'x' has a file with the path"),
+    (
+        {"starts": {"x": {"../a": ""}, "y": "z"}},
+        r"candidate 'x': '../a' is not a valid path",
+    ),
     ({"evaluate": 5}, r"evaluate must be a function of \(candidate, task\), got 5"),
     ({"evaluate": lambda c: 1}, r"\(candidate, task\), got a function of \(c\)"),
     ({"propose": 5}, r"propose must be a function of \(view\) or \(view, count\)"),

@@ -158,7 +158,7 @@ def test_duplicate_is_sent_back_and_then_left_out() -> None:
         ("\u0000 }{ ``` %%% ```", 2, "wrote no candidate but"),
         ("[" * 3000 + "]" * 3000, 2, "wrote no candidate but"),
         ("", 2, "reply is empty"),
-        (whole(path="../escape.py"), 2, "path '../escape.py'"),
+        (whole(path="../escape.py"), 2, "'../escape.py' is not a valid path"),
     ],
 )
 def test_reply_without_a_candidate_is_a_note(reply: str, calls: int, note: str) -> None:
