@@ -30,7 +30,7 @@ def searched(state: RunState) -> dict[str, Any]:
     }
 
 
-def test_a_run_that_ended_by_its_rounds_goes_on() -> None:
+def test_a_run_that_ended_by_its_rounds_continues() -> None:
     journal = MemoryJournal()
     opened(journal, rounds=2)
     assert len(go_on(journal).rounds) == 2
@@ -65,7 +65,7 @@ def test_trials_that_a_budget_cut_off_are_run_first(
 
 
 @pytest.mark.parametrize("cap", [{"trials": 75}, {"dollars": 0.2}])
-def test_an_extended_run_can_be_gone_on_with_from_every_event(cap: dict[str, float]) -> None:
+def test_an_extended_run_continues_from_every_event(cap: dict[str, float]) -> None:
     journal = MemoryJournal()
     opened(journal, rounds=2, candidates=1, budget=Budget(**cap))  # type: ignore[arg-type]
     go_on(journal)
