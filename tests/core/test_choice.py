@@ -55,7 +55,7 @@ def test_a_start_may_win_when_included() -> None:
     assert (choice.candidate, choice.tied_with) == ("s", ("b", "c"))
 
 
-def test_nobody_to_choose_from() -> None:
+def test_no_candidate_to_choose_from() -> None:
     with pytest.raises(NoOutcomeError, match="no candidate has an estimate yet"):
         HighestEstimate().choose([], [standing("s", 0.7, 0)])
 

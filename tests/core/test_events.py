@@ -77,7 +77,7 @@ def test_every_prefix_restores_to_that_moment() -> None:
     assert lengths == list(range(3, len(EVENTS) + 1))
 
 
-def test_a_restored_selector_goes_on_bit_for_bit() -> None:
+def test_a_restored_selector_continues_bit_for_bit() -> None:
     original, restored = finished(), Selector.from_events(EVENTS)
     assert restored.best() == original.best()
     for selector in (original, restored):

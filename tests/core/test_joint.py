@@ -173,7 +173,7 @@ def test_when_all_outcomes_agree_scores_are_finite_and_near(value: float) -> Non
     assert np.abs(posterior.scores - value).max() < 0.15
 
 
-def test_a_candidate_nobody_has_seen_is_like_the_others_but_uncertain() -> None:
+def test_a_candidate_without_outcomes_is_like_the_others_but_uncertain() -> None:
     _, seen = world(6, candidates=10)
     keep = seen.candidate != 9
     posterior = Joint().fit(

@@ -26,7 +26,7 @@ def searched(
     return asyncio.run(search.run())
 
 
-def test_a_proposer_is_told_less_time_than_it_has_so_that_it_can_hand_over() -> None:
+def test_a_proposer_is_told_less_time_than_it_has_so_that_it_can_submit() -> None:
     proposer = StubProposer()
     searched(proposer, seconds=60.0)
     searched(proposer, seconds=3600.0)

@@ -111,7 +111,7 @@ def test_the_order_in_which_trials_end_does_not_matter(protocol: str) -> None:
 
 
 @pytest.mark.parametrize(("overlap", "rescore"), [(False, True), (True, False)])
-def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool, rescore: bool) -> None:
+def test_a_run_continues_from_every_event(overlap: bool, rescore: bool) -> None:
     journal = MemoryJournal()
     opened(journal, rounds=3, candidates=1, overlap=overlap, rescore=rescore)
     expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
@@ -196,7 +196,7 @@ class TestFaults:
         assert max(Counter(t.cell for t in executor.ran).values()) == 1
 
     @pytest.mark.parametrize("blame", [Blame.OPERATOR, Blame.BENCHMARK])
-    def test_what_the_operator_must_mend_stops_the_run_and_loses_nothing(
+    def test_what_the_operator_must_fix_stops_the_run_and_loses_nothing(
         self, blame: Blame
     ) -> None:
         def act(trial: Trial) -> Result | None:
@@ -237,7 +237,7 @@ class TestFaults:
         assert sum(isinstance(s, float) for s in state.selector.scores("plain").values()) >= 10
         assert state.ended == {"why": "finished"}
 
-    def test_what_nobody_can_place_is_tried_again_and_then_the_candidates(self) -> None:
+    def test_an_unclear_fault_is_retried_and_then_scores_0(self) -> None:
         def act(trial: Trial) -> Result | None:
             bad = trial.candidate == "r1-0"
             return Result(fault=fault(Blame.DOUBTFUL)) if bad else None
@@ -340,13 +340,13 @@ class TestBudget:
         assert spent.dollars > 0.7
 
     def test_preparing_counts_and_cannot_pass_a_cap(self) -> None:
-        class Dear(StubExecutor):
+        class Expensive(StubExecutor):
             async def prepare(self, candidate: Candidate) -> Prepared:
                 return Prepared(usage=Usage(dollars=5.0))
 
         journal = MemoryJournal()
         opened(journal, budget=Budget(dollars=22.0), candidates=9)
-        assert go_on(journal, Dear()).spending().dollars <= 22
+        assert go_on(journal, Expensive()).spending().dollars <= 22
 
     def test_preparing_that_fails_for_want_of_budget_ends_the_run_and_is_counted(self) -> None:
         class Capped(StubExecutor):
@@ -692,7 +692,7 @@ def test_a_fold_needs_no_outcome_that_is_summed_up_later() -> None:
     assert fold(alone).durations == state.durations
 
 
-def test_an_outcome_nobody_asked_for_is_refused() -> None:
+def test_an_outcome_that_was_not_asked_is_refused() -> None:
     journal = MemoryJournal()
     opened(journal)
     go_on(journal)

@@ -134,12 +134,12 @@ def test_nothing_is_sent_back_without_the_setting() -> None:
 
 
 def test_without_money_nothing_is_repaired() -> None:
-    class Dear(Repairing):
+    class Expensive(Repairing):
         async def propose(self, view: View, count: int) -> Proposed:  # type: ignore[override]
             made = await super().propose(view, count)
             return Proposed(proposals=tuple(made), usage=Usage(dollars=6.0))
 
-    proposer = Dear()
+    proposer = Expensive()
     state, journal, _ = run(proposer, budget=Budget(dollars=10))
     assert proposer.sent_back == []
     notes = [event["note"] for event in journal.events() if event["type"] == "repaired"]

@@ -33,7 +33,7 @@ class Blame(StrEnum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fault:
-    """Why a trial has no score of its own.
+    """Why a trial has no score.
 
     `kind` is a short name of the error ("time-limit", "RateLimitError"), `reason` a sentence that
     explains it, `advice` what the operator should do about it, if anything.
