@@ -21,9 +21,22 @@ from typing import Any
 
 import numpy as np
 import record
-from fitting_times import FIFTH, FULL, PAPER, drawn, fitted
-from simulated_search import PLACES, Place, Setting, Simulated, simulate
-from trial_times import LIMIT, NOISE, PROPOSAL, Times
+from simulated_search import (
+    FIFTH,
+    FULL,
+    LIMIT,
+    NOISE,
+    PAPER,
+    PLACES,
+    PROPOSAL,
+    Place,
+    Setting,
+    Simulated,
+    Times,
+    drawn,
+    fitted,
+    simulate,
+)
 
 from coevolve.search.evaluation import Order, longest_first
 

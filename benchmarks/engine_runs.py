@@ -1,25 +1,107 @@
-"""A journal of many outcomes, as a long run would leave it, without running it.
+"""Runs for the benchmark of the engine: trials that do nothing, and a long journal.
 
-The events go through the recorder and the state of a real run; only what runs trials and writes
-candidates is left out, and events are committed in large batches.
+The events of the long journal go through the recorder and the state of a real run. Only the
+execution of trials and the writing of candidates are left out, and events are committed in large
+batches.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
+from zlib import crc32
 
 import numpy as np
 
 from coevolve import Pool, Selector
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
+from coevolve.executors.isolation import Harness
 from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import MemoryJournal, Recorder
+from coevolve.search.journal import Journal, MemoryJournal, Recorder
 from coevolve.search.loop import open_run, ready
-from coevolve.search.trials import Blame, Fault, Result, Trial
+from coevolve.search.proposal import Proposal, View
+from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
 from coevolve.store import RunStore
+
+CODE = "def answer(task):\n    return 1.0\n"
+
+Work = Literal["nothing", "call", "fresh"]
+
+
+class NoOp:
+    """Trials that score 1.
+
+    Args:
+        work: "nothing" leaves the candidate alone, "call" calls a function of it, "fresh" starts a
+            new sandbox for every call.
+    """
+
+    def __init__(self, work: Work) -> None:
+        self._work = work
+
+    def check(self, harness: Harness) -> None:
+        pass
+
+    def prepare(self, harness: Harness) -> object:
+        return None
+
+    def run(self, harness: Harness, task: str, trial: int) -> float:
+        if self._work == "nothing":
+            return 1.0
+        if self._work == "fresh":
+            harness.close()
+        return float(harness.call("answer", task, returns=float))
+
+
+class InstantExecutor:
+    """Trials that are over at once, in the engine's own process."""
+
+    capacity = 2
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        return Prepared()
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        return Prepared()
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        return Result(score=float(crc32(f"{trial.candidate} {trial.task}".encode()) % 2))
+
+    async def close(self) -> None:
+        pass
+
+
+class Copier:
+    """Writes candidates that differ by a comment."""
+
+    async def propose(self, view: View, count: int) -> Sequence[Proposal]:
+        return [
+            Proposal(files=files(f"{view.round}.{i}"), name=f"r{view.round}-{i}")
+            for i in range(count)
+        ]
+
+
+def files(comment: str) -> dict[str, bytes]:
+    """The files of a candidate."""
+    return {"harness.py": f"# {comment}\n{CODE}".encode()}
+
+
+def opened(journal: Journal, *, tasks: int, rounds: int, candidates: int, fraction: float) -> None:
+    """Open a run of no-op trials; with fraction 1, of every candidate on every task."""
+    open_run(
+        journal,
+        name="no-op",
+        settings=Settings(rounds=rounds, candidates=candidates),
+        selector=Selector(
+            Pool([f"task-{i:04d}" for i in range(tasks)]),
+            protocol="full" if fraction == 1 else "task-coevolve",
+            fraction=fraction,
+        ),
+        starts={name: files(name) for name in ("plain", "terse")},
+    )
+
 
 TASKS, FRACTION, PER_ROUND = 1_000, 0.2, 10
 BATCH = 20_000
@@ -62,7 +144,7 @@ class Batches(MemoryJournal):
         self._waiting = []
 
 
-def write(folder: Path, outcomes: int) -> int:
+def write_long_journal(folder: Path, outcomes: int) -> int:
     """Make a run of at least so many outcomes, and return its number of events."""
     with RunStore.create(folder) as store:
         _open(store, outcomes)
