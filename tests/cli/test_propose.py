@@ -136,7 +136,7 @@ def test_doctor_examines_an_agent_of_one_s_own(tmp_path: Path) -> None:
     assert 'command = ["./agent.sh", ...]' in examined(file)
     (tmp_path / "agent.sh").write_text("#!/bin/sh\n")
     (tmp_path / "agent.sh").chmod(0o755)
-    assert "is there, and not started" in examined(file)
+    assert "exists; it was not started" in examined(file)
     assert "NOT_SET is listed in `keys` but not set" in examined(file)
 
 
