@@ -1,27 +1,26 @@
-# Needs python3 (3.11 or newer, any) and make; everything else is fetched into .tools and .venv.
+# Needs python3 (3.11 or newer) and make; everything else is installed into .tools and .venv.
 PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
+# Some tests wait more than they compute, so there are more processes than cores. One thread each:
+# the matrices of the tests are small.
+PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
+PARALLEL := -n 4 --dist worksteal
+BENCHMARKS := matrices choosing findings wallclock textclass family embedded search
 
-.PHONY: help install demo test check bench bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded bench-search figures lock clean
+.PHONY: help install demo test test-long check bench figures lock clean
 
 help:
-	@echo "make install  all that is needed, into .venv; the command is .venv/bin/coevolve"
-	@echo "make demo     a real search: embedded model, embedded data, a fifth of the evaluations"
-	@echo "make test     run the tests"
-	@echo "make check    ruff, formatting, mypy, import direction, module sizes"
-	@echo "make bench    speed and quality benchmarks; results go to benchmarks/results"
-	@echo "make bench-matrices  selection quality on real outcome matrices (half an hour)"
-	@echo "make bench-choosing  budgets, costs and stopping rules in synthetic worlds"
-	@echo "make bench-findings  the paper's findings in synthetic worlds"
-	@echo "make bench-wallclock  orders of trials and overlap, in simulated hours"
-	@echo "make bench-textclass  the built-in harnesses with the embedded model (an hour)"
-	@echo "make bench-family  a family of harnesses in full, and protocols searching them"
-	@echo "make bench-embedded  speed of the embedded model"
-	@echo "make bench-search  the paper's main table: real searches, offline (hours; may be stopped)"
-	@echo "make figures  draw the figures of the documentation"
-	@echo "make lock     pin the dependencies anew"
-	@echo "make clean    remove .venv and .tools"
+	@echo "make install     install everything into .venv; the command is .venv/bin/coevolve"
+	@echo "make demo        run a real search with the embedded model on a fifth of the evaluations"
+	@echo "make test        run the tests (about 5 minutes on two cores)"
+	@echo "make test-long   run the tests with all repetitions; record the result (half an hour)"
+	@echo "make check       run ruff and mypy, check the imports, list the module sizes"
+	@echo "make bench       measure speed and quality; results go to benchmarks/results"
+	@echo "make bench-NAME  run one benchmark: $(BENCHMARKS)"
+	@echo "make figures     draw the figures of the documentation"
+	@echo "make lock        update the pinned dependencies"
+	@echo "make clean       remove .venv and .tools"
 
 $(READY): requirements.lock pyproject.toml .python-version tools/bootstrap.py
 	@$(PYTHON) tools/bootstrap.py
@@ -33,7 +32,10 @@ demo: $(READY)
 	@$(BIN)/coevolve demo
 
 test: $(READY)
-	@$(BIN)/pytest -n 3
+	@$(PYTEST) $(PARALLEL)
+
+test-long: $(READY)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/long_tests.py $(PARALLEL)
 
 check: $(READY)
 	@$(BIN)/ruff check .
@@ -41,6 +43,7 @@ check: $(READY)
 	@$(BIN)/mypy
 	@$(BIN)/pytest tests/test_imports.py
 	@$(BIN)/python tools/sizes.py
+
 
 bench: $(READY)
 	@$(BIN)/python benchmarks/core.py
@@ -50,8 +53,9 @@ bench: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/latency.py
 
-bench-matrices bench-choosing bench-findings bench-wallclock bench-textclass bench-family bench-embedded bench-search: $(READY)
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$(@:bench-%=%).py
+# Each takes minutes to hours; the head of its file says what it measures.
+bench-%: $(READY)
+	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/$*.py
 
 figures: $(READY)
 	@$(BIN)/python docs/figures.py

@@ -20,17 +20,17 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-import long_journal
 import record
-from noop_benchmark import Copier, InstantExecutor, Work, opened
+from engine_runs import Copier, InstantExecutor, Work, opened, write_long_journal
 
 from coevolve.core.events import Event
 from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
 from coevolve.search.effects import fold
-from coevolve.search.journal import Executor, Journal, MemoryJournal
+from coevolve.search.journal import Journal, MemoryJournal
 from coevolve.search.loop import Search
+from coevolve.search.trials import Executor
 from coevolve.store import RunStore
 
 HERE = Path(__file__).parent
@@ -72,7 +72,7 @@ def timed_run(journal: Journal, executor: Executor, tasks: int) -> dict[str, flo
 
 def with_workers(isolation: str, work: Work, tasks: int) -> dict[str, float]:
     """The same with worker processes and a journal on disk."""
-    spec = Spec(factory="noop_benchmark:NoOp", arguments={"work": work}, folder=HERE)
+    spec = Spec(factory="engine_runs:NoOp", arguments={"work": work}, folder=HERE)
     with tempfile.TemporaryDirectory() as folder, RunStore.create(Path(folder)) as store:
         executor = LocalExecutor(spec, contents=store, workers=WORKERS, isolation=isolation)
         return timed_run(store, executor, tasks)
@@ -187,7 +187,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "long"
         begin = time.perf_counter()
-        apart(long_journal.write, folder, outcomes)
+        apart(write_long_journal, folder, outcomes)
         print(f"wrote the journal in {time.perf_counter() - begin:.0f} s")
         if options.profile:
             profile(folder)

@@ -28,13 +28,13 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     SyntheticProposer,
     read_harness,
 )
-from coevolve.executors.fault_injection import FaultyExecutor
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.search.budget import Settings
-from coevolve.search.evaluation import RETRIES
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
+from coevolve.search.retries import ATTEMPTS
 from coevolve.search.run_state import RunState
+from coevolve.testing.fault_injection import FaultyExecutor
 
 TASKS, ROUNDS, CANDIDATES, FRACTION = 89, 4, 3, 0.2
 OUTCOMES = {"noisy": 0.7, "sharp": 3.0}
@@ -90,13 +90,13 @@ async def _search(
         ),
         starts=benchmark.starts,
     )
-    inline = InlineExecutor(benchmark, contents=journal)
+    inline = InProcessExecutor(benchmark, contents=journal)
     faulty = FaultyExecutor(inline, rate=rate, seed=world.seed)
     return journal, await Search(journal, faulty, SyntheticProposer(world)).run()
 
 
 def _checked(world: SyntheticWorld, journal: MemoryJournal, state: RunState, name: str) -> Checked:
-    entry, estimate = state.entries[name], state.selector.estimate(name)
+    entry, estimate = state.candidates[name], state.selector.estimate(name)
     truth = world.score(read_harness(journal.get(entry.candidate.files[FILE]), world))
     held = None
     if estimate.low is not None and estimate.high is not None:
@@ -126,7 +126,7 @@ def rows(ran: Iterable[Ran], outcomes: str, rate: float) -> dict[str, Any]:
             sum(one.failed_attempts for one in runs), sum(one.attempts for one in runs)
         ),
         "missing %": _percent(sum(c.missing for c in every), sum(one.rerun for one in runs)),
-        "expected %": f"{100 * rate ** (RETRIES + 1):.1f}",
+        "expected %": f"{100 * rate**ATTEMPTS:.1f}",
         "intervals": len(held),
         "coverage %": _percent(sum(held), len(held)),
         "of starting harnesses %": _percent(sum(first), len(first)),

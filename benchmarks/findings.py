@@ -11,9 +11,19 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
-import phase_zero
 import record
-from searches import ROWS, SWAPPED, TERMINAL, TEXT, VARIANTS, Regime, Results, run_all, world
+from paper_settings import (
+    ROWS,
+    SWAPPED,
+    TERMINAL,
+    TEXT,
+    VARIANTS,
+    Regime,
+    Results,
+    phase_zero_errors,
+    run_all,
+    world,
+)
 
 from coevolve.benchmarks.synthetic import SyntheticWorld
 from coevolve.core.arrays import Floats
@@ -214,7 +224,7 @@ def main() -> None:
             "ablation": ablation(results),
             "sensitivity": sensitivity(results),
             "ties": ties(results),
-            "error": phase_zero.errors(),
+            "error": phase_zero_errors(),
         }
     )
 

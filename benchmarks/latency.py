@@ -119,17 +119,18 @@ class Bench:
         self, executor: LocalExecutor, candidate: Candidate, state: str
     ) -> dict[str, float]:
         """What it takes to run every task once."""
-        before, begun = self.gateway.spent, time.perf_counter()
+        calls, cached = self.gateway.calls, self.gateway.cached
+        begun = time.perf_counter()
         trials = [
             Trial(candidate=candidate.name, task=t, trial=0, state=state) for t in self.tasks
         ]
         results = await asyncio.gather(*(executor.run(candidate, trial) for trial in trials))
-        seconds, after = time.perf_counter() - begun, self.gateway.spent
+        seconds = time.perf_counter() - begun
         assert [result.fault for result in results] == [None] * TASKS, results[0].fault
         return {
             "seconds": seconds,
-            "calls": after.calls - before.calls,
-            "cached": after.cached - before.cached,
+            "calls": self.gateway.calls - calls,
+            "cached": self.gateway.cached - cached,
             "tokens": sum(result.usage.tokens_in for result in results),
         }
 

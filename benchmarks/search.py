@@ -25,8 +25,8 @@ from coevolve.benchmarks.textclass.data_sets import load_set
 from coevolve.core.events import Event
 from coevolve.runs.session import create_run, run_folder, session
 from coevolve.search.effects import fold
-from coevolve.search.report import Report, report
 from coevolve.store import RunStore
+from coevolve.views.report import Report, report
 
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "textclass"
 WORK = Path(__file__).parents[1] / ".benchmarks" / "search"
@@ -162,7 +162,7 @@ def _row(cell: Cell, found: Report) -> dict[str, Any]:
         "best start": best.name,
         "best start's validation": best.estimate["value"] if best.estimate else None,
         "best start's test": best.test,
-        "evaluations": found.searched,
+        "evaluations": found.spend.searched,
         "candidates": sum(not row.start and row.estimate is not None for row in found.candidates),
     }
 

@@ -21,9 +21,22 @@ from typing import Any
 
 import numpy as np
 import record
-from fitting_times import FIFTH, FULL, PAPER, drawn, fitted
-from simulated_search import PLACES, Place, Setting, Simulated, simulate
-from trial_times import LIMIT, NOISE, PROPOSAL, Times
+from simulated_search import (
+    FIFTH,
+    FULL,
+    LIMIT,
+    NOISE,
+    PAPER,
+    PLACES,
+    PROPOSAL,
+    Place,
+    Setting,
+    Simulated,
+    Times,
+    drawn,
+    fitted,
+    simulate,
+)
 
 from coevolve.search.evaluation import Order, longest_first
 
@@ -34,7 +47,9 @@ ORDERS: dict[str, Callable[[Place], Order]] = {
     "random": lambda place: _shuffled(np.random.default_rng([place.world.seed, 78])),
     "shortest first, learned": lambda place: lambda state, cell: -longest_first(state, cell),
     "longest first, learned (the engine's)": lambda place: longest_first,
-    "longest first, learned, exact": lambda place: lambda s, cell: -s.pace.seconds(cell.task),
+    "longest first, learned, exact": lambda place: (
+        lambda s, cell: -s.durations.expected(cell.task)
+    ),
     "longest first, known": lambda place: lambda state, cell: -place.seconds(cell),
 }
 AS_ASKED, ENGINE = "as asked", "longest first, learned (the engine's)"

@@ -20,9 +20,8 @@ from coevolve.core.arrays import Floats
 from coevolve.core.assignment import drawn_samples
 from coevolve.core.designs import DesignMethod, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Estimator, Hajek, RawMean
-from coevolve.core.search_view import TaskView
 from coevolve.core.variance import Past
-from coevolve.core.weights import VarianceWeights
+from coevolve.core.weights import TaskView, VarianceWeights
 
 GROUPS = {"never solved": 32, "mixed": 23, "always solved": 34}
 SIZES = tuple(GROUPS.values())

@@ -4,16 +4,15 @@ import contextlib
 import io
 import re
 import runpy
-import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from tests.command import coevolve
+
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-COMMAND = Path(sys.executable).parent / "coevolve"
 PAGES = [README, *sorted((ROOT / "docs").glob("*.md"))]
 BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```)?", re.M | re.S)
 
@@ -24,8 +23,9 @@ def test_the_numbers_of_the_figure_are_those_of_the_page() -> None:
     assert f"```text\n{report}\n```" in (ROOT / "docs" / "concepts.md").read_text()
 
 
+@pytest.mark.long
 def test_the_page_shows_what_the_worlds_print() -> None:
-    done = subprocess.run([COMMAND, "worlds"], capture_output=True, text=True, check=True)
+    done = coevolve("worlds")
     page = (ROOT / "docs" / "choosing.md").read_text()
     shown = re.search(r"```text\n\$ coevolve worlds\n(.*?)```", page, re.S)
     assert shown is not None

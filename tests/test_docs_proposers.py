@@ -9,32 +9,34 @@ import tomllib
 from collections.abc import Iterator
 from dataclasses import fields
 from pathlib import Path
+from types import ModuleType
 from typing import Any
 
 import pytest
 
+from coevolve.proposers import PLUGS
 from coevolve.proposers.base import Broken, Proposal, Proposed, Standing, View
 from coevolve.proposers.best_of_n import ATTEMPTS
 from coevolve.proposers.command import PRESETS, preset
 from coevolve.proposers.command import agents as presets
+from coevolve.proposers.command.agent_settings import AgentSettings
 from coevolve.proposers.command.agents import SERVICES
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
+from coevolve.proposers.proposer_settings import FactoryProposer
 from coevolve.proposers.workspace import lay_out, summary
-from coevolve.proposers.workspace import summary as tasks
-from coevolve.proposers.workspace.query import printing
+from coevolve.registry import find
 from coevolve.runs.config import RunConfig, read_config
-from coevolve.runs.proposer import agent_of
-from coevolve.runs.proposer_settings import PROPOSERS, CommandProposerSettings
-from coevolve.runs.trying import trying
+from coevolve.runs.proposal_trial import proposal_trial
 from coevolve.search.acceptance import MOST_LEAKS
 from coevolve.search.candidate import MOST_BYTES, MOST_FILES
 from coevolve.search.evaluation import EMPTY_ROUNDS
-from coevolve.search.leaks.leak_scan import LONG
+from coevolve.search.leaks import LONG
+from coevolve.views import answer_text
+from tests.command import coevolve
 
 ROOT = Path(__file__).parent.parent
 NAMES = ("proposers", "write-a-proposer", "meta-agent")
 PAGES = {name: (ROOT / "docs" / f"{name}.md").read_text() for name in NAMES}
-COMMAND = Path(sys.executable).parent / "coevolve"
 AGENT = re.compile(r"^\| `([\w-]+)` \| `(\w+)` \| `(.+?)` \| (.+?) \| (.+?) \| (.*?) ?\|$", re.M)
 
 
@@ -61,20 +63,33 @@ def completed(text: str) -> RunConfig:
     return RunConfig.from_json({**rest, **model, **given})
 
 
+@pytest.fixture(autouse=True)
+def _own_packages(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The packages that the pages name as the reader's own."""
+    text = "\n".join(PAGES.values())
+    for module, name in re.findall(r'^kind = "([\w.]+):(\w+)"$', text, flags=re.M):
+        for number in range(1, module.count(".") + 2):
+            path = ".".join(module.split(".")[:number])
+            if path not in sys.modules:
+                monkeypatch.setitem(sys.modules, path, ModuleType(path))
+        setattr(sys.modules[module], name, list)
+
+
 @pytest.mark.parametrize("text", list(tables()))
 def test_every_table_can_be_used(text: str) -> None:
     proposer = completed(text).proposer
-    if isinstance(proposer, CommandProposerSettings):
-        agent_of(proposer, Path())  # it knows all options that are given
+    if isinstance(proposer, AgentSettings):
+        proposer.preset(Path())  # it knows all options that are given
 
 
 def test_there_is_a_table_for_every_kind_and_every_agent() -> None:
     given = [completed(text).proposer for text in blocks("proposers", "toml")]
-    assert {type(proposer) for proposer in given} == set(PROPOSERS.values())
-    agents = {p.agent for p in given if isinstance(p, CommandProposerSettings)}
+    built_in = {find("proposers", name) for name in PLUGS}
+    assert {type(proposer) for proposer in given} == built_in | {FactoryProposer}
+    agents = {p.agent for p in given if isinstance(p, AgentSettings)}
     assert agents == {*PRESETS, None}
     listed = re.findall(r'^\| `"(.+?)"` \|', PAGES["proposers"], flags=re.M)
-    assert sorted(listed) == sorted(PROPOSERS)
+    assert sorted(listed) == sorted([*PLUGS, "package.module:factory"])
 
 
 def test_the_agents_are_listed_as_they_are() -> None:
@@ -114,16 +129,14 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"rounds | the last {summary._ROUNDS}, {summary._OF_A_ROUND} candidates of each" in seen
     assert f"what failed | {summary._FAILED} refused, {summary._FAILED} far below" in seen
     assert f"the {summary._COMPONENTS} most frequent components" in seen
-    assert f"| {tasks._MOST} tasks of each kind |" in seen
-    assert f"| {printing.MOST_ROWS} rows |" in seen
+    assert f"| {summary._MOST_TASKS} tasks of each kind |" in seen
+    assert f"| {answer_text.MOST_ROWS} rows |" in seen
     assert f"or {LONG} letters or digits in a row" in PAGES["proposers"]
     assert f"at most {MOST_LEAKS} of them" in PAGES["proposers"]
     page, words = PAGES["proposers"], {3: "three", 4: "four"}
     assert f"asked for again, at most {words[ATTEMPTS]} times in all" in page
     assert f"{words[EMPTY_ROUNDS].capitalize()} rounds in a row without a candidate" in page
-    assert (
-        f"# for one proposal; {CommandProposerSettings.model_fields['seconds'].default:g} " in page
-    )
+    assert f"# for one proposal; {AgentSettings.model_fields['seconds'].default:g} " in page
 
 
 @pytest.mark.parametrize(
@@ -144,11 +157,11 @@ def test_links_between_pages_lead_somewhere(page: str) -> None:
 def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The project of the page on meta-agents, after its run."""
     folder = tmp_path_factory.mktemp("page") / "readings"
-    subprocess.run([COMMAND, "init", folder], capture_output=True, check=True)
+    assert coevolve("init", folder).returncode == 0
     file = folder / "coevolve.toml"
     file.write_text(file.read_text().replace("rounds = 8", "rounds = 3"))
     for words in (["run", "coevolve.toml", "--quiet"], ["propose", "--view", "--to", "view"]):
-        subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, check=True)
+        assert coevolve(*words, cwd=folder).returncode == 0
     return folder
 
 
@@ -157,7 +170,7 @@ class TestTheWorkspace:
         files = [path for path in (project / "view").rglob("*") if path.is_file()]
         texts = [path.read_text(errors="replace") for path in files]
         shown = [
-            b for b in blocks("meta-agent", "text") if not b.startswith(("view/", "$", "# Mend"))
+            b for b in blocks("meta-agent", "text") if not b.startswith(("view/", "$", "# Repair"))
         ]
         assert len(shown) == 5
         for block in shown:
@@ -188,16 +201,18 @@ class TestTheWorkspace:
             for part in answer.split("...\n"):
                 assert part.strip("\n") in done.stdout, words
 
-    def test_a_candidate_to_mend_comes_with_its_error(self, project: Path, tmp_path: Path) -> None:
-        (shown,) = [b for b in blocks("meta-agent", "text") if b.startswith("# Mend")]
+    def test_a_candidate_to_repair_comes_with_its_error(
+        self, project: Path, tmp_path: Path
+    ) -> None:
+        (shown,) = [b for b in blocks("meta-agent", "text") if b.startswith("# Repair")]
         files = {"harness.py": b"def reed(text, kind): ..."}
         slip = Proposal(files=files, name="reads-halves", parents=("r2-0",))
         error = "check failed: the harness has no function 'read'"
         config = read_config(project / "coevolve.toml")
-        with trying(config, project, project / "runs/readings") as attempt:
+        with proposal_trial(config, project, project / "runs/readings") as attempt:
             assert math.isfinite(attempt.view.seconds)
             broken = Broken(proposal=slip, error=error)
-            space = lay_out(attempt.view, tmp_path / "mend", count=1, broken=broken)
+            space = lay_out(attempt.view, tmp_path / "repair", count=1, broken=broken)
             back = collect(space.proposals, attempt.view, count=1, source="agent")
         told = (space.folder / "INSTRUCTIONS.md").read_text().replace("````text\n", "")
         assert shown.strip() in told
@@ -216,7 +231,7 @@ def test_the_agent_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     (shown,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve propose")]
     (said,) = [b for b in blocks("proposers", "text") if b.startswith("$ coevolve show")]
     folder = tmp_path / "readings"
-    subprocess.run([COMMAND, "init", folder], capture_output=True, check=True)
+    assert coevolve("init", folder).returncode == 0
     (folder / "my-agent").write_text(agent)
     (folder / "my-agent").chmod(0o755)
     table = table.replace("/home/me/bin/my-agent", "./my-agent") + 'isolation = "none"\n'
@@ -226,7 +241,7 @@ def test_the_agent_of_the_page_does_what_the_page_shows(tmp_path: Path) -> None:
     file.write_text(re.sub(r"\[proposer\]\n.*?\n\n", f"{table}\n", text, flags=re.S))
 
     def ran(*words: str) -> str:
-        done = subprocess.run([COMMAND, *words], cwd=folder, capture_output=True, text=True)
+        done = coevolve(*words, cwd=folder)
         assert done.returncode == 0, done.stderr
         return done.stdout
 

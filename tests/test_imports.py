@@ -2,6 +2,7 @@
 
 import ast
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -12,11 +13,14 @@ import coevolve
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
     {"errors"},
-    {"registry", "settings", "service_words"},
+    {"registry", "findings", "service_words"},
+    {"settings"},
     {"core"},
     {"search"},
-    {"store", "executors", "models"},
-    {"proposers", "benchmarks"},
+    {"store", "views", "executors", "models"},
+    {"proposers"},
+    {"benchmarks"},
+    {"testing"},
     {"runs"},
     {"analysis", "dashboard", "integrations"},
     {"cli"},
@@ -83,3 +87,16 @@ def test_public_names_are_sorted_and_explained_by_example() -> None:
         text = getattr(coevolve, name).__doc__
         assert text, name
         assert name == "CoevolveError" or ">>>" in text, f"{name} has no example"
+
+
+def test_the_layout_in_contributing_is_that_of_the_tree() -> None:
+    root = Path(__file__).parents[1]
+    text = (root / "CONTRIBUTING.md").read_text()
+    picture = re.findall(r"^  ([\w.]+)/? +\S", text.partition("```text\n")[2], flags=re.M)
+    drawn = {name.removesuffix(".py") for name in picture}
+    there = {folder(path) for path in SOURCE.rglob("*.py")} - {"__init__"}
+    assert drawn == there
+    above = [RANK[name.removesuffix(".py")] for name in picture]
+    assert above == sorted(above), "the picture is in the order of imports"
+    for path in re.findall(r"`((?:src|tests|docs|reproductions|benchmarks)/[\w./-]+)`", text):
+        assert (root / path).exists(), path

@@ -6,8 +6,7 @@ import pytest
 
 from coevolve.executors.failure_table import WORDS
 from coevolve.executors.failures import classify
-from coevolve.models.hosted_replies import understood
-from coevolve.models.hosted_service import Service
+from coevolve.models.hosted_service import Service, understood
 from coevolve.models.provider import ModelRequest
 from coevolve.search.trials import Blame
 from coevolve.service_words import CONTEXT, CREDIT, KEY, POLICY, WAIT, Meaning, meaning_of

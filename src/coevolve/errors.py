@@ -1,29 +1,29 @@
-"""Everything that can go wrong, as one tree.
+"""All errors that are raised on purpose, in one tree.
 
     CoevolveError
     ├── InputError (also a ValueError)      a value that is never allowed
-    │   ├── PoolError                       tasks, pools, weights or costs that make no pool
+    │   ├── PoolError                       invalid tasks, pools, weights or costs of a pool
     │   ├── ScoreError                      a score that is not a number in [0, 1]
     │   ├── UnknownTaskError                a task that is not in the pool
-    │   ├── UnknownCandidateError           a candidate the selector has not met
-    │   ├── UnknownProtocolError            a protocol nobody registered
-    │   ├── MatrixError                     a file or arrays that are no outcome matrix
-    │   ├── CandidateError                  files that make no candidate
+    │   ├── UnknownCandidateError           a candidate that the selector does not know
+    │   ├── UnknownProtocolError            a protocol that is not registered
+    │   ├── MatrixError                     a file or arrays that are not an outcome matrix
+    │   ├── CandidateError                  files that are not a valid candidate
     │   └── ConfigError                     a configuration that cannot be run
     ├── StateError                          an allowed value at the wrong time
     │   ├── PhaseError                      asking before Phase 0, or Phase 0 after asking
     │   ├── NotAskedError                   telling an outcome that was not asked for
     │   ├── ChangedOutcomeError             telling another score for a recorded outcome
-    │   └── NoOutcomeError                  estimating from nothing
+    │   └── NoOutcomeError                  estimating without any score
     ├── EventError                          an event stream that is damaged or out of order
     │   └── DamageError                     a journal or a blob that is damaged
-    ├── OwnedError                          a run that another process writes
+    ├── OwnedError                          a run that another process is writing
     ├── StoreError                          a run that cannot be read or written
-    ├── StopRun                             the operator must act before the run can go on
-    └── ReplayError                         a replayed search that could not go on
+    ├── StopRun                             the operator must act before the run can continue
+    └── ReplayError                         a replayed search that could not continue
 
-Messages say what was wrong, the value, and what to do. An error leaves the object it came from
-as it was.
+Messages say what was wrong, the value, and what to do. An error does not change the object that
+raised it.
 """
 
 from collections.abc import Iterable
@@ -39,7 +39,7 @@ class InputError(CoevolveError, ValueError):
 
 
 class PoolError(InputError):
-    """Tasks, pools, weights or costs that make no pool."""
+    """Invalid tasks, pools, weights or costs of a pool."""
 
 
 class ScoreError(InputError):
@@ -51,19 +51,19 @@ class UnknownTaskError(InputError):
 
 
 class UnknownCandidateError(InputError):
-    """A candidate the selector has not met."""
+    """A candidate that the selector does not know."""
 
 
 class UnknownProtocolError(InputError):
-    """A protocol nobody registered."""
+    """A protocol that is not registered."""
 
 
 class MatrixError(InputError):
-    """A file or arrays that are no outcome matrix."""
+    """A file or arrays that are not an outcome matrix."""
 
 
 class CandidateError(InputError):
-    """Files that make no candidate."""
+    """Files that are not a valid candidate."""
 
 
 class ConfigError(InputError):
@@ -87,7 +87,7 @@ class ChangedOutcomeError(StateError):
 
 
 class NoOutcomeError(StateError):
-    """Estimating from nothing."""
+    """Estimating without any score."""
 
 
 class EventError(CoevolveError):
@@ -95,7 +95,7 @@ class EventError(CoevolveError):
 
 
 class DamageError(EventError):
-    """A journal or a blob that is damaged; `intact` events before the damage are good."""
+    """A journal or a blob that is damaged; the first `intact` events are good."""
 
     def __init__(self, message: str, *, intact: int = 0) -> None:
         super().__init__(message)
@@ -103,7 +103,7 @@ class DamageError(EventError):
 
 
 class OwnedError(CoevolveError):
-    """A run that another process writes."""
+    """A run that another process is writing."""
 
 
 class StoreError(CoevolveError):
@@ -111,9 +111,12 @@ class StoreError(CoevolveError):
 
 
 class StopRun(CoevolveError):  # noqa: N818
-    """The operator must act before the run can go on; nothing is lost.
+    """The operator must act before the run can continue; nothing is lost.
 
     `resumable` is false where only a new run helps.
+
+    >>> StopRun("the key is not valid.").resumable
+    True
     """
 
     def __init__(self, message: str, *, resumable: bool = True) -> None:
@@ -122,11 +125,11 @@ class StopRun(CoevolveError):  # noqa: N818
 
 
 class ReplayError(CoevolveError):
-    """A replayed search that could not go on."""
+    """A replayed search that could not continue."""
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A suggestion to end an error message with, or nothing when no known name is near.
+    """A suggestion for the end of an error message; empty if no known name is similar.
 
     >>> nearest("task-coevolv", ["naive", "task-coevolve"])
     " Did you mean 'task-coevolve'?"
@@ -136,7 +139,7 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def titled(kind: str, reason: str) -> str:
-    """A reason that names its kind, once.
+    """A reason with its kind in front, unless it names it already.
 
     >>> titled("time-limit", "ran past 60 s"), titled("KeyError", "KeyError: 'answer'")
     ('time-limit: ran past 60 s', "KeyError: 'answer'")

@@ -7,27 +7,37 @@ Benchmarks, proposers, executors, models and protocols are all found here, in th
    `coevolve.benchmarks`, `coevolve.proposers`, `coevolve.executors`, `coevolve.models` or
    `coevolve.protocols`;
 3. `package.module:name`, where the project folder comes first on the import path.
+
+What is found is a settings class (`coevolve.settings.Table`) that builds the plug, a function or
+class that returns it, or, for protocols, the `SearchProtocol` itself.
 """
 
 import importlib
 import re
 import sys
-from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager
+import traceback
+from collections.abc import Callable, Mapping, Sequence
 from functools import cache
-from importlib.metadata import EntryPoint, entry_points
 from importlib.util import module_from_spec, spec_from_file_location
 from pathlib import Path
 from types import ModuleType
-from typing import Any, Literal, get_args
+from typing import TYPE_CHECKING, Any, Literal, get_args
 from zlib import crc32
 
-from coevolve.errors import ConfigError, nearest
+from coevolve.errors import CoevolveError, ConfigError, nearest
+
+if TYPE_CHECKING:
+    from importlib.metadata import EntryPoint
 
 Family = Literal["benchmarks", "proposers", "executors", "models", "protocols"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 REFERENCE = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
 """What `package.module:name` looks like."""
+ANY = "*"
+"""In a family's table: the plug for names that are not found otherwise."""
+_USER = "coevolve_user_"
+_OURS = str(Path(__file__).parent)
+_FIXED = sys.stdlib_module_names | {"coevolve", "numpy", "scipy"}
 _TABLES = {family: f"coevolve.{family}" for family in FAMILIES} | {
     "protocols": "coevolve.core.protocols"
 }
@@ -49,7 +59,8 @@ def find(family: Family, name: str, *, folder: Path | None = None) -> Any:
     """
     built_in = _built_in(family)
     if name in built_in:
-        return _resolved(built_in[name])
+        found = built_in[name]
+        return load_reference(found) if isinstance(found, str) else found
     installed = _installed(family)
     if name in installed:
         try:
@@ -57,10 +68,12 @@ def find(family: Family, name: str, *, folder: Path | None = None) -> Any:
         except Exception as error:
             raise ConfigError(
                 f"the entry point {name!r} of coevolve.{family} "
-                f"({installed[name].value}) failed to load: {type(error).__name__}: {error}"
+                f"({installed[name].value}) failed to load: {described(error, folder)}"
             ) from error
     if REFERENCE.match(name):
         return load_reference(name, folder=folder)
+    if ANY in built_in:
+        return load_reference(built_in[ANY])
     known = names(family)
     raise ConfigError(
         f"unknown {family.removesuffix('s')} {name!r}; use one of {', '.join(known)}, or "
@@ -68,14 +81,68 @@ def find(family: Family, name: str, *, folder: Path | None = None) -> Any:
     )
 
 
+def reference(family: Family, name: str) -> str:
+    """The plug of a name as `package.module:name`, by which another process finds it too.
+
+    >>> reference("benchmarks", "my_module:make")
+    'my_module:make'
+    """
+    built_in, installed = _built_in(family), _installed(family)
+    if name in built_in:
+        return str(built_in[name])
+    if name in installed:
+        return f"{installed[name].module}:{installed[name].attr}"
+    return name
+
+
+def make(
+    family: Family,
+    name: str,
+    *given: Any,
+    arguments: Mapping[str, Any],
+    members: Sequence[str],
+    folder: Path | None = None,
+) -> Any:
+    """What the function or class of a name returns.
+
+    Args:
+        family: What is made.
+        name: As for `find`.
+        given: Its first arguments.
+        arguments: Its keyword arguments.
+        members: The attributes and methods that the returned object must have.
+        folder: The project folder.
+
+    Raises:
+        ConfigError: It cannot be found, raised an error, or returned something else; the message
+            names the place.
+    """
+    factory, what = find(family, name, folder=folder), f"the {family.removesuffix('s')} {name!r}"
+    try:
+        made = factory(*given, **arguments)
+    except ConfigError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise ConfigError(f"{what} cannot be built: {described(error, folder)}") from error
+    if lacking := [member for member in members if not hasattr(made, member)]:
+        raise ConfigError(
+            f"{what} returned an object of type {type(made).__name__}, which has no "
+            f"{', '.join(lacking)}; see docs/configuration.md, plugs of your own."
+        )
+    return made
+
+
 def names(family: Family) -> tuple[str, ...]:
-    """Every name that can be found without a module path: built-in ones first.
+    """Every name that can be found without a module path, built-in names first.
 
     >>> "adaptive" in names("protocols")
     True
     """
     built_in = _built_in(family)
-    return (*built_in, *sorted(set(_installed(family)) - set(built_in)))
+    return (
+        *(name for name in built_in if name != ANY),
+        *sorted(set(_installed(family)) - set(built_in)),
+    )
 
 
 def load_reference(reference: str, *, folder: Path | None = None) -> Any:
@@ -87,13 +154,14 @@ def load_reference(reference: str, *, folder: Path | None = None) -> Any:
     if not REFERENCE.match(reference):
         raise ConfigError(f"{reference!r} is not of the form package.module:name.")
     path, name = reference.split(":")
-    with _importing_from(folder):
-        try:
-            found: Any = importlib.import_module(path)
-        except Exception as error:
-            raise ConfigError(
-                f"{reference!r} cannot be imported: {type(error).__name__}: {error}"
-            ) from error
+    if folder is not None:
+        _import_first_from(folder, path)
+    try:
+        found: Any = importlib.import_module(path)
+    except Exception as error:
+        raise ConfigError(
+            f"{reference!r} cannot be imported: {described(error, folder)}"
+        ) from error
     for part in name.split("."):
         if not hasattr(found, part):
             raise ConfigError(f"{path} has no {name!r}.{nearest(part, vars(found))}")
@@ -102,24 +170,26 @@ def load_reference(reference: str, *, folder: Path | None = None) -> Any:
 
 
 def load_module(path: Path) -> ModuleType:
-    """The module in a Python file; the file may import what lies beside it.
+    """The module in a Python file, which may import other files of its folder.
 
     Raises:
         ConfigError: There is no such file, or importing it failed; the message has the line.
     """
     path = path.resolve()
-    name = f"coevolve_user_{path.stem}_{crc32(str(path).encode()):08x}"
+    name = f"{_USER}{path.stem}_{crc32(str(path).encode()):08x}"
     spec = spec_from_file_location(name, path) if path.is_file() else None
     if spec is None or spec.loader is None:
         raise ConfigError(f"{path} is not a Python file.")
     module = module_from_spec(spec)
     sys.modules[name] = module
-    with _importing_from(path.parent):
-        try:
-            spec.loader.exec_module(module)
-        except Exception as error:
-            del sys.modules[name]
-            raise ConfigError(f"{path} cannot be loaded: {_located(error, path)}") from error
+    sys.path.insert(0, place := str(path.parent))
+    try:
+        spec.loader.exec_module(module)
+    except Exception as error:
+        del sys.modules[name]
+        raise ConfigError(f"{path} cannot be loaded: {_located(error, path)}") from error
+    finally:
+        sys.path.remove(place)
     return module
 
 
@@ -137,32 +207,73 @@ def load_function(path: Path, name: str) -> Callable[..., Any]:
     return found  # type: ignore[no-any-return]
 
 
+def class_name(kind: type) -> str:
+    """Module and name of a class; the same wherever the file of the class is.
+
+    >>> class_name(Path).endswith(".Path")
+    True
+    """
+    module = kind.__module__
+    if module.startswith(_USER):
+        module = module.removeprefix(_USER).rpartition("_")[0]
+    return f"{module}.{kind.__qualname__}"
+
+
+def described(error: BaseException, folder: Path | None = None) -> str:
+    """An error with its class, and the file and line that raised it."""
+    if isinstance(error, SyntaxError):  # its text has half of the place
+        said = f"{type(error).__name__}: {error.msg}"
+    elif isinstance(error, CoevolveError):
+        said = str(error)
+    else:
+        said = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+    where = where_raised(error, folder)
+    return f"{said} ({where})" if where else said
+
+
+def where_raised(error: BaseException, folder: Path | None) -> str:
+    """The file and line of an error: the last in the project, else the last not of coevolve."""
+    if isinstance(error, SyntaxError):
+        return f"{error.filename}, line {error.lineno}"
+    stack = [
+        frame
+        for frame in traceback.extract_tb(error.__traceback__)
+        if "importlib" not in frame.filename and not frame.filename.startswith(_OURS)
+    ]
+    own = [f for f in stack if folder is not None and Path(f.filename).is_relative_to(folder)]
+    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or stack)[-1:])
+
+
 def _built_in(family: Family) -> Mapping[str, Any]:
     found: Mapping[str, Any] = importlib.import_module(_TABLES[family]).PLUGS
     return found
 
 
 @cache
-def _installed(family: Family) -> dict[str, EntryPoint]:
+def _installed(family: Family) -> "dict[str, EntryPoint]":
+    from importlib.metadata import entry_points  # worker processes start faster without it
+
     return {entry.name: entry for entry in entry_points(group=f"coevolve.{family}")}
 
 
-def _resolved(found: Any) -> Any:
-    return load_reference(found) if isinstance(found, str) else found
+def _import_first_from(folder: Path, module: str) -> None:
+    """Put a folder first on the import path, where it stays: what is found may import later.
 
-
-@contextmanager
-def _importing_from(folder: Path | None) -> Iterator[None]:
-    """Import from a folder first, if one is given."""
-    if folder is None:
-        yield
+    A module of the same name that came from elsewhere, such as another project, is forgotten.
+    """
+    folder = folder.resolve()
+    if str(folder) in sys.path:
+        sys.path.remove(str(folder))
+    sys.path.insert(0, str(folder))
+    importlib.invalidate_caches()
+    top = module.partition(".")[0]
+    here = [folder / f"{top}.py", folder / top / "__init__.py"]
+    loaded = getattr(sys.modules.get(top), "__file__", None)
+    if top in _FIXED or loaded is None or Path(loaded).resolve() in here:
         return
-    place = str(folder.resolve())
-    sys.path.insert(0, place)
-    try:
-        yield
-    finally:
-        sys.path.remove(place)
+    if any(path.is_file() for path in here):
+        for name in [n for n in sys.modules if n == top or n.startswith(f"{top}.")]:
+            del sys.modules[name]
 
 
 def _located(error: Exception, path: Path) -> str:

@@ -5,7 +5,7 @@ import pytest
 
 from coevolve import Choice, Estimate, Selector
 from coevolve.analysis import Matrix, check_alike, synthetic_matrix
-from coevolve.analysis.alike import alarms, alike
+from coevolve.analysis.aa_check import alarms, alike
 from coevolve.analysis.replay_search import Played, Stage
 
 MATRIX = synthetic_matrix(tasks=60, candidates=10, worlds=2)

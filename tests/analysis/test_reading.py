@@ -140,7 +140,7 @@ def test_damaged_runs_are_refused(tmp_path: Path) -> None:
         (events[1:], "missing or out of order"),
         ([*events[:-1], events[-1].replace("time-out", "refused")], "its seal does not match"),
         ([*events[:-1], events[-1][:40]], "line 6 is not JSON"),
-        ([], "starts with the event 'opened'"),
+        ([], "the first event must be 'opened'"),
     ):
         path = tmp_path / "run.jsonl"
         path.write_text("\n".join(lines))

@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks import CommandBenchmark, FunctionBenchmark, check_benchmark, load_file
+from coevolve.benchmarks import CommandBenchmark, FunctionBenchmark, load_file
 from coevolve.benchmarks.base import briefing_of
 from coevolve.benchmarks.synthetic import SyntheticWorld
 from coevolve.benchmarks.synthetic.synthetic_benchmark import (
@@ -14,6 +14,7 @@ from coevolve.benchmarks.synthetic.synthetic_benchmark import (
     read_harness,
 )
 from coevolve.errors import ConfigError
+from coevolve.testing import check_benchmark
 from tests.benchmarks.harnesses import LIMITS
 
 STARTS = {

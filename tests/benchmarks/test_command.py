@@ -108,9 +108,9 @@ def test_usage_and_trace_come_along() -> None:
 @pytest.mark.parametrize(
     ("stdout", "code", "stderr", "message"),
     [
-        ("", 0, "", "last line is no JSON object: ''"),
-        ("0.5", 0, "", "last line is no JSON object: '0.5'"),
-        ('{"score": 1}\ndone', 0, "oh", "last line is no JSON object: 'done'; it said: oh"),
+        ("", 0, "", "last line is not a JSON object: ''"),
+        ("0.5", 0, "", "last line is not a JSON object: '0.5'"),
+        ('{"score": 1}\ndone', 0, "oh", "last line is not a JSON object: 'done'; its stderr: oh"),
         ('{"score": 2}', 0, "", r"must be a number in \[0, 1\], got 2"),
         ('{"score": NaN}', 0, "", r"must be a number in \[0, 1\], got nan"),
         ('{"score": "1"}', 0, "", r"must be a number in \[0, 1\], got '1'"),
@@ -118,9 +118,14 @@ def test_usage_and_trace_come_along() -> None:
         ("{}", 0, "", r"must be a number in \[0, 1\], got None"),
         ('{"score": 1, "usage": {"tokens": 3}}', 0, "", "tokens"),
         ('{"score": 1, "usage": 3}', 0, "", "printed no score"),
-        ('{"score": 1}', 3, "Traceback\nKeyError: 'x'", "exit code 3; it said: .*KeyError: 'x'"),
+        (
+            '{"score": 1}',
+            3,
+            "Traceback\nKeyError: 'x'",
+            "code 3; its stderr: .*KeyError: 'x'",
+        ),
         ('{"error": "no answer"}', 0, "", "no answer"),
-        ("[" * 100_000, 0, "", "last line is no JSON object"),
+        ("[" * 100_000, 0, "", "last line is not a JSON object"),
         ('{"score": 1, "usage": {"tokens_in": 1' + "0" * 400 + "}}", 0, "", "printed no score"),
     ],
 )
@@ -144,7 +149,7 @@ def test_no_exit_code_makes_a_trial_missing() -> None:
 
 @pytest.mark.parametrize("code", [126, 127])
 def test_a_program_inside_that_is_not_there_does_not_stop_the_run(code: int) -> None:
-    with pytest.raises(TrialError, match=f"exit code {code}.*; it said: nosuch") as error:
+    with pytest.raises(TrialError, match=f"exit code {code}.*; its stderr: nosuch") as error:
         said("", code, "nosuch: not found")
     assert error.value.fault.blame is Blame.BENCHMARK
 

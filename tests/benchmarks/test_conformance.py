@@ -5,17 +5,12 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks import (
-    CommandBenchmark,
-    Finding,
-    FunctionBenchmark,
-    assert_benchmark,
-    check_benchmark,
-)
+from coevolve.benchmarks import CommandBenchmark, FunctionBenchmark
 from coevolve.benchmarks.synthetic import SyntheticWorld
 from coevolve.benchmarks.synthetic.synthetic_benchmark import SyntheticBenchmark
 from coevolve.core.outcomes import Missing
 from coevolve.executors.failures import CandidateFault
+from coevolve.testing import Finding, assert_benchmark, check_benchmark
 from tests.benchmarks.harnesses import LIMITS
 
 HARNESS = {"harness.py": "def answer(task): return task"}
@@ -64,7 +59,7 @@ def test_a_command_conforms() -> None:
     starts = {"low": {"answer.txt": "0.1"}, "high": {"answer.txt": "0.9"}}
     benchmark = CommandBenchmark(command, tasks=["t"], starts=starts)
     assert not found(benchmark, "failed")
-    assert "start 'low' scores 0.1, twice alike" in [
+    assert "start 'low' scores 0.1, both times" in [
         one.detail for one in found(benchmark, "passed")
     ]
 
@@ -88,8 +83,8 @@ def test_a_missing_trial_is_noted() -> None:
     [
         ({"evaluate": lambda harness, task: 7}, "run", r"must be a number in [0, 1], got 7"),
         ({"evaluate": lambda harness, task: dict[str, float]()["x"]}, "run", "KeyError"),
-        ({"prepare": lambda harness: {1, 2}}, "prepare", "no plain JSON"),
-        ({"prepare": lambda harness: {"a": (1, 2)}}, "prepare", "comes back changed"),
+        ({"prepare": lambda harness: {1, 2}}, "prepare", "not plain JSON"),
+        ({"prepare": lambda harness: {"a": (1, 2)}}, "prepare", "changes in JSON"),
         ({"prepare": lambda harness: {"x": ["sealed-1"]}}, "sealed", "test task 'sealed-1'"),
         ({"functions": ["other"]}, "check", "has no function 'other'"),
         (

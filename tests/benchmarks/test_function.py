@@ -185,7 +185,7 @@ def test_a_file_gives_all_a_benchmark_has(tmp_path: Path) -> None:
     [
         ("def evaluate", "def evaluation", "defines no evaluate; .* Did you mean 'evaluation'?"),
         ("TASKS = {", "TASKZ = {", "defines no TASKS"),
-        ("TEST_TASKS", "TEST_TASK", "TEST_TASK, which nothing reads. Did you mean 'TEST_TASKS'?"),
+        ("TEST_TASKS", "TEST_TASK", "TEST_TASK, which has no effect. Did you mean 'TEST_TASKS'?"),
         ('["7"]', '"7"', "TEST_TASKS must be a list of names, got '7'"),
         ('["7"]', '["1"]', "test task '1' is a validation task too"),
         ('["1", "2"]', '["1", "1"]', "task '1' appears more than once"),

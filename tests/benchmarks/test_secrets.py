@@ -5,10 +5,11 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks import FunctionBenchmark, check_benchmark, load_file
+from coevolve.benchmarks import FunctionBenchmark, load_file
 from coevolve.benchmarks.base import leak_scan_of, sealed_secrets_of, secrets_of
 from coevolve.errors import ConfigError
 from coevolve.search.leaks import Secret
+from coevolve.testing import check_benchmark
 from tests.benchmarks.harnesses import LIMITS
 
 QUESTION = "Which ferry reaches the island first if the 07:40 is cancelled?"

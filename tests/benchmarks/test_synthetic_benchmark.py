@@ -64,14 +64,14 @@ def test_the_sealed_test_has_tasks_of_its_own_where_nothing_was_mended() -> None
 @pytest.mark.parametrize(
     ("content", "message"),
     [
-        ("", "no harness"),
-        ("[]", "no harness"),
+        ("", "not a harness"),
+        ("[]", "not a harness"),
         ('{"name": "a", "skills": [1, 2], "mended": []}', "2 skills, but the world has 3"),
-        ('{"name": "a", "skills": [1, 2, 3], "mended": [99]}', "mended tasks out of range"),
-        ('{"name": "a", "skills": ["x", 2, 3], "mended": []}', "no harness"),
-        ('{"name": "\\ud800", "skills": [1, 2, 3], "mended": []}', "no harness"),
+        ('{"name": "a", "skills": [1, 2, 3], "mended": [99]}', "'mended' has tasks out of range"),
+        ('{"name": "a", "skills": ["x", 2, 3], "mended": []}', "not a harness"),
+        ('{"name": "\\ud800", "skills": [1, 2, 3], "mended": []}', "not a harness"),
         ('{"name": "a", "skills": [1, 2, NaN], "mended": []}', "must be finite"),
-        ('{"name": "a", "skills": [1, 2, 3], "mended": [Infinity]}', "no harness"),
+        ('{"name": "a", "skills": [1, 2, 3], "mended": [Infinity]}', "not a harness"),
     ],
 )
 def test_what_is_no_harness_is_the_candidates_fault(content: str, message: str) -> None:

@@ -1,10 +1,10 @@
 """Small projects for the tests of commands, and the commands themselves."""
 
-import subprocess
-import sys
 from pathlib import Path
 
-COMMAND = Path(sys.executable).parent / "coevolve"
+from tests.command import COMMAND, coevolve
+
+__all__ = ["COMMAND", "coevolve", "write_doubling", "write_synthetic"]
 
 BENCHMARK = """
 TASKS = {"small": [str(n) for n in range(8)], "large": [str(n) for n in range(100, 108)]}
@@ -79,15 +79,6 @@ workers = 2
 [isolation]
 kind = "process"
 """
-
-
-def coevolve(
-    *arguments: str | Path, cwd: Path | None = None, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
-    """What a command did."""
-    return subprocess.run(
-        [COMMAND, *arguments], capture_output=True, text=True, check=False, cwd=cwd, env=env
-    )
 
 
 def write_doubling(folder: Path) -> Path:

@@ -4,28 +4,21 @@ import csv
 import json
 import os
 import subprocess
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import numpy as np
 import pytest
 
-from coevolve.analysis.tables import ANALYSES
+from coevolve_reproductions.tables import ANALYSES
 from tests.analysis.runs import CANDIDATES, SCORES, TASKS, finished, written
+from tests.command import coevolve
 
-COMMAND = Path(sys.executable).parent / "coevolve"
 PNG = b"\x89PNG\r\n\x1a\n"
 
 
 def run(*arguments: object, **environment: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "analyse", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | {"COLUMNS": "80", **environment},
-    )
+    return coevolve("analyse", *arguments, env=os.environ | {"COLUMNS": "80", **environment})
 
 
 @pytest.fixture
@@ -155,10 +148,10 @@ def test_bad_input_exits_with_2_and_says_what_was_wrong(
 
 def test_files_that_are_no_run(tmp_path: Path) -> None:
     for name, text, message in (
-        ("none.jsonl", None, "is no run or matrix"),
+        ("none.jsonl", None, "is not a run or matrix"),
         ("text.jsonl", "hello", "line 1 is not JSON"),
         ("empty.jsonl", "", "no events"),
-        ("notes.txt", "hello", "is no run or matrix"),
+        ("notes.txt", "hello", "is not a run or matrix"),
         ("broken.npz", "hello", "is not an .npz file"),
     ):
         path = tmp_path / name

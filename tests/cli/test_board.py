@@ -7,11 +7,16 @@ from dataclasses import replace
 import pytest
 from rich.console import Console
 
-from coevolve.cli.board import board, chosen_rows
-from coevolve.cli.live import LiveView, PlainView, QuietView, make_view
+from coevolve.cli.run_display import (
+    LiveView,
+    PlainView,
+    board,
+    chosen_rows,
+    make_view,
+)
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search
-from coevolve.search.report import Report, report
+from coevolve.views.report import Report, report
 from tests.search.stubs import StubExecutor, StubProposer, opened, whole_run
 
 
@@ -45,11 +50,12 @@ def test_the_best_is_always_among_the_few_that_fit(ended: Report) -> None:
 
 
 def test_faults_and_caps_are_shown(ended: Report) -> None:
-    caps = tuple(replace(cap, cap=10.0) if cap.name == "dollars" else cap for cap in ended.budget)
+    spend = ended.spend
+    caps = (replace(cap, cap=10.0) if cap.name == "dollars" else cap for cap in spend.budget)
     row = replace(ended.candidates[0], zeros=2, missing=1)
     troubled = replace(
         ended,
-        budget=caps,
+        spend=replace(spend, budget=tuple(caps)),
         candidates=(row, *ended.candidates[1:]),
         missing=1,
         failures={"time-limit": 2, "sandbox": 1},
@@ -72,7 +78,7 @@ def test_what_is_under_way_is_shown(ended: Report) -> None:
         left=70.0,
     )
     text = drawn(now, width=80)
-    assert "3 of 10 done, 2 under way" in text
+    assert "3 of 10 done, 2 running" in text
     assert "3 of 8 trials done" in text
     assert "round 3 of 3  evaluating and proposing round 4" in text
     assert "about 1m 10s left" in text
@@ -82,7 +88,7 @@ def test_a_terminal_gets_a_live_board_and_a_file_gets_lines() -> None:
     terminal = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "xterm"})
     assert isinstance(make_view(terminal, quiet=False), LiveView)
     assert type(make_view(Console(file=io.StringIO()), quiet=False)) is PlainView
-    assert isinstance(make_view(terminal, quiet=True), QuietView)
+    assert make_view(terminal, quiet=True).console.quiet
 
 
 def test_the_live_view_follows_a_run() -> None:
@@ -97,7 +103,7 @@ def test_the_live_view_follows_a_run() -> None:
         asyncio.run(search.run())
         view.draw()
     text = file.getvalue()
-    for part in ("phase 0 done", "round 3 settled", "chosen: ", "ended: finished"):
+    for part in ("phase 0 done", "round 3 done", "chosen: ", "ended: finished"):
         assert part in text
 
 
@@ -112,8 +118,8 @@ def test_one_slow_drawing_does_not_hold_up_the_next(monkeypatch: pytest.MonkeyPa
         drawn.append(now)
         return report(search.state)
 
-    monkeypatch.setattr("coevolve.cli.live.time.monotonic", lambda: now)
-    monkeypatch.setattr("coevolve.cli.live.report", slow)
+    monkeypatch.setattr("coevolve.cli.run_display.time.monotonic", lambda: now)
+    monkeypatch.setattr("coevolve.cli.run_display.report", slow)
     journal = MemoryJournal()
     opened(journal)
     search = Search(journal, StubExecutor(), StubProposer())

@@ -21,9 +21,7 @@ def test_sets_are_got_once_and_then_listed(tmp_path: Path, env: dict[str, str]) 
     kept = tmp_path / "cache" / "data" / "textclass"
     done = coevolve("data", "get", "law", "s2d", "--from", PUBLISHED, env=env)
     assert done.returncode == 0, done.stderr
-    assert (
-        done.stdout.splitlines()[0] == f"law: fetched from {PUBLISHED}; it is in {kept / 'law'}."
-    )
+    assert done.stdout.splitlines()[0] == f"law: fetched from {PUBLISHED}, in {kept / 'law'}"
     again = coevolve("data", "get", "law", "--json", env=env)
     assert json.loads(again.stdout) == [
         {"set": "law", "folder": str(kept / "law"), "origin": None}
@@ -38,7 +36,7 @@ def test_the_list_says_how_to_get_what_is_missing(env: dict[str, str]) -> None:
     for known in KNOWN.values():
         assert known.title in shown
     assert "service-desk" in shown
-    assert shown.endswith("To have the others: coevolve data get uspto s2d law\n")
+    assert shown.endswith("Get the others with: coevolve data get uspto s2d law\n")
     assert all(len(line) <= 80 for line in shown.splitlines())
 
 
@@ -54,8 +52,8 @@ def test_without_network_the_error_says_how_from_helps(env: dict[str, str]) -> N
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("get", "laws"), "there is no set 'laws' to get"),
-        (("get", "service-desk"), "comes with coevolve"),
+        (("get", "laws"), "there is no data set 'laws'"),
+        (("get", "service-desk"), "is included in coevolve"),
         (("get", "law", "--from", "/does/not/exist"), "there is no folder /does/not/exist"),
         (("get",), "Missing argument"),
     ],

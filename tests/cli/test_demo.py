@@ -7,11 +7,11 @@ from pathlib import Path
 import pytest
 
 from coevolve.benchmarks.textclass.harness_files import BUILT_IN, built_in
-from coevolve.cli.demo import FILE
+from coevolve.cli.demo_command import FILE
 from coevolve.errors import ConfigError
 from coevolve.models.embedded.model_weights import find_weights
+from coevolve.proposers.proposer_settings import ScriptedSettings
 from coevolve.runs.config import read_config
-from coevolve.runs.proposer_settings import ScriptedProposerSettings
 from coevolve.runs.session import read_state
 from tests.cli.projects import COMMAND
 
@@ -32,12 +32,12 @@ def test_every_example_is_a_run(path: Path) -> None:
 
 def test_the_script_proposes_the_whole_family_once() -> None:
     proposer = read_config(EXAMPLES / "family.toml").proposer
-    assert isinstance(proposer, ScriptedProposerSettings)
+    assert isinstance(proposer, ScriptedSettings)
     proposed = [name for item in proposer.folders for name in item]
     assert sorted(proposed) == sorted(set(built_in()) - set(BUILT_IN))
 
 
-def test_a_demo_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
+def test_a_stopped_demo_can_be_resumed(tmp_path: Path) -> None:
     try:
         find_weights()
     except ConfigError as error:
@@ -45,7 +45,7 @@ def test_a_demo_that_was_stopped_is_gone_on_with(tmp_path: Path) -> None:
     command = [str(COMMAND), "demo", "--to", "here"]
     first = subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, text=True)
     assert first.stdout is not None
-    assert "96 tasks, 120 sealed, 6 rounds of 2" in first.stdout.readline()
+    assert "96 tasks and 120 sealed, 6 rounds of 2" in first.stdout.readline()
     first.terminate()
     rest = first.communicate(timeout=60)[0]
     assert first.returncode == 143

@@ -23,9 +23,12 @@ def test_the_machine_alone(tmp_path: Path) -> None:
 def test_a_sound_project(tmp_path: Path) -> None:
     done = coevolve("doctor", write_doubling(tmp_path))
     assert done.returncode == 0, done.stdout
-    assert "note  isolation: candidates run as plain processes, for it is asked for" in done.stdout
+    assert (
+        "note  isolation: candidates run as plain processes because isolation.kind is"
+        in done.stdout
+    )
     assert "benchmark, run: start 'same' scores" in done.stdout
-    assert "All is well." in done.stdout
+    assert "No problems found." in done.stdout
 
 
 def test_a_mistake_in_the_file(tmp_path: Path) -> None:
@@ -42,8 +45,8 @@ def test_a_key_that_is_not_set_is_said_once_and_not_needed_for_a_replay(tmp_path
     model = '[model]\nname = "openai/tiny"\nkey = "NOBODY_SET_THIS"\n'
     path.write_text(path.read_text() + model)
     done = coevolve("doctor", path)
-    assert "mend  keys: the environment variable NOBODY_SET_THIS is not set. Set it" in done.stdout
-    assert "1 to mend." in done.stdout
+    assert "fix   keys: the environment variable NOBODY_SET_THIS is not set. Set it" in done.stdout
+    assert "1 problem to fix." in done.stdout
     (tmp_path / "calls.jsonl").touch()
     path.write_text(path.read_text() + 'replay = "calls.jsonl"\n')
     assert found("doctor", path)["keys"] == "passed"
@@ -57,8 +60,8 @@ def test_a_broken_benchmark_and_a_broken_proposer(tmp_path: Path) -> None:
     assert done.returncode == 1
     assert "ZeroDivisionError" in done.stdout
     assert "nothing_of_the_kind" in done.stdout
-    assert "mend  proposer: " in done.stdout
-    assert "mend  benchmark, run: " in done.stdout
+    assert "fix   proposer: " in done.stdout
+    assert "fix   benchmark, run: " in done.stdout
 
 
 def test_a_sound_run(finished: Path) -> None:
@@ -93,7 +96,7 @@ def test_a_damaged_journal_is_found_and_repaired(finished: Path, tmp_path: Path)
 def test_a_lost_file_of_a_candidate(finished: Path, tmp_path: Path) -> None:
     run = tmp_path / "runs" / "doubling"
     shutil.copytree(finished, tmp_path, dirs_exist_ok=True)
-    address = read_state(run).entries["r2-0"].candidate.files["harness.py"]
+    address = read_state(run).candidates["r2-0"].candidate.files["harness.py"]
     (blob,) = (p for p in (run / "blobs").rglob("*") if p.is_file() and address in _name(p))
     os.remove(blob)  # noqa: PTH107
     done = coevolve("doctor", run)

@@ -77,7 +77,7 @@ def test_what_was_written_as_json(finished: Path, tmp_path: Path) -> None:
 def test_an_unknown_ending(finished: Path, tmp_path: Path) -> None:
     done = coevolve("export", "--to", "out.xls", cwd=finished)
     assert done.returncode == 2
-    assert "ends in '.xls'; it may be .csv, .parquet, .npz, .jsonl." in done.stderr
+    assert "has the suffix '.xls'; use one of .csv, .parquet, .npz, .jsonl." in done.stderr
 
 
 def test_a_run_folder_can_be_analysed_as_it_is(finished: Path, tmp_path: Path) -> None:

@@ -9,12 +9,13 @@ import pytest
 import typer
 from typer.testing import CliRunner
 
-from coevolve.benchmarks import SealedBenchmark, check_benchmark
-from coevolve.cli.init import init, write_project
+from coevolve.benchmarks import SealedBenchmark
+from coevolve.cli.init_command import init, write_project
 from coevolve.errors import ConfigError
 from coevolve.executors.isolation import Harness, find_isolation
 from coevolve.runs import build_benchmark, build_proposer, read_config
 from coevolve.search.candidate import Files
+from coevolve.testing import check_benchmark
 from tests.proposers.views import view
 
 FILES = [
@@ -49,18 +50,18 @@ def test_it_writes_beside_other_files_but_never_over_them(tmp_path: Path) -> Non
     (tmp_path / "notes.txt").write_text("mine")
     assert write_project(tmp_path) == FILES
     before = {path: path.read_bytes() for path in tmp_path.rglob("*") if path.is_file()}
-    with pytest.raises(ConfigError, match=r"README\.md is there already"):
+    with pytest.raises(ConfigError, match=r"README\.md already exists"):
         write_project(tmp_path)
     (tmp_path / "README.md").unlink()
-    with pytest.raises(ConfigError, match=r"benchmark\.py is there already"):
+    with pytest.raises(ConfigError, match=r"benchmark\.py already exists"):
         write_project(tmp_path)
     assert not (tmp_path / "README.md").exists()
     assert all(path.read_bytes() == data for path, data in before.items() if path.exists())
 
 
-def test_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "x").write_text("")
-    with pytest.raises(ConfigError, match="is no folder"):
+    with pytest.raises(ConfigError, match="is not a folder"):
         write_project(tmp_path / "x")
 
 

@@ -86,7 +86,7 @@ def test_a_trial_with_its_trace(finished: Path) -> None:
 def test_a_word_with_two_meanings_asks_for_one(finished: Path) -> None:
     done = coevolve("show", "3", cwd=finished)
     assert done.returncode == 2
-    assert "'3' is a task and a round; say which with --as task." in done.stderr
+    assert "'3' is a task and a round; choose one, such as --as task." in done.stderr
 
 
 def test_an_unknown_word_is_answered_with_the_nearest(finished: Path) -> None:
@@ -119,7 +119,7 @@ def test_a_run_must_be_found(tmp_path: Path, command: str) -> None:
     assert done.returncode == 2
     assert "name a run: the current folder has none in runs/." in done.stderr
     done = coevolve(*command.split(), "nowhere", cwd=tmp_path)
-    assert "there is no nowhere" in done.stderr
+    assert "nowhere does not exist" in done.stderr
 
 
 def test_several_runs_are_listed(finished: Path, tmp_path: Path) -> None:
@@ -127,6 +127,6 @@ def test_several_runs_are_listed(finished: Path, tmp_path: Path) -> None:
         shutil.copytree(finished / "runs" / "doubling", tmp_path / "runs" / name)
     done = coevolve("status", cwd=tmp_path)
     assert done.returncode == 2
-    assert "Runs there: runs/one, runs/two." in done.stderr
+    assert "Runs found: runs/one, runs/two." in done.stderr
     assert coevolve("status", "runs/two", cwd=tmp_path).returncode == 0
-    assert "Runs there: " in coevolve("status", ".", cwd=tmp_path).stderr
+    assert "Runs found: " in coevolve("status", ".", cwd=tmp_path).stderr

@@ -1,24 +1,18 @@
 """The command line, run as users run it."""
 
 import json
-import subprocess
-import sys
-from pathlib import Path
 
 import pytest
 
 import coevolve
+from tests.command import coevolve as run
+from tests.command import fresh
 
-COMMAND = Path(sys.executable).parent / "coevolve"
 SMALL = ("--tasks", "20", "--rounds", "2", "--per-round", "2", "--searches", "2")
 
 
-def run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run([COMMAND, *arguments], capture_output=True, text=True, check=False)
-
-
 def test_version() -> None:
-    assert run("--version").stdout == f"coevolve {coevolve.__version__}\n"
+    assert fresh("--version").stdout == f"coevolve {coevolve.__version__}\n"
 
 
 def test_the_worlds_ends_with_a_table() -> None:

@@ -89,12 +89,12 @@ class TestAModel:
     def test_writes_a_candidate_that_wins(self, tmp_path: Path) -> None:
         with Endpoint([says(written(RIGHT))], key=KEY) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
-            done = coevolve("run", file, "--json", env=environment(endpoint))
+            done = coevolve("run", file, "--json", env=environment(endpoint), litellm=True)
         assert done.returncode == 0, done.stderr
         found = json.loads(done.stdout)
         assert found["chosen"]["candidate"] == "doubling"
         state = read_state(tmp_path / "runs/doubling")
-        entry = state.entries["doubling"]
+        entry = state.candidates["doubling"]
         assert entry.status == Status.EVALUATED
         assert entry.candidate.parents == ("same",)
         assert entry.candidate.kind == "exploit"
@@ -106,26 +106,28 @@ class TestAModel:
         assert "return 2 * n" in transcript.stdout
         assert KEY not in transcript.stdout
 
-    def test_mends_a_syntax_error_on_the_second_try(self, tmp_path: Path) -> None:
+    def test_repairs_a_syntax_error_on_the_second_try(self, tmp_path: Path) -> None:
         script = [says(written(SLIP)), says(written(RIGHT))]
         with Endpoint(script) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
-            done = coevolve("run", file, env=environment(endpoint))
+            done = coevolve("run", file, env=environment(endpoint), litellm=True)
         assert done.returncode == 0, done.stderr
         assert len(endpoint.seen) == 2
         assert "SyntaxError" in json.dumps(endpoint.seen[1].body["messages"])
-        assert "gives back doubling: check failed" in done.stdout
-        assert "doubling was mended" in done.stdout
-        assert read_state(tmp_path / "runs/doubling").entries["doubling"].status == "evaluated"
+        assert "doubling failed its check; sent back for repair: " in done.stdout
+        assert "doubling repaired" in done.stdout
+        assert read_state(tmp_path / "runs/doubling").candidates["doubling"].status == "evaluated"
 
     def test_a_wrong_key_stops_the_run_which_goes_on_later(self, tmp_path: Path) -> None:
         with Endpoint(answer=lambda _: says(written(RIGHT)), key=KEY) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
             wrong = {**environment(endpoint), "META_KEY": "sk-wrong"}
-            stopped = coevolve("run", file, env=wrong)
+            stopped = coevolve("run", file, env=wrong, litellm=True)
             assert stopped.returncode == 2
             assert "sk-wrong" not in stopped.stderr + stopped.stdout
-            done = coevolve("resume", tmp_path / "runs/doubling", env=environment(endpoint))
+            done = coevolve(
+                "resume", tmp_path / "runs/doubling", env=environment(endpoint), litellm=True
+            )
         assert done.returncode == 0, done.stderr
 
     def test_that_knows_answers_by_heart_is_refused(self, tmp_path: Path) -> None:
@@ -134,11 +136,11 @@ class TestAModel:
             file = project(tmp_path, LLM.format(url=endpoint.base_url), leaks="refuse")
             benchmark = tmp_path / "benchmark.py"
             benchmark.write_text(benchmark.read_text() + SECRETS)
-            done = coevolve("run", file, env=environment(endpoint))
-        entry = read_state(tmp_path / "runs/doubling").entries["doubling"]
+            done = coevolve("run", file, env=environment(endpoint), litellm=True)
+        entry = read_state(tmp_path / "runs/doubling").candidates["doubling"]
         assert entry.leaks
         assert entry.status == Status.REFUSED
-        assert "speaks of tasks it may not know" in done.stdout
+        assert "mentions tasks it may not know" in done.stdout
         assert QUESTION not in done.stdout
         shown = coevolve("show", tmp_path / "runs/doubling", "doubling")
         assert "may know answers" in shown.stdout
@@ -146,7 +148,9 @@ class TestAModel:
     def test_propose_spends_no_evaluation(self, tmp_path: Path) -> None:
         with Endpoint([says(written(RIGHT))]) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
-            made = coevolve("propose", file, "--json", cwd=tmp_path, env=environment(endpoint))
+            made = coevolve(
+                "propose", file, "--json", cwd=tmp_path, env=environment(endpoint), litellm=True
+            )
         assert made.returncode == 0, made.stderr
         (candidate,) = json.loads(made.stdout)["candidates"]
         assert (candidate["name"], candidate["fault"]) == ("doubling", "")
@@ -166,7 +170,7 @@ class TestAModel:
         assert made.returncode == 0, made.stderr
         said = json.loads(made.stdout)
         assert [one["name"] for one in said["candidates"]] == ["transcript.txt"]
-        assert said["notes"] == ["2 were proposed, 1 were asked for."]
+        assert said["notes"] == ["2 candidates were proposed, but 1 were requested."]
 
 
 @pytest.mark.usefixtures("bwrap")
@@ -221,5 +225,5 @@ class TestAnAgent:
         assert "# mine" not in said
         assert "Read-only file system" in said
         state = read_state(tmp_path / "runs/doubling")  # whose seals are checked
-        assert state.entries["same"].status == Status.EVALUATED
+        assert state.candidates["same"].status == Status.EVALUATED
         assert "proposed nothing" in done.stdout

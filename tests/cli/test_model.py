@@ -9,18 +9,12 @@ import pytest
 
 from coevolve.errors import ConfigError
 from coevolve.models.embedded.model_weights import MADE, PUBLISHED, find_weights
-from tests.cli.projects import COMMAND
+from tests.command import coevolve
 
 
 def run(*arguments: str | Path, cache: Path | None = None) -> subprocess.CompletedProcess[str]:
     own = {} if cache is None else {"COEVOLVE_CACHE": str(cache)}
-    return subprocess.run(
-        [COMMAND, *arguments],
-        capture_output=True,
-        text=True,
-        check=False,
-        env=os.environ | own | {"COLUMNS": "200"},
-    )
+    return coevolve(*arguments, env=os.environ | own | {"COLUMNS": "200"})
 
 
 @pytest.fixture(scope="session")
@@ -36,14 +30,14 @@ def test_without_weights_every_command_says_how_to_get_them(tmp_path: Path) -> N
     pytest.importorskip("xllamacpp", reason="the embedded model's runtime is not installed")
     status = run("model", "status", cache=tmp_path)
     assert status.returncode == 0
-    assert "not here; `coevolve model get` fetches it (98 MB)" in status.stdout
+    assert "missing; get it with `coevolve model get` (98 MB)" in status.stdout
     asked = run("model", "try", "The sea is", cache=tmp_path)
     assert asked.returncode == 2
-    assert "`coevolve model get` fetches it" in asked.stderr
+    assert "Download it with `coevolve model get`" in asked.stderr
     doctor = run("doctor", cache=tmp_path)
     assert doctor.returncode == 0
     assert "note  embedded model: " in doctor.stdout
-    assert "`coevolve model get` fetches it" in doctor.stdout
+    assert "Download it with `coevolve model get`" in doctor.stdout
 
 
 def test_status_as_json_without_weights(tmp_path: Path) -> None:
@@ -67,9 +61,9 @@ def test_weights_from_a_folder_are_checked_and_kept(weights: Path, tmp_path: Pat
     assert done.returncode == 0, done.stderr
     path = tmp_path / "models" / MADE.name
     assert json.loads(done.stdout) == {"weights": str(path), "bytes": MADE.size}
-    assert f"Taking {PUBLISHED.name} from {weights.parent}" in done.stderr
+    assert f"Copying {PUBLISHED.name} from {weights.parent}" in done.stderr
     again = run("model", "get", cache=tmp_path)
-    assert "is here already" in again.stderr
+    assert "is already stored" in again.stderr
     assert again.stdout == f"The embedded model is ready: {path}\n"
 
 
@@ -103,9 +97,9 @@ def test_trying_it() -> None:
 @pytest.mark.parametrize(
     ("arguments", "why"),
     [
-        (("x", "--choices", ","), "--choices must be texts that differ"),
-        (("x", "--choices", "a,a"), "--choices must be texts that differ"),
-        ((" ",), "there is no prompt"),
+        (("x", "--choices", ","), "--choices must be distinct texts"),
+        (("x", "--choices", "a,a"), "--choices must be distinct texts"),
+        ((" ",), "the prompt is empty"),
         (("x", "--max-tokens", "0"), "--max-tokens"),
     ],
 )

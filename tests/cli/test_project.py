@@ -2,19 +2,16 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-COMMAND = Path(sys.executable).parent / "coevolve"
+from tests import command
 
 
 def coevolve(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, *arguments], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return command.coevolve(*arguments, cwd=folder)
 
 
 def finished(folder: Path) -> dict[str, Any]:

@@ -49,7 +49,7 @@ def test_each_proposal_gets_a_folder_of_its_own(tmp_path: Path) -> None:
         assert made.returncode == 0, made.stderr
         said = json.loads(made.stdout)
         assert said["folder"] == folder
-        assert said["notes"] == ["new: there is no parent 'nobody'."]  # and is kept all the same
+        assert said["notes"] == ["new: the parent 'nobody' is unknown."]
         assert (tmp_path / folder / "candidates/new/harness.py").read_text() == RIGHT
 
 
@@ -74,7 +74,7 @@ def test_what_a_proposer_needs_is_checked_before_it_is_asked(tmp_path: Path) -> 
         done = coevolve(command, file, cwd=tmp_path)
         assert done.returncode == 2
         assert "the muse is away." in done.stderr
-    assert "mend  proposer: the muse is away." in coevolve("doctor", file).stdout
+    assert "fix   proposer: the muse is away." in coevolve("doctor", file).stdout
 
 
 MENDING = """
@@ -96,14 +96,14 @@ class Mine:
 """
 
 
-def test_what_fails_its_check_is_given_back_once(tmp_path: Path) -> None:
+def test_what_fails_its_check_is_sent_back_once(tmp_path: Path) -> None:
     file = project(tmp_path, MENDING, OWN)
     made = coevolve("propose", file, "--count", "3", "--json", cwd=tmp_path)
     assert made.returncode == 0, made.stderr
     said = json.loads(made.stdout)
-    found = {one["name"]: (one["mended"], bool(one["fault"])) for one in said["candidates"]}
+    found = {one["name"]: (one["repaired"], bool(one["fault"])) for one in said["candidates"]}
     assert found == {"wrong": (True, False), "worse": (False, True), "right": (False, False)}
-    assert "Mending worse: the proposer failed: " in said["notes"][0]
+    assert "Repair of worse: the proposer failed: " in said["notes"][0]
     assert "the muse is away" in said["notes"][0]
     assert (tmp_path / "proposal/candidates/right/harness.py").exists()
 
@@ -124,7 +124,7 @@ def test_a_proposal_without_a_candidate_leaves_what_was_said(tmp_path: Path) -> 
 
 def test_doctor_says_when_nobody_looks_for_leaks(tmp_path: Path) -> None:
     file = project(tmp_path, "def propose(view, count): return []\n")
-    assert "note  leaks: candidates are not searched" in coevolve("doctor", file).stdout
+    assert "note  leaks: candidates are not scanned" in coevolve("doctor", file).stdout
     benchmark = tmp_path / "benchmark.py"
     benchmark.write_text(benchmark.read_text() + "\ndef secrets(): return {'3': 'Twice three?'}\n")
     assert "leaks" not in coevolve("doctor", file).stdout

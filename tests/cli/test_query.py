@@ -7,7 +7,7 @@ import pytest
 
 from coevolve.proposers.workspace import lay_out
 from tests.cli.projects import coevolve, write_synthetic
-from tests.proposers.view.histories import small
+from tests.proposers.workspace.histories import small
 
 
 def test_the_best_of_the_only_run(finished: Path) -> None:

@@ -2,13 +2,13 @@
 
 import json
 import subprocess
-import sys
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-COMMAND = Path(sys.executable).parent / "coevolve"
+from tests.command import coevolve
+
 ROW = {
     "matrix": str,
     "series": str,
@@ -32,13 +32,7 @@ ROW = {
 
 
 def run(*arguments: str | Path) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, "replay", *map(str, arguments)],
-        capture_output=True,
-        text=True,
-        check=False,
-        env={"COLUMNS": "120", "PATH": "/usr/bin:/bin"},
-    )
+    return coevolve("replay", *arguments, env={"COLUMNS": "120", "PATH": "/usr/bin:/bin"})
 
 
 @pytest.fixture(scope="module")
@@ -120,7 +114,7 @@ def test_identical_candidates(folder: Path) -> None:
         (("absent.npz",), "there is no file"),
         (("FOLDER", "--protocols", "niave"), "Did you mean 'naive'?"),
         (("FOLDER", "--protocols", "naive,naive"), "protocol 'naive' is given twice"),
-        (("FOLDER", "--fractions", "0.2;0.3"), "--fractions must be numbers with commas"),
+        (("FOLDER", "--fractions", "0.2;0.3"), "--fractions must be numbers separated by commas"),
         (("FOLDER", "--fractions", "1.5"), "fractions must be in (0, 1], got 1.5"),
         (("FOLDER", "--seeds", "0"), "--seeds must be at least 1, got 0"),
         (("FOLDER", "--first-seed", "-1"), "seeds must be whole numbers of at least 0, got -1"),

@@ -20,14 +20,17 @@ def test_a_run_tells_what_happens_and_ends_with_the_winner(tmp_path: Path) -> No
     done = coevolve("run", "coevolve.toml", cwd=tmp_path)
     assert done.returncode == 0, done.stderr
     lines = done.stdout
-    assert "doubling: 16 tasks, 4 sealed, 3 rounds of 2, protocol task-coevolve" in lines
+    assert (
+        "doubling: 16 tasks and 4 sealed, 3 rounds of 2 candidates, protocol task-coevolve"
+        in lines
+    )
     assert "phase 0 done: same 0.062, square 0.125" in lines
     assert "round 1 of 3: proposed r1-0, r1-1" in lines
-    assert "refused r1-1: check failed: the harness has no function 'double'" in lines
-    assert re.search(r"\[\d+s\] round 3 settled: r3-0 1\.000 ± ", lines)
+    assert "r1-1 refused: check failed: the harness has no function 'double'" in lines
+    assert re.search(r"\[\d+s\] round 3 done: r3-0 1\.000 ± ", lines)
     assert "sealed test: same 0.000, square 0.000, r3-0 0.000" in lines
     assert re.search(r"★ +r3-0 +3 +1\.000 ± \S+ +8/16 +0\.000", lines)
-    told = "24 of candidates, where full search takes 48 (50%); 68 trials in all"
+    told = "24 candidate evaluations; a full search needs 48 (50%). 68 trials in total."
     assert told in " ".join(lines.split())
     folder = re.search(r"winner +(\S+)", lines)
     assert folder is not None
@@ -114,7 +117,7 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
         process.communicate(timeout=60)
     assert done.returncode == 2
     assert f"is being written by process {process.pid}" in done.stderr
-    assert f"At work: process {process.pid}" in shown.stdout
+    assert f"Running: process {process.pid}" in shown.stdout
 
 
 def test_a_run_that_needs_help_stops_with_advice(tmp_path: Path) -> None:
@@ -123,7 +126,7 @@ def test_a_run_that_needs_help_stops_with_advice(tmp_path: Path) -> None:
     (tmp_path / "propose.py").write_text("def propose(view, count):\n    return []\n")
     done = coevolve("run", path)
     assert done.returncode == 2
-    assert "Mend the proposer; these rounds are spent, and 2 are left." in done.stderr
+    assert "Fix the proposer; 2 rounds are left." in done.stderr
     assert f"coevolve resume {tmp_path / 'runs' / 'doubling'}" in done.stderr
     assert "Traceback" not in done.stderr
 

@@ -31,6 +31,6 @@ def test_an_answer_may_hold_half_a_character(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
-    monkeypatch.setattr("coevolve.cli.query._of_run", lambda run, asked: "half: \ud83d\n")
+    monkeypatch.setattr("coevolve.cli.query_command._of_run", lambda run, asked: "half: \ud83d\n")
     shown = CliRunner().invoke(app, ["query", "trace", "a", "t"])
     assert (shown.exit_code, shown.output) == (0, "half: ?\n")

@@ -1,148 +1,80 @@
 """What every executor promises, whatever runs its trials."""
 
-import asyncio
-import json
-import sys
 from collections.abc import Callable
-from pathlib import Path
-from typing import Any
 
 import pytest
 
-from coevolve.errors import StateError
-from coevolve.executors.inline import InlineExecutor
-from coevolve.search.journal import Executor
-from coevolve.search.trials import Blame, Result
-from tests.executors.projects import Project, needs_bwrap, trial, with_executor
+from coevolve.executors.in_process import InProcessExecutor
+from coevolve.executors.local import Contents, LocalExecutor
+from coevolve.executors.workload import Spec
+from coevolve.search.candidate import Candidate
+from coevolve.search.trials import Executor, Prepared, Result, Trial
+from coevolve.testing import assert_executor, check_executor
+from tests.executors.projects import needs_bwrap
 
-Make = Callable[[Project], Executor]
-
-
-def inline(project: Project) -> Executor:
-    return InlineExecutor(project.spec().build(), contents=project.contents, capacity=2)
+Make = Callable[[Spec, Contents], Executor]
 
 
-def process(project: Project) -> Executor:
-    return project.executor(workers=2, isolation="process")
+def in_process(spec: Spec, contents: Contents) -> Executor:
+    return InProcessExecutor(spec.build(), contents=contents, workers=2)
 
 
-def bwrap(project: Project) -> Executor:
-    return project.executor(workers=2, isolation="bwrap")
+def in_threads(spec: Spec, contents: Contents) -> Executor:
+    return InProcessExecutor(spec.build(), contents=contents, workers=2, threads=True)
 
 
-every_executor = pytest.mark.parametrize(
-    "make", [inline, process, pytest.param(bwrap, marks=needs_bwrap())]
+def process(spec: Spec, contents: Contents) -> Executor:
+    return LocalExecutor(spec, contents=contents, workers=2, isolation="process")
+
+
+def bwrap(spec: Spec, contents: Contents) -> Executor:
+    return LocalExecutor(spec, contents=contents, workers=2, isolation="bwrap")
+
+
+@pytest.mark.parametrize(
+    "make", [in_process, in_threads, process, pytest.param(bwrap, marks=needs_bwrap())]
 )
+def test_an_executor_conforms(make: Make) -> None:
+    assert_executor(make)
 
 
-@pytest.fixture
-def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Project:
-    # The benchmark of another test must not be found in its place.
-    monkeypatch.setattr(sys, "path", sys.path.copy())
-    monkeypatch.delitem(sys.modules, "tasks_of_mine", raising=False)
-    return Project(tmp_path)
+class Careless:
+    """An executor that scores everything 1, and never ends."""
+
+    capacity = 2
+
+    def __init__(self, spec: Spec, contents: Contents) -> None:
+        self.closed = False
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        return Prepared()
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        return Prepared(state="{}")
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        return Result(score=1.0)
+
+    async def close(self) -> None:
+        if self.closed:
+            raise RuntimeError("already closed")
+        self.closed = True
 
 
-def facts(result: Result) -> Any:
-    """What two executors must agree on."""
-    fault = None if result.fault is None else (result.fault.blame, result.fault.reason)
-    trace = json.loads(result.trace or "{}")
-    return result.score, fault, result.usage.tokens_in, trace.get("trace"), trace.get("output")
+def test_what_the_engine_cannot_rely_on_is_found() -> None:
+    with pytest.raises(AssertionError, match=r"results: the task 'score:0.25' must give"):
+        assert_executor(Careless)
+    found = {one.about: one for one in check_executor(Careless)}
+    assert "a broken candidate must be blamed" in found["blame"].detail
+    assert "must call run_test" in found["sealed test"].detail
+    assert "the state must reach the trials" in found["state"].detail
+    assert "already closed" in found["closing"].detail
+    assert found["unused"].kind == "passed"
 
 
-@every_executor
-def test_the_same_trials_give_the_same_results(project: Project, make: Make) -> None:
-    candidate = project.contents.candidate()
-    wanted = {
-        "score:0.25": (0.25, None, 0, None, None),
-        "trial": (0.3, None, 0, None, None),
-        "answer:0.5": (0.5, None, 0, None, None),
-        "whole:hi": (0.5, None, 3, {"answer": "HI", "note": ""}, "the candidate says hi\n"),
-        "limited": (None, (Blame.INFRASTRUCTURE, "RateLimitError: slow down"), 0, None, None),
-        "bug": (None, (Blame.BENCHMARK, "KeyError: 'label'"), 0, None, None),
-        "disk": (
-            None,
-            (Blame.OPERATOR, "OSError: [Errno 28] No space left on device"),
-            0,
-            None,
-            None,
-        ),
-    }
+def test_an_executor_that_cannot_be_made_is_named() -> None:
+    def broken(spec: Spec, contents: Contents) -> Executor:
+        raise KeyError("cluster")
 
-    async def use(executor: Executor) -> list[Result]:
-        runs = [executor.run(candidate, trial(task, 3)) for task in wanted]
-        return list(await asyncio.gather(*runs))
-
-    results = with_executor(make(project), use)
-    assert dict(zip(wanted, map(facts, results), strict=True)) == wanted
-    assert all(result.usage.seconds > 0 for result in results)
-
-
-@every_executor
-def test_every_fault_of_a_candidate_is_its_own_and_later_trials_run(
-    project: Project, make: Make
-) -> None:
-    faulty = project.contents.candidate(b"raise RuntimeError('at import')", name="c2")
-    good = project.contents.candidate()
-
-    async def use(executor: Executor) -> list[Any]:
-        checked = await executor.check(faulty)
-        first = await executor.run(faulty, trial("answer:1", candidate="c2"))
-        failed = await executor.run(good, trial("call:fail"))
-        return [checked, first, failed, await executor.run(good, trial("answer:1"))]
-
-    *failures, last = with_executor(make(project), use)
-    for failure in failures:
-        assert failure.fault.blame is Blame.CANDIDATE
-        assert failure.fault.reason
-    assert last.score == 1.0
-
-
-@every_executor
-def test_what_preparing_gave_goes_with_the_trials(project: Project, make: Make) -> None:
-    candidate = project.contents.candidate()
-
-    async def use(executor: Executor) -> Result:
-        assert (await executor.check(candidate)).fault is None
-        prepared = await executor.prepare(candidate)
-        project.contents.put("s", (prepared.state or "").encode())
-        return await executor.run(candidate, trial("state", state="s"))
-
-    assert with_executor(make(project), use).score == 0.75
-
-
-@every_executor
-def test_a_cancelled_attempt_gives_way_to_the_next(project: Project, make: Make) -> None:
-    candidate = project.contents.candidate()
-
-    async def use(executor: Executor) -> Result:
-        attempt = asyncio.ensure_future(executor.run(candidate, trial("sleep:0.2")))
-        await asyncio.sleep(0)
-        attempt.cancel()
-        with pytest.raises(asyncio.CancelledError):
-            await attempt
-        return await executor.run(candidate, trial("answer:1"))
-
-    assert with_executor(make(project), use).score == 1.0
-
-
-@every_executor
-def test_closing_twice_is_closing_once(project: Project, make: Make) -> None:
-    candidate = project.contents.candidate()
-
-    async def use(executor: Executor) -> None:
-        assert (await executor.run(candidate, trial("answer:1"))).score == 1.0
-        await executor.close()
-        await executor.close()
-        with pytest.raises(StateError, match="closed"):
-            await executor.run(candidate, trial("answer:1"))
-
-    with_executor(make(project), use)
-
-
-@every_executor
-def test_closing_without_any_trial_is_fine(project: Project, make: Make) -> None:
-    async def use(executor: Executor) -> int:
-        return executor.capacity
-
-    assert with_executor(make(project), use) == 2
+    (found,) = check_executor(broken)
+    assert "it cannot be made: KeyError: 'cluster' (" in found.detail

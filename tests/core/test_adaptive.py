@@ -4,10 +4,9 @@ import numpy as np
 import pytest
 
 from coevolve import Pool
-from coevolve.core.allocation import AdaptiveShare, contenders
+from coevolve.core.allocation import AdaptiveShare, SearchView, contenders
 from coevolve.core.arrays import Floats
 from coevolve.core.posterior import Posterior
-from coevolve.core.search_view import SearchView
 from coevolve.errors import InputError
 
 TASKS = 100

@@ -4,7 +4,8 @@ import numpy as np
 import pytest
 
 from coevolve import Pool, Selector
-from coevolve.core.allocation import Share, WholePool
+from coevolve.core.allocation import CostShare, Share, WholePool, share, split
+from coevolve.core.inclusion import successive_inclusion
 from coevolve.errors import InputError
 
 TEXT = Pool.grouped(
@@ -64,3 +65,26 @@ def test_fractions_outside_the_range_are_refused(fraction: float) -> None:
 def test_unknown_rounding_is_refused() -> None:
     with pytest.raises(InputError, match="'ceil' or 'floor', got 'up'"):
         Share(rounding="up")  # type: ignore[arg-type]
+
+
+def test_a_share_of_the_cost_buys_more_tasks_where_they_are_cheap() -> None:
+    costs = [1.0] * 50 + [9.0] * 50
+    pool = Pool([str(i) for i in range(100)], costs=costs)
+    cheap = 1 / np.array(costs)
+    assert CostShare(fraction=0.2).sizes(pool, np.ones(100)) == (20,)
+    (size,) = CostShare(fraction=0.2).sizes(pool, cheap)
+    pi = successive_inclusion(cheap, size)
+    assert pi @ np.array(costs) == pytest.approx(0.2 * sum(costs), rel=0.03)
+    assert size > 40
+
+
+def test_without_costs_a_share_of_the_cost_is_a_share_of_the_tasks() -> None:
+    pool = Pool([str(i) for i in range(89)])
+    assert CostShare(fraction=0.2).sizes(pool, np.ones(89)) == share(0.2, pool)
+
+
+def test_splitting_over_pools_loses_nothing() -> None:
+    for size in range(30):
+        parts = split(size, np.array([7, 0, 13, 5]))
+        assert sum(parts) == min(size, 25)
+        assert parts[1] == 0

@@ -1,13 +1,15 @@
 """Who wins, who tied, and whether a starting harness is better."""
 
+from dataclasses import replace
+
 import pytest
 
 from coevolve import Estimate
-from coevolve.core.choice import HighestEstimate, Standing
+from coevolve.core.choice import Contender, HighestEstimate, MostEvaluated
 from coevolve.errors import InputError, NoOutcomeError
 
 
-def standing(name: str, value: float, round: int = 1) -> Standing:
+def standing(name: str, value: float, round: int = 1) -> Contender:
     estimate = Estimate(
         value=value,
         se=None,
@@ -18,7 +20,7 @@ def standing(name: str, value: float, round: int = 1) -> Standing:
         pool_size=9,
         method="raw mean",
     )
-    return Standing(name, round, estimate)
+    return Contender(name, round, estimate)
 
 
 FIELD = [standing("a", 0.5), standing("b", 0.7), standing("c", 0.7, 2), standing("d", 0.6, 2)]
@@ -53,7 +55,7 @@ def test_a_start_may_win_when_included() -> None:
     assert (choice.candidate, choice.tied_with) == ("s", ("b", "c"))
 
 
-def test_nobody_to_choose_from() -> None:
+def test_no_candidate_to_choose_from() -> None:
     with pytest.raises(NoOutcomeError, match="no candidate has an estimate yet"):
         HighestEstimate().choose([], [standing("s", 0.7, 0)])
 
@@ -61,3 +63,17 @@ def test_nobody_to_choose_from() -> None:
 def test_unknown_tie_break() -> None:
     with pytest.raises(InputError, match="'earliest' or 'latest', got 'random'"):
         HighestEstimate(tie_break="random")  # type: ignore[arg-type]
+
+
+def test_the_most_evaluated_wins_before_the_highest() -> None:
+    def after(asked: int, name: str, value: float) -> Contender:
+        known = standing(name, value)
+        tasks = min(asked, 7)  # a missing outcome does not lose the race
+        return known._replace(estimate=replace(known.estimate, tasks=tasks, drawn=asked))
+
+    field = [after(2, "lucky", 1.0), after(8, "known", 0.6), after(8, "less", 0.5)]
+    choice = MostEvaluated().choose(field, [])
+    assert (choice.candidate, choice.why) == (
+        "known",
+        "highest estimate 0.600, among 2 with 8 tasks",
+    )

@@ -71,7 +71,7 @@ def test_groups_must_have_tasks_and_costs() -> None:
         Pool.grouped({"x": ["a"]}, costs={})
     with pytest.raises(PoolError, match="pool 'x' must be a collection of ids, got 'abc'"):
         Pool.grouped({"x": "abc"})
-    with pytest.raises(PoolError, match="grouped takes"):
+    with pytest.raises(PoolError, match="grouped needs"):
         Pool.grouped(["a"])  # type: ignore[arg-type]
     with pytest.raises(PoolError, match="no pool 'y'"):
         Pool(["a"]).members("y")

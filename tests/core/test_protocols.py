@@ -13,8 +13,7 @@ from coevolve.core.arrays import Floats
 from coevolve.core.designs import SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Hajek, PhaseZeroRule, RawMean
 from coevolve.core.protocols import protocol_from_json
-from coevolve.core.search_view import TaskView
-from coevolve.core.weights import UniformWeights, VarianceWeights
+from coevolve.core.weights import TaskView, UniformWeights, VarianceWeights
 from coevolve.errors import EventError, InputError, UnknownProtocolError
 
 from .strategies import BUILT_IN
@@ -35,7 +34,7 @@ class HardFirst:
 
 @pytest.fixture(autouse=True)
 def _forget_registered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "_registered", dict(module._registered))
+    monkeypatch.setattr(module, "PLUGS", dict(module.PLUGS))
 
 
 def test_the_built_in_protocols_are_the_rows_of_the_paper() -> None:
@@ -56,7 +55,7 @@ def test_the_built_in_protocols_are_the_rows_of_the_paper() -> None:
 
 @pytest.mark.parametrize(
     ("name", "hint"),
-    [("task-coevolv", "Did you mean 'task-coevolve'"), ("xyz", "there are full, naive")],
+    [("task-coevolv", "Did you mean 'task-coevolve'"), ("xyz", "use one of full, naive")],
 )
 def test_unknown_names_are_answered_with_the_nearest(name: str, hint: str) -> None:
     with pytest.raises(UnknownProtocolError, match=hint):

@@ -8,8 +8,7 @@ import pytest
 from coevolve import Missing, Outcome, Pool, Selector, Usage, protocol
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.designs import SuccessiveDesign
-from coevolve.core.search_view import TaskView
-from coevolve.core.weights import VarianceWeights
+from coevolve.core.weights import TaskView, VarianceWeights
 
 from .strategies import BUILT_IN, TASKS, answer, scores, started
 

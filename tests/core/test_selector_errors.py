@@ -86,26 +86,26 @@ CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
     "unknown candidate": (lambda s: s.estimate("opne"), UnknownCandidateError, "mean 'open'"),
     "candidate again": (lambda s: s.ask(["new", "done"]), InputError, "'done' .* in round 1"),
     "start as candidate": (lambda s: s.ask(["start-a"]), InputError, "'start-a' .* in round 0"),
-    "candidate twice": (lambda s: s.ask(["new", "new"]), InputError, "'new' is asked for twice"),
-    "a string": (lambda s: s.ask("new"), InputError, "list of candidates, in order, got 'new'"),
-    "a set": (lambda s: s.ask({"new"}), InputError, "in order, got {'new'}"),
-    "no list": (lambda s: s.ask(5), InputError, "in order, got 5"),  # type: ignore[arg-type]
+    "candidate twice": (lambda s: s.ask(["new", "new"]), InputError, "'new' is named twice"),
+    "a string": (lambda s: s.ask("new"), InputError, "list of candidate names, got 'new'"),
+    "a set": (lambda s: s.ask({"new"}), InputError, "names, got {'new'}"),
+    "no list": (lambda s: s.ask(5), InputError, "names, got 5"),  # type: ignore[arg-type]
     "no assignment": (lambda s: s.tell(None, {}), InputError, "from ask, got None"),  # type: ignore[arg-type]
     "no results": (tell(lambda t: None), InputError, "got None"),
-    "no candidate": (lambda s: s.estimate(["open"]), UnknownCandidateError, "not known"),  # type: ignore[arg-type]
+    "no candidate": (lambda s: s.estimate(["open"]), UnknownCandidateError, "is unknown"),  # type: ignore[arg-type]
     "a huge score": (tell(lambda t: {t[1]: 10**400}), ScoreError, "must be a number"),
     "a doubled outcome that changes": (
         tell(lambda t: [Outcome(candidate="open", task=t[1], score=s) for s in (1.0, 1.0, 0.5)]),
         ChangedOutcomeError,
         "given twice",
     ),
-    "empty name": (lambda s: s.ask([""]), InputError, "non-empty strings, got ''"),
-    "a number": (lambda s: s.ask([3]), InputError, "non-empty strings, got 3"),  # type: ignore[list-item]
+    "empty name": (lambda s: s.ask([""]), InputError, "non-empty string, got ''"),
+    "a number": (lambda s: s.ask([3]), InputError, "non-empty string, got 3"),  # type: ignore[list-item]
     "late start": (lambda s: s.tell_full("late", scores(1)), PhaseError, "'late' is new"),
     "full with gaps": (
         lambda s: s.tell_full("done", {}),
         InputError,
-        "20 of 20 are short, 't00' first",
+        "20 of 20 tasks have fewer, such as 't00'",
     ),
     "full with a changed score": (
         lambda s: s.tell_full("start-a", scores(1) | {"t00": 0.25}),
@@ -158,7 +158,7 @@ def test_asking_before_phase_zero() -> None:
 def test_estimating_from_nothing() -> None:
     selector = started()
     selector.ask(["c"])
-    with pytest.raises(NoOutcomeError, match="no scored outcome in pool 'all' yet"):
+    with pytest.raises(NoOutcomeError, match="no score in pool 'all' yet"):
         selector.estimate("c")
     with pytest.raises(NoOutcomeError, match="no candidate has an estimate yet"):
         selector.best()

@@ -19,6 +19,7 @@ from hypothesis.stateful import (
 
 from coevolve import Assignment, Estimate, Missing, Pool, Selector, protocols
 from coevolve.errors import ChangedOutcomeError, NoOutcomeError
+from tests.effort import effort
 
 TASKS = tuple(f"t{i}" for i in range(9))
 PROTOCOLS = tuple(known.name for known in protocols())
@@ -67,11 +68,20 @@ class AskTell(RuleBasedStateMachine):
     def ask(self, number: int) -> Any:
         names = [f"c{self.asked + i}" for i in range(number)]
         self.asked += number
-        return multiple(*self.selector.ask(names))
+        return multiple(*self.asked_as_planned(names))
 
     @rule(target=assignments, final=st.booleans())
     def ask_for_more(self, final: bool) -> Any:
-        return multiple(*self.selector.ask(final=final))
+        return multiple(*self.asked_as_planned(final=final))
+
+    def asked_as_planned(self, *names: list[str], final: bool = False) -> list[Assignment]:
+        """A plan changes nothing, and says what `ask` records."""
+        before = self.selector.events
+        planned = self.selector.plan(*names, final=final)
+        assert self.selector.events == before
+        made = self.selector.ask(*names, final=final)
+        assert list(self.selector.events_since(len(before))) == planned
+        return made
 
     @rule(assignment=assignments, data=st.data())
     def tell(self, assignment: Assignment, data: st.DataObject) -> None:
@@ -167,4 +177,4 @@ class AskTell(RuleBasedStateMachine):
 
 
 TestAskTell = AskTell.TestCase
-TestAskTell.settings = settings(max_examples=40, stateful_step_count=20, deadline=None)
+TestAskTell.settings = settings(max_examples=effort(12, 80), stateful_step_count=20, deadline=None)

@@ -4,8 +4,7 @@ import numpy as np
 import pytest
 
 from coevolve import History
-from coevolve.core.search_view import TaskView
-from coevolve.core.weights import UniformWeights, VarianceWeights
+from coevolve.core.weights import InformationWeights, TaskView, UniformWeights, VarianceWeights
 from coevolve.errors import InputError
 
 
@@ -50,3 +49,30 @@ def test_uniform_weights_ignore_the_past() -> None:
 def test_parameters_without_sense_are_refused(arguments: dict[str, float], message: str) -> None:
     with pytest.raises(InputError, match=message):
         VarianceWeights(**arguments)  # type: ignore[arg-type]
+
+
+def test_costs_are_a_choice() -> None:
+    history = History(mean=np.full(3, 0.5), count=np.full(3, 4))
+    costs = np.array([1.0, 4.0, 16.0])
+    blind = VarianceWeights()(TaskView(history=history, costs=costs))
+    assert len(set(blind)) == 1
+    neyman = VarianceWeights(cost=0.5)(TaskView(history=history, costs=costs))
+    np.testing.assert_allclose(neyman / neyman[0], [1, 1 / 2, 1 / 4])
+    chances = np.full(3, 0.5)
+    per_cost = InformationWeights(cost=1.0)(
+        TaskView(history=history, costs=costs, chances=chances)
+    )
+    np.testing.assert_allclose(per_cost / per_cost[0], [1, 1 / 4, 1 / 16])
+
+
+def test_information_weights_need_a_model() -> None:
+    history = History(mean=np.full(3, 0.5), count=np.full(3, 4))
+    with pytest.raises(InputError, match="needs a protocol whose estimator is a joint model"):
+        InformationWeights()(TaskView(history=history))
+
+
+def test_weights_without_sense_are_refused() -> None:
+    with pytest.raises(InputError, match="cost must be an exponent from 0 to 100, got -1"):
+        VarianceWeights(cost=-1)
+    with pytest.raises(InputError, match="floor must be positive, got 0"):
+        InformationWeights(floor=0)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from coevolve.core.outcomes import Usage
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.workload import MOST_TRACE, Score, trace_text
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Blame, Result, Split
@@ -36,7 +36,7 @@ CANDIDATE = Candidate.of({"harness.py": b"x = 1"}, name="c1")
 
 
 def gave(given: Any, split: Split = "validation") -> Result:
-    executor = InlineExecutor(Giving(given))
+    executor = InProcessExecutor(Giving(given))
     return asyncio.run(executor.run(CANDIDATE, trial("t", split=split)))
 
 
@@ -95,7 +95,7 @@ def test_a_trace_that_is_not_json_becomes_text() -> None:
 
 
 def test_a_state_that_is_not_json_is_a_fault() -> None:
-    executor = InlineExecutor(Giving(1.0, state={1, 2}))
+    executor = InProcessExecutor(Giving(1.0, state={1, 2}))
     prepared = asyncio.run(executor.prepare(CANDIDATE))
     assert prepared.fault is not None
     assert "prepare() returned something that is not plain JSON" in prepared.fault.reason

@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.executors.failure_table import AWS, CLASSES, HTTP, SYSTEM, THREADS, WORDS, Row
-from coevolve.search.evaluation import RETRIES
+from coevolve.search.retries import ATTEMPTS
 
 PAGE = (Path(__file__).parent.parent.parent / "docs" / "failures.md").read_text()
 
@@ -39,4 +39,4 @@ def test_the_page_has_every_row_and_no_other() -> None:
 
 
 def test_the_page_names_the_number_of_retries() -> None:
-    assert {2: "twice"}[RETRIES] in PAGE
+    assert {3: "twice"}[ATTEMPTS] in PAGE

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from coevolve.errors import InputError
-from coevolve.executors.fault_injection import FaultyExecutor, fails
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Blame, Trial
+from coevolve.testing.fault_injection import FaultyExecutor, fails
 from tests.executors.projects import Project, trial, with_executor
 from tests.executors.test_attempts import CANDIDATE, Giving
 
@@ -29,7 +29,7 @@ def faults(rate: float, seed: int) -> list[bool]:
             assert result.fault is None or result.fault.blame is Blame.INFRASTRUCTURE
         return [result.fault is not None for result in results]
 
-    inline = InlineExecutor(Giving(1.0), capacity=3)
+    inline = InProcessExecutor(Giving(1.0), workers=3)
     return with_executor(FaultyExecutor(inline, rate=rate, seed=seed), use)
 
 
@@ -45,7 +45,7 @@ def test_the_share_is_as_asked_and_the_attempts_follow_from_the_seed() -> None:
 
 def test_a_rate_is_a_share() -> None:
     with pytest.raises(InputError, match=r"rate must be in \[0, 1\], got 1.5"):
-        FaultyExecutor(InlineExecutor(Giving(1.0)), rate=1.5, seed=0)
+        FaultyExecutor(InProcessExecutor(Giving(1.0)), rate=1.5, seed=0)
 
 
 class KillingExecutor(FaultyExecutor):

@@ -14,6 +14,7 @@ import pytest
 from coevolve.executors.isolation.process_table import children
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.trials import Blame, Result
+from tests.effort import first
 from tests.executors.projects import Project, runs, trial, until, with_executor
 
 pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="workers are fresh elsewhere")
@@ -184,7 +185,7 @@ def test_a_worker_has_no_descriptor_of_another(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "act", ["thread", "file", "socket", "temporary", "child", "random", "numpy"]
+    "act", first(3, ["thread", "socket", "child", "file", "temporary", "random", "numpy"])
 )
 def test_what_forks_must_not_share_makes_every_worker_fresh(project: Project, act: str) -> None:
     (project.folder / "built").write_text("")

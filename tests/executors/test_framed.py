@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from coevolve.benchmarks.conformance import Bench
-from coevolve.executors.inline import InlineExecutor
+from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.isolation import Limits, find_isolation
 from coevolve.executors.local import LocalExecutor
 from coevolve.search.trials import Result
+from coevolve.testing.benchmark_checks import Bench
 from tests.executors.projects import Project, trial, with_executor
 
 BENCHMARK = '''
@@ -54,7 +54,7 @@ def test_trials_call_it(tmp_path: Path, kind: str) -> None:
     executor = (
         project.executor()
         if kind == "workers"
-        else InlineExecutor(built(project), contents=project.contents)
+        else InProcessExecutor(built(project), contents=project.contents)
     )
 
     async def use(executor: LocalExecutor) -> tuple[str | None, Result]:

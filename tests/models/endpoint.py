@@ -29,7 +29,7 @@ class Act:
         body: The body: bytes as they are, anything else as JSON.
         headers: Headers beside the usual ones.
         delay: Seconds before the answer; the end of the server ends the wait.
-        withheld: Bytes that Content-Length promises and nobody sends.
+        withheld: Bytes that Content-Length promises and that are not sent.
         silent: Close the connection without an answer.
     """
 

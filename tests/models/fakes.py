@@ -29,7 +29,7 @@ class FakeProvider(Provider):
         self._scores = gives_scores
         self._act = act
         self.asked: list[ModelRequest] = []
-        self.under_way = self.most_under_way = 0
+        self.running = self.most_running = 0
         self.closed = False
 
     @property
@@ -47,12 +47,12 @@ class FakeProvider(Provider):
     async def complete(self, request: ModelRequest, /) -> ModelReply:
         self.asked.append(request)
         answer = self._answers.pop(0) if self._answers else f"answer {len(self.asked)}"
-        self.under_way += 1
-        self.most_under_way = max(self.most_under_way, self.under_way)
+        self.running += 1
+        self.most_running = max(self.most_running, self.running)
         try:
             await (asyncio.sleep(0) if self._act is None else self._act(request))
         finally:
-            self.under_way -= 1
+            self.running -= 1
         if isinstance(answer, Exception):
             raise answer
         return reply(answer) if isinstance(answer, str) else answer

@@ -14,6 +14,7 @@ from hypothesis import strategies as st
 
 from coevolve.models.provider import ModelReply
 from coevolve.models.response_cache import CacheError, ResponseCache
+from tests.effort import effort
 from tests.models.fakes import reply
 
 
@@ -139,7 +140,7 @@ def readable(path: Path) -> dict[int, ModelReply | None]:
         return {number: cache.get(key(number)) for number in range(60)}
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(10, 40), deadline=None)
 @given(place=st.floats(0, 0.999), damage=st.binary(min_size=1, max_size=64))
 @example(place=0.1640625, damage=b"\x80")  # in the text of the table's definition
 def test_damage_gives_an_error_or_nothing_false(
@@ -164,7 +165,7 @@ def test_a_log_without_its_cache_is_not_written_into_a_new_one(path: Path) -> No
     path.parent.mkdir()
     log = path.with_name("cache.db-wal")
     log.write_bytes(b"frames")
-    with pytest.raises(CacheError, match="the log of a cache that is not there"):
+    with pytest.raises(CacheError, match="the log of a cache that is missing"):
         ResponseCache(path)
     assert log.read_bytes() == b"frames"
 

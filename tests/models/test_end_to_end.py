@@ -141,7 +141,7 @@ def test_a_request_that_is_none_is_the_candidate_s_fault(tmp_path: Path) -> None
     assert "prompt must be text, got ['Wet?']" in fault(result).reason
 
 
-def test_a_trial_that_asks_too_much_is_the_candidate_s_fault_and_the_next_goes_on(
+def test_a_trial_above_its_cap_is_the_candidate_s_fault_and_the_next_runs(
     tmp_path: Path,
 ) -> None:
     gateway = Gateway(FakeProvider(), caps=Caps(trial_calls=4))
@@ -151,10 +151,10 @@ def test_a_trial_that_asks_too_much_is_the_candidate_s_fault_and_the_next_goes_o
     assert said(facts)["trial_calls"] == 4
 
 
-def test_a_trial_after_the_cap_of_the_run_is_nobody_s_fault(tmp_path: Path) -> None:
-    [result] = ran(tmp_path, Gateway(FakeProvider(), caps=Caps(calls=3)), "many")
+def test_a_trial_after_the_cap_of_the_run_is_a_fault_of_the_infrastructure(tmp_path: Path) -> None:
+    [result] = ran(tmp_path, Gateway(FakeProvider(), caps=Caps(tokens=330)), "many")
     assert (fault(result).blame, fault(result).kind) == (Blame.INFRASTRUCTURE, "ModelCapError")
-    assert "may spend 3 calls" in fault(result).reason
+    assert "may spend 330 tokens" in fault(result).reason
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coevolve.core.outcomes import Usage
 from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import (
     ModelKeyError,
@@ -14,7 +15,7 @@ from coevolve.models.model_errors import (
     NoChoice,
     RequestRefused,
 )
-from coevolve.models.model_spend import Prices, Spent
+from coevolve.models.model_spend import Prices
 from coevolve.models.provider import Caps, ModelRequest, Sampling
 from coevolve.models.rate_limits import Pace, Retrying
 from coevolve.models.response_cache import ResponseCache
@@ -43,7 +44,8 @@ def test_an_answer_says_all_there_is_to_know() -> None:
             "usage": {"tokens_in": 100, "tokens_out": 10, "dollars": 0.2},
         }
     ]
-    assert gateway.spent == Spent(calls=1, tokens_in=100, tokens_out=10, dollars=0.2)
+    assert gateway.spent == Usage(tokens_in=100, tokens_out=10, dollars=0.2)
+    assert (gateway.calls, gateway.cached) == (1, 0)
 
 
 def test_without_prices_the_word_of_the_provider_counts() -> None:
@@ -64,7 +66,8 @@ def test_a_known_answer_costs_nothing_and_says_what_it_saved(tmp_path: Path) -> 
         "usage": {"tokens_in": 0, "tokens_out": 0, "dollars": 0.0},
         "saved": {"tokens_in": 100, "tokens_out": 10, "dollars": 0.5},
     }
-    assert gateway.spent == Spent(calls=1, cached=1, tokens_in=100, tokens_out=10, dollars=0.5)
+    assert gateway.spent == Usage(tokens_in=100, tokens_out=10, dollars=0.5)
+    assert (gateway.calls, gateway.cached) == (1, 1)
 
 
 def test_another_sample_or_setting_is_another_question(tmp_path: Path) -> None:
@@ -116,10 +119,11 @@ def test_two_that_ask_the_same_at_once_share_one_call(tmp_path: Path) -> None:
     assert {answer["text"] for answer in answers} == {"answer 1"}
     assert sorted(answer["cached"] for answer in answers) == [False] + [True] * 4
     assert sum(answer["usage"]["tokens_in"] for answer in answers) == 100
-    assert gateway.spent == Spent(calls=1, cached=4, tokens_in=100, tokens_out=10)
+    assert gateway.spent == Usage(tokens_in=100, tokens_out=10)
+    assert (gateway.calls, gateway.cached) == (1, 4)
 
 
-def test_so_many_calls_are_under_way_and_no_more(tmp_path: Path) -> None:
+def test_the_number_of_calls_at_once_is_limited(tmp_path: Path) -> None:
     provider = FakeProvider(act=lambda _: asyncio.sleep(0.005))
 
     async def use(gateway: Gateway) -> None:
@@ -127,7 +131,7 @@ def test_so_many_calls_are_under_way_and_no_more(tmp_path: Path) -> None:
 
     served(Gateway(provider, pace=Pace(concurrency=4), cache=cached(tmp_path)), use)
     assert len(provider.asked) == 30
-    assert provider.most_under_way == 4
+    assert provider.most_running == 4
 
 
 def test_a_call_that_waits_for_its_next_attempt_leaves_its_place_to_others() -> None:
@@ -156,7 +160,7 @@ def test_what_may_pass_is_asked_again_and_only_the_answer_is_kept(tmp_path: Path
     answers = asked(gateway, {"prompt": "Wet?"}, {"prompt": "Wet?"})
     assert [answer["text"] for answer in answers] == ["yes", "yes"]
     assert len(provider.asked) == 3
-    assert gateway.spent.calls == 1
+    assert gateway.calls == 1
 
 
 def test_failures_are_not_kept(tmp_path: Path) -> None:
@@ -186,10 +190,10 @@ def test_a_model_that_hangs_is_asked_again() -> None:
     provider = FakeProvider("never", "yes", act=hang_once)
     [answer] = asked(Gateway(provider, retrying=patient(seconds=0.05)), {"prompt": "Wet?"})
     assert answer["text"] == "yes"
-    assert provider.under_way == 0
+    assert provider.running == 0
 
 
-def test_an_answer_that_is_none_of_the_choices_is_no_answer_and_not_kept(tmp_path: Path) -> None:
+def test_an_answer_that_is_none_of_the_choices_is_refused_and_not_cached(tmp_path: Path) -> None:
     provider = FakeProvider("maybe", "no")
 
     async def use(gateway: Gateway) -> str:
@@ -200,7 +204,7 @@ def test_an_answer_that_is_none_of_the_choices_is_no_answer_and_not_kept(tmp_pat
 
     gateway = Gateway(provider, cache=cached(tmp_path))
     assert served(gateway, use) == "no"
-    assert gateway.spent.calls == 2
+    assert gateway.calls == 2
 
 
 @pytest.mark.parametrize("scores", [None, {"yes": -0.1}, {"yes": float("-inf"), "no": -0.1}])
@@ -266,7 +270,7 @@ def test_a_cancelled_call_ends_at_the_model_and_another_is_asked_anew(tmp_path: 
 
     async def use(gateway: Gateway) -> str:
         call = asyncio.create_task(gateway.ask(prompt="Wet?"))
-        while not provider.under_way:
+        while not provider.running:
             await asyncio.sleep(0.001)
         call.cancel()
         await asyncio.wait([call])
@@ -274,16 +278,16 @@ def test_a_cancelled_call_ends_at_the_model_and_another_is_asked_anew(tmp_path: 
         return str((await gateway.ask(prompt="Wet?"))["text"])
 
     assert served(Gateway(provider, cache=cached(tmp_path)), use) == "answer 2"
-    assert provider.under_way == 0
+    assert provider.running == 0
 
 
-def test_closing_closes_all_and_ends_what_is_under_way(tmp_path: Path) -> None:
+def test_closing_closes_all_and_ends_running_calls(tmp_path: Path) -> None:
     provider = FakeProvider(act=lambda _: asyncio.Event().wait())
     cache = cached(tmp_path)
 
     async def use(gateway: Gateway) -> None:
         call = asyncio.create_task(gateway.ask(prompt="Wet?"))
-        while not provider.under_way:
+        while not provider.running:
             await asyncio.sleep(0.001)
         await gateway.close()
         with pytest.raises(ModelUnavailable, match="closed"):
@@ -291,4 +295,4 @@ def test_closing_closes_all_and_ends_what_is_under_way(tmp_path: Path) -> None:
 
     served(Gateway(provider, cache=cache), use)
     assert provider.closed
-    assert provider.under_way == 0
+    assert provider.running == 0

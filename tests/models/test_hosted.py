@@ -68,10 +68,10 @@ def test_conversation_is_sent_turn_by_turn() -> None:
 def test_key_of_the_environment_never_goes_to_a_server_of_ones_own(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody-else")
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-of-another-user")
     with Endpoint() as endpoint:
         asked(provider(endpoint, key=""), request())
-    assert "sk-of-somebody-else" not in str(endpoint.seen)
+    assert "sk-of-another-user" not in str(endpoint.seen)
 
 
 def _knows(*names: str) -> Endpoint:
@@ -126,7 +126,7 @@ def test_model_that_was_cut_off_while_it_thought_has_said_nothing(content: str |
         ),
     ],
 )
-def test_thoughts_are_no_part_of_the_answer(act: Act) -> None:
+def test_reasoning_is_not_part_of_the_answer(act: Act) -> None:
     assert reply_to(act).text.strip() == "yes"
 
 
@@ -172,7 +172,7 @@ def test_scores_are_refused_before_anything_is_sent() -> None:
     assert endpoint.seen == []
 
 
-def test_many_requests_are_under_way_at_once() -> None:
+def test_many_requests_are_running_at_once() -> None:
     with Endpoint(latency=0.2) as endpoint:
         host = provider(endpoint)
 
@@ -224,7 +224,7 @@ def test_window_is_that_of_the_table_or_the_one_given() -> None:
     pytest.importorskip("litellm", reason="needs LiteLLM, of the extra llm")
     assert HostedProvider("gpt-4o").window == 128_000
     assert HostedProvider("openai/gpt-4o").window == 128_000
-    assert HostedProvider("nobody/knows-this").window is None
+    assert HostedProvider("unknown/model").window is None
     assert HostedProvider("gpt-4o", window=9_000).window == 9_000
     assert HostedProvider("gpt-4o", base_url="http://localhost:1/v1").window is None
 
@@ -248,7 +248,7 @@ def test_address_that_is_none_is_refused_without_showing_what_may_be_a_key(url: 
 
 @pytest.mark.parametrize("key", [f"{KEY}\n", f" {KEY}", f"{KEY}\0", f"{KEY}é"])
 def test_key_that_can_be_none_is_refused_without_showing_it(key: str) -> None:
-    with pytest.raises(ConfigError, match="DESK_API_KEY has white space") as caught:
+    with pytest.raises(ConfigError, match="DESK_API_KEY contains white space") as caught:
         HostedProvider("served", key=key, key_variable="DESK_API_KEY")
     assert KEY not in str(caught.value)
 

@@ -2,7 +2,7 @@
 
 import pytest
 
-from coevolve.models.hosted_replies import chosen, schema
+from coevolve.models.hosted import chosen, schema
 from tests.models.endpoint import Endpoint, says
 from tests.models.hosting import asked, provider, reply_to, request
 

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
+from coevolve.core.outcomes import Usage
 from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import ContextTooLong, ModelKeyError, ModelUnavailable, NoChoice
-from coevolve.models.model_spend import Spent
 from coevolve.models.rate_limits import Pace, Retrying
 from coevolve.models.response_cache import ResponseCache
 from tests.models.endpoint import Act, Endpoint, cuts, drops, hangs, raw, refuses, says
@@ -32,7 +32,7 @@ def test_service_that_wants_fewer_requests_is_asked_again_and_counted_once() -> 
         [answer] = asked(model, ASKED)
     assert answer["text"] == "yes"
     assert answer["usage"] == {"tokens_in": 12, "tokens_out": 1, "dollars": 0.0}
-    assert model.spent == Spent(calls=1, tokens_in=12, tokens_out=1)
+    assert model.spent == Usage(tokens_in=12, tokens_out=1)
     assert len(endpoint.seen) == 2
     assert [seconds >= 30 for seconds in time.slept] == [True]
 
@@ -46,7 +46,7 @@ def test_what_passes_is_asked_again(act: Act) -> None:
         model = gateway(endpoint)
         assert asked(model, ASKED)[0]["text"] == "yes"
     assert len(endpoint.seen) == 3
-    assert model.spent.calls == 1
+    assert model.calls == 1
 
 
 def test_answer_that_does_not_come_in_time_is_asked_for_again() -> None:
@@ -61,7 +61,7 @@ def test_service_that_stays_away_is_given_up() -> None:
         with pytest.raises(ModelUnavailable, match="answered 503"):
             asked(model, ASKED)
     assert len(endpoint.seen) == 3
-    assert model.spent == Spent()
+    assert model.spent == Usage()
 
 
 def test_wrong_key_is_found_out_by_one_request() -> None:
@@ -95,7 +95,7 @@ def test_repeated_request_is_free(tmp_path: Path) -> None:
     assert len(endpoint.seen) == 1
 
 
-def test_slots_bound_what_is_under_way_at_the_service() -> None:
+def test_slots_bound_what_is_running_at_the_service() -> None:
     with Endpoint(latency=0.1) as endpoint:
         model = Gateway(provider(endpoint), pace=Pace(concurrency=4))
 

@@ -17,10 +17,10 @@ def begun(time: FakeTime, pace: Pace, tokens: list[int], used: list[int]) -> lis
     times: list[float] = []
 
     async def call(expected: int, taken: int) -> None:
-        async with pace.turn(expected) as turn:
+        async with pace.slot(expected) as entry:
             times.append(time.now)
             await asyncio.sleep(0)
-            turn.used(taken)
+            entry.amount = taken
 
     async def all_of_them() -> None:
         await asyncio.gather(*map(call, tokens, used))
@@ -33,7 +33,7 @@ def paced(time: FakeTime, **limits: Any) -> Pace:
     return Pace(**{"concurrency": 100, **limits}, clock=time.clock, sleep=time.sleep)
 
 
-def test_without_limits_nobody_waits() -> None:
+def test_without_limits_no_call_waits() -> None:
     time = FakeTime()
     assert begun(time, paced(time), [9] * 50, [9] * 50) == [0.0] * 50
     assert time.slept == []
@@ -45,7 +45,7 @@ def test_so_many_calls_run_at_once_and_no_more() -> None:
 
     async def call() -> None:
         nonlocal running, most
-        async with pace.turn(1):
+        async with pace.slot(1):
             running += 1
             most = max(most, running)
             await asyncio.sleep(0)
@@ -59,15 +59,15 @@ def test_so_many_calls_run_at_once_and_no_more() -> None:
     assert most == 3
 
 
-def test_a_failed_or_cancelled_call_gives_its_turn_back() -> None:
+def test_a_failed_or_cancelled_call_frees_its_slot() -> None:
     pace = Pace(concurrency=1)
 
     async def fail() -> None:
-        async with pace.turn(1):
+        async with pace.slot(1):
             raise KeyError
 
     async def hang() -> None:
-        async with pace.turn(1):
+        async with pace.slot(1):
             await asyncio.Event().wait()
 
     async def use() -> None:
@@ -78,7 +78,7 @@ def test_a_failed_or_cancelled_call_gives_its_turn_back() -> None:
         waiting.cancel()
         hanging.cancel()
         await asyncio.wait([hanging, waiting])
-        async with asyncio.timeout(30), pace.turn(1):
+        async with asyncio.timeout(30), pace.slot(1):
             pass
 
     asyncio.run(use())
@@ -92,7 +92,7 @@ def test_no_minute_has_more_requests_than_it_may(limit: int, calls: int) -> None
     assert times == sorted(times)
     for start in times:
         assert sum(start <= other < start + 60 for other in times) <= limit
-    assert times[-1] <= 60 * ((calls - 1) // limit) + 1e-6  # and nobody waits longer than that
+    assert times[-1] <= 60 * ((calls - 1) // limit) + 1e-6  # and no call waits longer
 
 
 @settings(deadline=None)

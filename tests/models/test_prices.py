@@ -30,7 +30,7 @@ def test_the_library_s_own_table_is_asked() -> None:
     found = price_of("gpt-4o-mini")
     assert found == Prices(tokens_in=0.15, tokens_out=0.6, tokens_kept=0.075)
     assert price_of("openai/gpt-4o-mini") == found
-    assert price_of("a-model-nobody-has-heard-of") is None
+    assert price_of("an-unknown-model") is None
 
 
 def test_without_the_library_the_extra_is_named() -> None:

@@ -78,7 +78,7 @@ def test_a_short_wish_does_not_shorten_the_wait() -> None:
     assert polite.slept == plain.slept
 
 
-def test_after_the_last_attempt_the_error_stands() -> None:
+def test_after_the_last_attempt_the_error_is_raised() -> None:
     errors: list[Exception] = [ModelUnavailable("busy") for _ in range(3)]
     with pytest.raises(ModelUnavailable, match=r"busy \(after 3 attempts\)"):
         tried(errors, attempts=3)
@@ -104,7 +104,7 @@ def test_what_will_not_pass_is_not_tried_again(kind: type[Exception]) -> None:
     assert len(errors) == 2
 
 
-def test_an_answer_that_does_not_come_in_time_is_no_answer() -> None:
+def test_an_answer_after_the_time_out_is_an_error() -> None:
     retrying = Retrying(seconds=0.01)
 
     async def hang() -> None:

@@ -1,17 +1,16 @@
-"""What a run may spend on a model: it stops there, and goes on when more is allowed."""
+"""Caps on what a run spends on a model."""
 
-import asyncio
 from pathlib import Path
 
 import pytest
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError
 from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import ModelCapError
-from coevolve.models.model_spend import Prices, Spent
+from coevolve.models.model_spend import Prices
 from coevolve.models.provider import Caps
-from coevolve.models.rate_limits import Pace
 from coevolve.models.response_cache import ResponseCache
 from tests.models.fakes import FakeProvider, served
 
@@ -31,9 +30,8 @@ async def until_capped(gateway: Gateway) -> str:
 @pytest.mark.parametrize(
     ("caps", "calls", "said"),
     [
-        (Caps(calls=7), 7, "may spend 7 calls on the model, and has spent 7 calls"),
         (Caps(tokens=330), 3, "may spend 330 tokens"),
-        (Caps(tokens=331), 4, "has spent 4 calls, 440 tokens and 4.00 dollars"),
+        (Caps(tokens=331), 4, "on the model, and has spent 440 tokens and 4.00 dollars"),
         (Caps(dollars=2.5), 3, "may spend 2.5 dollars"),
     ],
 )
@@ -46,23 +44,11 @@ def test_a_cap_lets_no_further_call_pass_and_says_which(caps: Caps, calls: int, 
 
 def test_what_earlier_sessions_spent_counts() -> None:
     provider = FakeProvider()
-    before = Spent.from_json(Spent(calls=5, tokens_in=500, tokens_out=50).to_json())
-    gateway = Gateway(provider, caps=Caps(calls=7), spent=before)
+    before = Usage(tokens_in=500, tokens_out=50)
+    gateway = Gateway(provider, caps=Caps(tokens=770), spent=before)
     served(gateway, until_capped)
     assert len(provider.asked) == 2
-    assert gateway.spent == Spent(calls=7, tokens_in=700, tokens_out=70)
-
-
-def test_calls_under_way_at_once_do_not_pass_the_cap() -> None:
-    provider = FakeProvider(act=lambda _: asyncio.sleep(0.005))
-
-    async def use(gateway: Gateway) -> list[object]:
-        calls = (gateway.ask(prompt=f"question {n}") for n in range(20))
-        return list(await asyncio.gather(*calls, return_exceptions=True))
-
-    answers = served(Gateway(provider, caps=Caps(calls=5), pace=Pace(concurrency=8)), use)
-    assert len(provider.asked) == 5
-    assert sum(isinstance(answer, ModelCapError) for answer in answers) == 15
+    assert gateway.spent == Usage(tokens_in=700, tokens_out=70)
 
 
 def test_known_answers_are_given_past_the_cap(tmp_path: Path) -> None:
@@ -75,7 +61,7 @@ def test_known_answers_are_given_past_the_cap(tmp_path: Path) -> None:
         assert (await gateway.ask(prompt="a"))["cached"]
 
     cache = ResponseCache(tmp_path / "cache.db")
-    served(Gateway(provider, caps=Caps(calls=1), cache=cache), use)
+    served(Gateway(provider, caps=Caps(tokens=110), cache=cache), use)
 
 
 def test_a_cap_of_dollars_needs_prices(tmp_path: Path) -> None:

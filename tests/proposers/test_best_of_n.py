@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+from coevolve.benchmarks.textclass.blocks import TextBlocks
 from coevolve.core.outcomes import Usage
 from coevolve.proposers.best_of_n import best_of_n
 from coevolve.proposers.offline import OfflineProposer
@@ -61,7 +62,7 @@ def test_copies_of_earlier_candidates_are_asked_for_again() -> None:
     journal, spy = MemoryJournal(), Spy(kinds=9)
     opened(journal, rounds=3)
     state = go_on(journal, StubExecutor(), best_of_n(spy))  # type: ignore[arg-type]
-    made = [entry.candidate.address for entry in state.entries.values()]
+    made = [entry.candidate.address for entry in state.candidates.values()]
     assert len(made) == len(set(made))
     assert len(state.selector.candidates) >= 5
     assert state.proposing.tokens == 10 * len(spy.seen)
@@ -104,10 +105,10 @@ def test_nothing_is_asked_again_that_would_not_come_in_time() -> None:
 def test_the_offline_proposer_draws_new_candidates_every_round() -> None:
     journal = MemoryJournal()
     opened(journal, rounds=6)
-    offline = best_of_n(OfflineProposer(independent=True))
+    offline = best_of_n(OfflineProposer(TextBlocks(), independent=True))
     state = go_on(journal, StubExecutor(), offline)  # type: ignore[arg-type]
     assert len(state.selector.candidates) == 12
-    made = {entry.candidate.address for entry in state.entries.values()}
+    made = {entry.candidate.address for entry in state.candidates.values()}
     assert len(made) == 14
 
 
@@ -149,5 +150,5 @@ def test_a_candidate_that_is_none_is_left_to_the_engine() -> None:
     journal = MemoryJournal()
     opened(journal, rounds=1)
     state = go_on(journal, StubExecutor(), best_of_n(Odd()))  # type: ignore[arg-type]
-    assert "'../x'" in state.turns[0].note
-    assert len(state.turns[0].names) == 1
+    assert "'../x'" in state.rounds[0].note
+    assert len(state.rounds[0].names) == 1

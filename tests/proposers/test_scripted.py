@@ -10,7 +10,8 @@ import pytest
 from coevolve.core.outcomes import Usage
 from coevolve.errors import CandidateError, ConfigError, InputError
 from coevolve.proposers import FunctionProposer, Proposal, Proposed, Scripted
-from coevolve.proposers.base import Proposer, check_proposer
+from coevolve.proposers.base import Proposer
+from coevolve.testing import propose_once
 from tests.proposers.views import view
 
 FILES = {"harness.py": b""}
@@ -21,7 +22,7 @@ def proposal(name: str, *parents: str) -> Proposal:
 
 
 def names(proposer: Proposer, round: int, count: int) -> list[str]:
-    made = asyncio.run(check_proposer(proposer, view(round=round), count))
+    made = asyncio.run(propose_once(proposer, view(round=round), count))
     return [one.name for one in made.proposals]
 
 
@@ -121,11 +122,14 @@ def test_text_becomes_bytes() -> None:
         (None, "mine returned None; return a list of Proposal"),
         ("abc", "mine returned 'abc'; return a list"),
         ({"name": "a"}, "return a list of Proposal"),
-        ([3], "mine returned 3, which is no proposal"),
+        ([3], "mine returned 3, which is not a proposal"),
         ([{"files": FILES}], "a proposal needs a name, got None"),
         ([{"name": "a"}], "files of 'a' must map paths to contents, got None"),
         ([{"name": "a", "files": {"x": 3}}], "file 'x' of 'a' must be text or bytes, got 3"),
-        ([{"name": "a", "file": FILES}], "no 'file'. Did you mean 'files'?"),
+        (
+            [{"name": "a", "file": FILES}],
+            "'file' is not a key of a proposal. Did you mean",
+        ),
         ([{"name": "a", "files": FILES, "parents": "b"}], "parents of 'a' must be names, got 'b'"),
         ([{"name": "a", "files": FILES, "parents": 3}], "parents of 'a' must be names, got 3"),
         ([{"name": "a", "files": FILES, "hypothesis": 3}], "hypothesis of 'a' must be text"),
@@ -142,13 +146,13 @@ def test_rubbish_is_named(given: Any, message: str) -> None:
     ("files", "message"),
     [
         ({}, "FunctionProposer: candidate 'a' has no files"),
-        ({"../x": ""}, "has a file with the path '../x'"),
+        ({"../x": ""}, "'../x' is not a valid path"),
     ],
 )
 def test_files_that_make_no_candidate_are_found(files: Any, message: str) -> None:
     proposer = FunctionProposer(lambda seen, count: [{"name": "a", "files": files}])
     with pytest.raises(InputError, match=message):
-        asyncio.run(check_proposer(proposer, view(), 1))
+        asyncio.run(propose_once(proposer, view(), 1))
 
 
 def test_what_a_function_raises_comes_through() -> None:
@@ -188,17 +192,19 @@ def test_a_file_that_fails_is_named_with_its_line(tmp_path: Path, text: str, mes
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match="is no Python file"):
+    with pytest.raises(ConfigError, match="is not a Python file"):
         FunctionProposer.from_file(tmp_path / "none.py")
 
 
 def test_what_has_no_propose_is_no_proposer() -> None:
     with pytest.raises(InputError, match="int has no method propose"):
-        asyncio.run(check_proposer(3, view()))  # type: ignore[arg-type]
+        asyncio.run(propose_once(3, view()))  # type: ignore[arg-type]
 
 
 def test_a_parent_must_be_a_candidate_of_the_run() -> None:
     seen = view(candidates={"start": FILES})
-    asyncio.run(check_proposer(Scripted([proposal("a", "start")]), seen))
-    with pytest.raises(InputError, match=r"'strat' of 'a' is no candidate.* Did you mean 'start'"):
-        asyncio.run(check_proposer(Scripted([proposal("a", "strat")]), seen))
+    asyncio.run(propose_once(Scripted([proposal("a", "start")]), seen))
+    with pytest.raises(
+        InputError, match=r"'strat' of 'a' is not a candidate.* Did you mean 'start'"
+    ):
+        asyncio.run(propose_once(Scripted([proposal("a", "strat")]), seen))

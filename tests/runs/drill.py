@@ -9,21 +9,23 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 
-from coevolve.executors.fault_injection import FaultyExecutor
 from coevolve.executors.local import LocalExecutor
 from coevolve.runs.session import session
 from coevolve.search.candidate import Candidate
+from coevolve.search.retries import Retries
 from coevolve.search.trials import Result, Trial
 from coevolve.store.event_file import EventFile
+from coevolve.testing.fault_injection import FaultyExecutor
 
 CONFIG = """
 [run]
 name = "drill"
 seed = 5
 [search]
-rounds = 6
+rounds = ROUNDS
 candidates = 2
 fraction = 0.3
 overlap = OVERLAP
@@ -69,6 +71,7 @@ def solves(number):
 
 PROPOSE = """
 import os, random, signal
+from dataclasses import replace
 from pathlib import Path
 
 
@@ -89,10 +92,11 @@ def propose(view, count):
 """
 
 
-def make_project(folder: Path, *, overlap: bool = False) -> Path:
+def make_project(folder: Path, *, overlap: bool = False, rounds: int = 6) -> Path:
     """The TOML file of a small project."""
+    config = CONFIG.replace("OVERLAP", str(overlap).lower())
     files = {
-        "coevolve.toml": CONFIG.replace("OVERLAP", str(overlap).lower()),
+        "coevolve.toml": config.replace("ROUNDS", str(rounds)),
         "benchmark.py": BENCHMARK,
         "propose.py": PROPOSE,
         "starts/even/harness.py": HARNESS.format(gaps=[2, 7]),
@@ -136,7 +140,7 @@ def main(folder: Path) -> None:
     if os.environ.get("KILL") == "write":
         kill_in_the_middle_of_a_write(int(os.environ["AFTER"]))
     with session(folder, around=Drill) as search:
-        search._pause = 0.002
+        search._attempts = replace(search._attempts, retries=Retries(pause=0.002))
         asyncio.run(search.run())
 
 

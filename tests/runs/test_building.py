@@ -23,14 +23,17 @@ EVALUATE = "TASKS = ['x', 'y']\ndef evaluate(harness, task): return 1.0\n"
 
 
 def config(
-    benchmark: Mapping[str, object], proposer: Mapping[str, object] | None = None
+    benchmark: Mapping[str, object],
+    proposer: Mapping[str, object] | None = None,
+    folder: Path | None = None,
 ) -> RunConfig:
     return RunConfig.from_json(
         {
             "search": SEARCH,
             "benchmark": benchmark,
             "proposer": proposer or {"kind": "function", "file": "propose.py"},
-        }
+        },
+        folder=folder,
     )
 
 
@@ -114,15 +117,16 @@ def test_a_benchmark_of_ones_own(tmp_path: Path) -> None:
         "def rubbish(): return 3\n"
     )
     table = {"kind": "own_benchmark_of_a_test:make", "arguments": {"size": 4}}
-    assert len(build_benchmark(config(table), tmp_path).pool) == 4
+    assert len(build_benchmark(config(table, folder=tmp_path), tmp_path).pool) == 4
     for kind, arguments, message in (
         ("own_benchmark_of_a_test:make", {"sise": 4}, "unexpected keyword argument 'sise'"),
-        ("own_benchmark_of_a_test:rubbish", {}, "gave a int without 'pool'"),
+        ("own_benchmark_of_a_test:rubbish", {}, "of type int, which has no pool"),
         ("own_benchmark_of_a_test:none", {}, "has no 'none'"),
         ("no_such_module_here:make", {}, "No module named 'no_such_module_here'"),
     ):
+        table = {"kind": kind, "arguments": arguments}
         with pytest.raises(ConfigError, match=message):
-            build_benchmark(config({"kind": kind, "arguments": arguments}), tmp_path)
+            build_benchmark(config(table, folder=tmp_path), tmp_path)
 
 
 OWN = """
@@ -160,7 +164,7 @@ def make():
         ('("z",)', '"z"', "test_tasks must be a list of ids, got 'z'"),
         ('("z",)', "property(lambda self: 1 / 0)", "ZeroDivisionError: .*line 7"),
         ("    pool =", "    pool = property(lambda self: 1 / 0) #", "ZeroDivisionError: .*line 5"),
-        ('Pool(["x", "y"])', '["x"]', "is no Pool"),
+        ('Pool(["x", "y"])', '["x"]', "is not a Pool"),
     ],
 )
 def test_mistakes_in_a_benchmark_of_ones_own_are_named(
@@ -172,13 +176,13 @@ def test_mistakes_in_a_benchmark_of_ones_own_are_named(
     path = tmp_path / f"{name}.py"
     path.write_text(OWN)
     table = {"kind": f"{name}:make"}
-    assert len(build_benchmark(config(table), tmp_path).pool) == 2
+    assert len(build_benchmark(config(table, folder=tmp_path), tmp_path).pool) == 2
     del sys.modules[name]
     assert old in OWN
     path.write_text(OWN.replace(old, new, 1))
     os.utime(path, (1, 1))  # or the compiled file of the same second is taken for its
     with pytest.raises(ConfigError, match=message.replace("NAME", name)):
-        build_benchmark(config(table), tmp_path)
+        build_benchmark(config(table, folder=tmp_path), tmp_path)
 
 
 def test_a_script_of_folders(tmp_path: Path) -> None:

@@ -10,7 +10,8 @@ from coevolve.core.choice import HighestEstimate
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.isolation import Limits
 from coevolve.runs import RunConfig, read_config
-from coevolve.runs.settings import IsolationSettings
+from coevolve.runs.config import BudgetTable, IsolationSettings
+from coevolve.search.budget import CAPS, Budget
 
 SMALL = """
 [search]
@@ -63,6 +64,10 @@ def test_the_limits_that_can_be_set_are_those_there_are() -> None:
     assert set(IsolationSettings.model_fields) - {"kind"} == {f.name for f in fields(Limits)}
 
 
+def test_the_caps_that_can_be_set_are_those_there_are() -> None:
+    assert list(BudgetTable.model_fields) == [f.name for f in fields(Budget)] == list(CAPS)
+
+
 def test_json_gives_the_same_configuration_and_no_path_of_this_machine(tmp_path: Path) -> None:
     for name in ("benchmark.py", "propose.py"):
         (tmp_path / name).write_text("")
@@ -98,10 +103,14 @@ def test_a_starting_harness_may_win_if_that_is_wanted(tmp_path: Path) -> None:
             "include_start has no effect on protocol 'halving'",
         ),
         ("rounds = 3", "rounds = 3\ndraw_per = 'x'", "must be 'round' or 'candidate', got 'x'"),
-        ("rounds = 3", "rounds =", "is no valid TOML: Invalid value (at line 3"),
+        ("rounds = 3", "rounds =", "is not valid TOML: Invalid value (at line 3"),
         ('kind = "synthetic"', 'kind = "synthetik"', "Did you mean 'synthetic'?"),
-        ('kind = "synthetic"', "", "the key 'benchmark.kind' is missing; it may be 'function'"),
-        ('kind = "synthetic"', 'kind = "a-b:c"', "write a factory as package.module:function"),
+        ('kind = "synthetic"', "", "'benchmark.kind' is missing; use one of 'function'"),
+        ('kind = "synthetic"', 'kind = "a-b:c"', "unknown benchmark 'a-b:c'; use one of function"),
+        ('kind = "synthetic"', 'kind = "no_such:c"', "No module named 'no_such'"),
+        ('kind = "synthetic"', 'kind = "math:pi"', "'math:pi' is a float; it must be a subclass"),
+        ('kind = "synthetic"', "kind = 3", "'benchmark.kind' is 3; use one of"),
+        ("[search]", "executor = 3\n[search]", "'executor' must be a table, got 3"),
         (
             'kind = "synthetic"',
             'kind = "synthetic"\npool = {a = 1}',
@@ -162,7 +171,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 
 def test_the_synthetic_proposer_needs_a_synthetic_benchmark(tmp_path: Path) -> None:
-    text = SMALL.replace('kind = "synthetic"', 'kind = "my.module:make"', 1)
+    text = SMALL.replace('kind = "synthetic"', 'kind = "fractions:Fraction"', 1)
     with pytest.raises(ConfigError, match="knows synthetic worlds only"):
         read(tmp_path, text)
 

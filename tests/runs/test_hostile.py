@@ -145,7 +145,7 @@ def test_the_run_goes_on_and_each_ends_with_its_reason(
                 assert event["fault"]["reason"]
                 assert event["fault"]["blame"] == "candidate"
     for name, (_, expected) in HOSTILE.items():
-        entry = state.entries[name]
+        entry = state.candidates[name]
         if expected == "check failed":
             assert entry.status == Status.REFUSED
             assert entry.reason.startswith("check failed: ")

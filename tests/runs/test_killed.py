@@ -14,11 +14,13 @@ import pytest
 from coevolve.runs.session import create_run, read_state
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
+from tests.effort import effort, first
 from tests.runs.drill import make_project
 from tests.search.snapshots import snapshot
 
 DRILL = Path(__file__).with_name("drill.py")
-KILLS = 50
+ROUNDS = effort(3, 6)
+KILLS = effort({False: 8, True: 4}, {False: 50, True: 10})
 
 
 def begin(folder: Path, **environment: str) -> subprocess.Popen[bytes]:
@@ -51,7 +53,9 @@ def left_alone(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[bool, RunState]:
     """The state of the run that nobody interrupts."""
-    folder = create_run(make_project(tmp_path_factory.mktemp("alone"), overlap=request.param))
+    folder = create_run(
+        make_project(tmp_path_factory.mktemp("alone"), overlap=request.param, rounds=ROUNDS)
+    )
     assert finish(folder) == 0
     state = read_state(folder)
     assert state.ended == {"why": "finished"}
@@ -75,15 +79,12 @@ def check_same(folder: Path, expected: RunState) -> None:
     assert sum(told.values()) == state.evaluating.trials
 
 
-def test_killed_at_fifty_random_instants(
-    tmp_path: Path, left_alone: tuple[bool, RunState]
-) -> None:
+def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunState]) -> None:
     overlap, expected = left_alone
-    kills = KILLS if not overlap else 10
     rng = random.Random(11)
-    folder = create_run(make_project(tmp_path, overlap=overlap))
+    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS))
     recorded: list[bytes] = []
-    for _ in range(kills):
+    for _ in range(KILLS[overlap]):
         with begin(folder) as process:
             with RunStore.read(folder) as store:
                 seen = store.count
@@ -103,15 +104,18 @@ def test_killed_at_fifty_random_instants(
 
 @pytest.mark.parametrize(
     "where",
-    [{"KILL": "propose"}, {"KILL": "retry"}]
-    + [{"KILL": "write", "AFTER": str(after)} for after in (0, 1, 2, 60, 230, 420)],
+    [
+        {"KILL": "propose"},
+        {"KILL": "retry"},
+        *first(2, [{"KILL": "write", "AFTER": str(n)} for n in (2, 300, 0, 1, 60, 230)]),
+    ],
     ids=lambda where: "-".join(where.values()),
 )
 def test_killed_in_the_middle_of(
     where: dict[str, str], tmp_path: Path, left_alone: tuple[bool, RunState]
 ) -> None:
     overlap, expected = left_alone
-    folder = create_run(make_project(tmp_path, overlap=overlap))
+    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS))
     assert finish(folder, **where) == -signal.SIGKILL
     assert finish(folder) == 0
     check_same(folder, expected)

@@ -9,9 +9,7 @@ import pytest
 
 from coevolve.models.response_cache import ResponseCache
 from coevolve.runs import RunConfig
-from coevolve.runs.model import build_gateway, workers
-from coevolve.runs.settings import BudgetSettings
-from coevolve.search.budget import Ledger
+from coevolve.runs.building import workers
 
 HEAD = {"model": "m", "identity": {"name": "tiny"}, "window": None, "scores": False}
 REPLY = {"text": "forged", "finish": "stop", "tokens_in": 1, "tokens_out": 1}
@@ -56,13 +54,7 @@ def test_a_recording_answers_for_its_own_run_alone(tmp_path: Path) -> None:
     assert settings is not None
 
     async def ask() -> dict[str, Any]:
-        gateway = build_gateway(
-            settings,
-            base=tmp_path,
-            folder=tmp_path / "run",
-            budget=BudgetSettings(),
-            spent=Ledger(),
-        )
+        gateway = settings.gateway(base=tmp_path, folder=tmp_path / "run")
         try:
             return await gateway.ask(prompt="Wet?")
         finally:

@@ -9,13 +9,11 @@ import pytest
 from coevolve.errors import ConfigError
 from coevolve.proposers.best_of_n import BestOfN
 from coevolve.proposers.command import CommandProposer
+from coevolve.proposers.command.agent_settings import AgentSettings
 from coevolve.proposers.llm import LLMProposer
 from coevolve.proposers.offline import OfflineProposer
 from coevolve.runs import RunConfig, build_proposer
-from coevolve.runs.building import build_benchmark
-from coevolve.runs.model import priced
-from coevolve.runs.proposer import agent_of, build_rules, proposal_seconds
-from coevolve.runs.proposer_settings import CommandProposerSettings
+from coevolve.runs.building import build_benchmark, build_rules, priced
 from coevolve.runs.session import create_run, read_state
 from tests.cli.projects import write_doubling
 
@@ -34,9 +32,10 @@ def nothing():
 """
 
 
-def config(proposer: dict[str, Any], **tables: Any) -> RunConfig:
+def config(proposer: dict[str, Any], folder: Any = None, **tables: Any) -> RunConfig:
     given = {"benchmark": {"kind": "synthetic"}, **tables}
-    return RunConfig.from_json({"search": {"rounds": 2}, "proposer": proposer, **given})
+    data = {"search": {"rounds": 2}, "proposer": proposer, **given}
+    return RunConfig.from_json(data, folder=folder)
 
 
 class TestBuilding:
@@ -65,12 +64,14 @@ class TestBuilding:
         monkeypatch.setattr("sys.path", [*__import__("sys").path])
         (tmp_path / "own_proposer_of_test.py").write_text(OWN)
         kind = "own_proposer_of_test:Mine"
-        made = build_proposer(config({"kind": kind, "arguments": {"word": "y"}}), tmp_path)
+        table = {"kind": kind, "arguments": {"word": "y"}}
+        made = build_proposer(config(table, tmp_path), tmp_path)
         assert made.word == "y"  # type: ignore[attr-defined]
-        with pytest.raises(ConfigError, match="gave a int without a method propose"):
-            build_proposer(config({"kind": "own_proposer_of_test:nothing"}), tmp_path)
+        with pytest.raises(ConfigError, match="of type int, which has no propose"):
+            build_proposer(config({"kind": "own_proposer_of_test:nothing"}, tmp_path), tmp_path)
+        table = {"kind": kind, "arguments": {"wrod": "y"}}
         with pytest.raises(ConfigError, match=r"cannot be built: .*wrod"):
-            build_proposer(config({"kind": kind, "arguments": {"wrod": "y"}}), tmp_path)
+            build_proposer(config(table, tmp_path), tmp_path)
 
     def test_a_key_of_the_model_that_is_not_set_is_named(self, tmp_path: Path) -> None:
         model = {"name": "openai/gpt-x", "key": "NO_SUCH_KEY"}
@@ -87,17 +88,17 @@ class TestBuilding:
         assert not (tmp_path / "runs").exists()
 
     def test_agents_have_a_minute_to_be_stopped_in(self) -> None:
-        assert proposal_seconds(config({"kind": "command", "agent": "codex"})) == 2460
-        assert proposal_seconds(config({"kind": "llm", "model": {"name": "embedded"}})) == 3600
+        assert config({"kind": "command", "agent": "codex"}).proposer.patience == 2460
+        assert config({"kind": "llm", "model": {"name": "embedded"}}).proposer.patience == 3600
 
 
 @pytest.mark.parametrize(
     ("proposer", "message"),
     [
-        ({"kind": "offline"}, "writes harnesses for benchmark.kind 'textclass' only"),
+        ({"kind": "offline"}, "needs building blocks, and benchmark.kind 'synthetic' has none"),
         ({"kind": "command"}, "give either agent, one of claude-code, codex"),
         ({"kind": "command", "agent": "codex", "command": ["x"]}, "give either agent"),
-        ({"kind": "command", "agent": "claude"}, "must be 'claude-code', 'codex'"),
+        ({"kind": "command", "agent": "claude"}, "Did you mean 'claude-code'?"),
         ({"kind": "command", "command": ["x"], "effort": "high"}, "effort goes with agent"),
         ({"kind": "command", "agent": "codex", "home": [".x"]}, "home goes with command"),
         ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "never a key itself"),
@@ -185,16 +186,16 @@ class TestMoney:
 
 def test_the_path_of_an_agent_starts_from_the_project(tmp_path: Path) -> None:
     made = config({"kind": "command", "command": ["./tools/agent", "{prompt}"]}).proposer
-    assert isinstance(made, CommandProposerSettings)
-    assert agent_of(made, tmp_path).program == str(tmp_path / "tools/agent")
+    assert isinstance(made, AgentSettings)
+    assert made.preset(tmp_path).program == str(tmp_path / "tools/agent")
     named = config({"kind": "command", "command": ["agent"]}).proposer
-    assert isinstance(named, CommandProposerSettings)
-    assert agent_of(named, tmp_path).program == "agent"
+    assert isinstance(named, AgentSettings)
+    assert named.preset(tmp_path).program == "agent"
 
 
 def test_a_path_to_an_agent_may_start_from_the_home(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    made = CommandProposerSettings(kind="command", command=("~/bin/agent",))
-    assert agent_of(made, tmp_path).program == str(tmp_path / "home/bin/agent")
+    made = AgentSettings(kind="command", command=("~/bin/agent",))
+    assert made.preset(tmp_path).program == str(tmp_path / "home/bin/agent")

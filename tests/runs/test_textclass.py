@@ -9,7 +9,7 @@ import pytest
 
 from coevolve.runs.session import read_state
 from coevolve.store import RunStore
-from tests.cli.projects import COMMAND
+from tests import command
 from tests.models.endpoint import Endpoint
 
 WORDS = {"fruit": ["apple", "pear", "plum"], "tool": ["hammer", "saw", "drill"]}
@@ -60,9 +60,7 @@ def knows(body: Any) -> str:
 
 
 def coevolve(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [COMMAND, *args], cwd=folder, capture_output=True, text=True, check=False
-    )
+    return command.coevolve(*args, cwd=folder, litellm=True)
 
 
 @pytest.mark.parametrize("mode", ["offline", "online"])
@@ -71,7 +69,7 @@ def test_a_search_from_one_file(mode: str, tmp_path: Path) -> None:
         done = coevolve(project(tmp_path, endpoint.base_url, mode), "run", "words.toml")
     assert done.returncode == 0, done.stderr
     state = read_state(tmp_path / "runs" / "words")
-    found = {name: state.selector.estimate(name).value for name in state.entries}
+    found = {name: state.selector.estimate(name).value for name in state.candidates}
     assert found == {"zero-shot": 1, "few-shot-k": 1, "nearest": 1, "vote": found["vote"]}
     assert state.chosen is not None
     assert state.chosen["candidate"] == "nearest"

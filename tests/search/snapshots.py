@@ -18,10 +18,10 @@ def snapshot(state: RunState) -> dict[str, Any]:
         "trials": state.trials,
         "entries": {
             name: (entry.candidate.to_json(), entry.status, entry.reason, entry.state)
-            for name, entry in state.entries.items()
+            for name, entry in state.candidates.items()
         },
         "faults": (state.tally.zeros, state.tally.missing),
-        "turns": [asdict(turn) for turn in state.turns],
+        "turns": [{**asdict(turn), "told_at": None} for turn in state.rounds],
         "wave": state.wave and (state.wave.kind, state.wave.to_json(), state.wave.open),
         "proposing": ledger(state.proposing),
         "evaluating": ledger(state.evaluating),
@@ -30,7 +30,7 @@ def snapshot(state: RunState) -> dict[str, Any]:
         "finishing": state.finishing,
         "chosen": state.chosen,
         "ended": state.ended,
-        "selector": (state.selector.event_count, state.selector._log.seal),
+        "selector": (len(state.selector._log), state.selector._log.seal),
         "rescored": state.rescored._log.seal,
         "test": None if state.test is None else state.test._log.seal,
     }

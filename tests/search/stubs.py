@@ -5,6 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from hashlib import blake2b
 
+from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
@@ -15,6 +16,7 @@ from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, View
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+from tests.effort import effort
 
 POOL = Pool.grouped(
     {"law": [f"law-{i}" for i in range(12)], "s2d": [f"s2d-{i}" for i in range(8)]}
@@ -123,6 +125,18 @@ def go_on(
     """Run to the end."""
     search = Search(journal, executor or StubExecutor(), proposer or StubProposer(), pause=0.001)
     return asyncio.run(search.run())
+
+
+def cuts(events: Sequence[Event], since: int = 1) -> list[int]:
+    """How many events to keep: any number, or in `make test` a part of them.
+
+    The part has a cut between every two types of event that follow each other, and every 11th.
+    """
+    every = range(since, len(events))
+    pairs: dict[tuple[str, str], int] = {}
+    for kept in every:
+        pairs.setdefault((events[kept - 1]["type"], events[kept]["type"]), kept)
+    return effort(sorted({*pairs.values(), *every[::11]}), [*every])
 
 
 def whole_run(**options: object) -> RunState:

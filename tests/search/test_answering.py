@@ -26,7 +26,7 @@ def searched(
     return asyncio.run(search.run())
 
 
-def test_a_proposer_is_told_less_time_than_it_has_so_that_it_can_hand_over() -> None:
+def test_a_proposer_is_told_less_time_than_it_has_so_that_it_can_submit() -> None:
     proposer = StubProposer()
     searched(proposer, seconds=60.0)
     searched(proposer, seconds=3600.0)
@@ -47,14 +47,14 @@ class Talkative(StubProposer):
 
 def test_what_a_proposer_says_is_fit_to_be_shown() -> None:
     state = searched(Talkative())
-    candidate = state.entries["r1-0"].candidate
+    candidate = state.candidates["r1-0"].candidate
     assert len(candidate.hypothesis) <= 4_000
     assert len(candidate.components) <= 20
     assert max(map(len, candidate.components)) <= 80
-    assert len(state.turns[0].note) <= 10_000
-    shown = [candidate.hypothesis, state.turns[0].note, *candidate.components]
+    assert len(state.rounds[0].note) <= 10_000
+    shown = [candidate.hypothesis, state.rounds[0].note, *candidate.components]
     assert all(text.isprintable() for text in shown)
-    assert state.entries["r1-1"].candidate.hypothesis == "one more line helps"
+    assert state.candidates["r1-1"].candidate.hypothesis == "one more line helps"
 
 
 class Full(MemoryJournal):
@@ -79,7 +79,7 @@ def test_a_proposal_without_files_is_a_note() -> None:
             return Proposed(proposals=(Proposal(files={}, name="nothing"),))
 
     state = searched(Empty())
-    assert state.turns[0].note == "candidate 'nothing' has no files."
+    assert state.rounds[0].note == "candidate 'nothing' has no files."
 
 
 def test_no_view_has_traces_of_the_sealed_test() -> None:

@@ -1,4 +1,4 @@
-"""Tasks that a candidate knows by heart are found, however it writes them down."""
+"""The leak scan finds tasks in plain, reordered and encoded text of a candidate's files."""
 
 import ast
 import base64
@@ -7,9 +7,9 @@ import gzip
 import hashlib
 import io
 import json
-import lzma
 import random
 import textwrap
+import time
 import zipfile
 import zlib
 from collections.abc import Callable
@@ -17,8 +17,8 @@ from collections.abc import Callable
 import pytest
 
 from coevolve.search.acceptance import Rules
-from coevolve.search.leaks import Leak, LeakScan, Secret, summary
-from coevolve.search.leaks.file_texts import MOST, PLAIN, Work, texts_of
+from coevolve.search.leak_texts import ASCII, MOST_WORK, Work, texts_of
+from coevolve.search.leaks import Leak, LeakScan, Secret
 
 MUSEUM = (
     "The museum's north gallery closes twenty minutes before the rest.\n"
@@ -93,19 +93,11 @@ DISGUISES: dict[str, Callable[[str], str]] = {
     "backwards": lambda q: f"X = {q[::-1]!r}[::-1]",
     "base64": lambda q: f"X = {base64.b64encode(q.encode()).decode()!r}",
     "base64, for addresses": lambda q: f"X = {base64.urlsafe_b64encode(q.encode())!r}",
-    "base85": lambda q: f"X = {base64.b85encode(q.encode())!r}",
-    "base32": lambda q: f"X = {base64.b32encode(q.encode())!r}",
     "hexadecimal": lambda q: f"X = {q.encode().hex()!r}",
     "packed": lambda q: f"X = {base64.b64encode(zlib.compress(q.encode()))!r}",
     "packed table": lambda q: (
-        f"X = {base64.b85encode(gzip.compress(json.dumps({q: 'blue'}).encode()))!r}"
+        f"X = {base64.b64encode(gzip.compress(json.dumps({q: 'blue'}).encode()))!r}"
     ),
-    "sha256": lambda q: f"X = {{{hashlib.sha256(q.encode()).hexdigest()!r}: 'blue'}}",
-    "eight digits of sha256": lambda q: f"X = {hashlib.sha256(q.encode()).hexdigest()[:8]!r}",
-    "md5 of lower case": lambda q: f"X = {hashlib.md5(q.lower().encode()).hexdigest()[:10]!r}",
-    "blake2": lambda q: f"X = {hashlib.blake2b(q.encode(), digest_size=8).hexdigest()!r}",
-    "crc32": lambda q: f"def f(q): return zlib.crc32(q.encode()) == {zlib.crc32(q.encode())}",
-    "crc32 as hex": lambda q: f"X = 0x{zlib.crc32(q.strip().encode()):08X}",
     "not even Python": lambda q: f"def f(:\n  X = {json.dumps(q)}",
 }
 
@@ -123,13 +115,8 @@ FILES: dict[str, Callable[[str], bytes]] = {
     "data.csv": lambda q: f"question,label\n{q[:60]},blue\n".encode(),
     "data.tsv": lambda q: f"blue\t{' '.join(q.split())}\n".encode(),
     "notes.md": lambda q: f"# Notes\n\n> {textwrap.fill(q, 40)}\n".encode(),
-    "data.bin": lambda q: b"\x00\xff\x01" + q.encode() + b"\x80\x00",
     "wide.txt": lambda q: q.encode("utf-16"),
     "data.b64": lambda q: base64.encodebytes((CLEAN + q).encode()),
-    "data.zip": zipped,
-    "data.gz": lambda q: gzip.compress(q.encode()),
-    "data.bz2": lambda q: bz2.compress(q.encode()),
-    "data.xz": lambda q: lzma.compress(q.encode()),
 }
 
 
@@ -137,6 +124,32 @@ FILES: dict[str, Callable[[str], bytes]] = {
 @pytest.mark.parametrize("task", ["trip-001", "trip-002", "law-007"])
 def test_a_question_is_found_in_data(task: str, path: str) -> None:
     assert found(FILES[path](SECRETS[task].text), path) == {(task, "question")}
+
+
+BINARY: dict[str, Callable[[str], bytes]] = {
+    "data.zip": zipped,
+    "data.gz": lambda q: gzip.compress(q.encode()),
+    "data.bz2": lambda q: bz2.compress(q.encode()),
+    "data.pyc": lambda q: b"\xcb\r\r\n" + zlib.compress(q.encode()),
+}
+
+
+@pytest.mark.parametrize("path", BINARY)
+def test_a_file_that_is_not_text_is_reported(path: str) -> None:
+    (leak,) = LeakScan(SECRETS).scan({path: BINARY[path](FERRY)})
+    assert str(leak) == f"{path}: could not be searched in full; it is too large, or not text"
+
+
+def test_the_readable_part_of_a_file_that_is_not_text_is_searched() -> None:
+    data = b"\x00\xff\x01" + CHARGE.encode() + b"\x80\x00"
+    assert found(data, "data.bin") == {("law-007", "question"), ("", "unread")}
+
+
+def test_a_file_of_a_starting_harness_may_be_kept_though_it_is_not_text() -> None:
+    weights = gzip.compress(b"weights")
+    scan = LeakScan(SECRETS, known=[{"weights.gz": weights}])
+    assert scan.scan({"lib/weights.gz": weights}) == ()
+    assert [leak.what for leak in scan.scan({"weights.gz": weights + b"!"})] == ["unread"]
 
 
 def test_a_molecule_alone_is_found_and_what_all_questions_say_is_not() -> None:
@@ -170,7 +183,7 @@ def test_ids_are_found_as_texts_of_their_own() -> None:
     assert plain.scan({"harness.py": b"X = {'1': 2, 'bakery': 3}"}) == ()
 
 
-def test_what_may_be_quoted_is_no_leak() -> None:
+def test_a_quotable_text_is_not_a_leak() -> None:
     start = {"harness.py": f"EXAMPLE = {MUSEUM!r}\nID = 'law-007'\nX = {REACTANTS!r}".encode()}
     scan = LeakScan(SECRETS, known=[start])
     assert scan.scan(start) == ()
@@ -188,20 +201,7 @@ def test_a_leak_says_where_and_never_what() -> None:
     files = {"lib/data.py": f"x = 1\n\nKNOWN = [\n    {STAIRS!r},\n]\n".encode()}
     (leak,) = LeakScan(SECRETS, sealed=SEALED).scan(files)
     assert str(leak) == ("lib/data.py, line 4: has the question of a task of the sealed test")
-    assert leak.to_json() == {
-        "path": "lib/data.py",
-        "line": 4,
-        "task": "trip-test-004",
-        "what": "question",
-        "sealed": True,
-    }
     assert "staircase" not in f"{leak!r}{leak}"
-
-
-def test_many_leaks_are_told_in_one_line() -> None:
-    leaks = [Leak(path="a.py", line=n, task=f"t-{n}", what="question") for n in range(1, 9)]
-    assert summary(leaks).startswith("a.py, line 1: has the question of task 't-1'; a.py, line 2")
-    assert summary(leaks).endswith("'t-3'; and 5 more")
 
 
 def test_clean_code_is_clean() -> None:
@@ -223,7 +223,7 @@ NASTY = {
     "a wrong escape": rb"X = '\d \N{no such sign} \x1'",
     "beyond all signs": rb'{"a": "\U99999999"}',
     "half a pair": rb'{"a": "\ud83d"}',
-    "a damaged archive": b"PK\x03\x04" + bytes(100),
+    "a damaged stream": b"X = '" + base64.b64encode(zlib.compress(bytes(100))[:9] * 9) + b"'",
 }
 
 
@@ -274,17 +274,8 @@ def test_no_text_keeps_the_scan_from_what_is_behind_it(name: str, path: str) -> 
     assert found(f"{ENDLESS[name]}\n{STAIRS}\n", path) == {("trip-test-004", "question")}
 
 
-def test_a_digest_that_is_repeated_is_found_once() -> None:
-    digest = hashlib.sha256(FERRY.encode()).hexdigest()
-    leaks = LeakScan(SECRETS).scan({"data.txt": f"\n\n{filled(digest[:8] + chr(10))}".encode()})
-    assert [(leak.task, leak.line) for leak in leaks] == [("trip-002", 3)]
-
-
 PACKED = base64.b64encode(zlib.compress(b"a,b;" * 5_000)).decode()
 TOO_MUCH: dict[str, Callable[[], bytes]] = {
-    "data.gz": lambda: gzip.compress(bytes(50_000_000)),
-    "data.bz2": lambda: bz2.compress(b"a" * 40_000_000 + FERRY.encode()),
-    "data.zip": lambda: zipped("ab, cd" * 5_000_000),
     "harness.py": lambda: filled("x = 'a'\n", 4_000_000).encode(),
     "packed.py": lambda: filled(f"x = '{PACKED}'\n", 2_000_000).encode(),
     "data.csv": lambda: filled("abcde,", 5_000_000).encode(),
@@ -293,7 +284,7 @@ TOO_MUCH: dict[str, Callable[[], bytes]] = {
 
 
 @pytest.mark.parametrize("path", TOO_MUCH)
-def test_a_file_too_large_to_be_searched_is_no_way_around_the_scan(path: str) -> None:
+def test_a_file_too_large_to_be_searched_is_reported(path: str) -> None:
     scan = LeakScan(SECRETS)
     files = {path: TOO_MUCH[path](), "a/b.py": f"X = {MUSEUM!r}".encode()}
     leaks = scan.scan(files)
@@ -301,12 +292,12 @@ def test_a_file_too_large_to_be_searched_is_no_way_around_the_scan(path: str) ->
         ("a/b.py", "trip-001", "question"),
         (path, "", "unread"),
     ]
-    assert str(leaks[1]) == f"{path}: could not be searched to its end"
+    assert str(leaks[1]) == f"{path}: could not be searched in full; it is too large, or not text"
 
 
 def test_a_text_is_always_read_equally_far() -> None:
     source = filled("x = 'ab'\n").encode()
-    units = [texts_of("a.py", source, Work(left=MOST // 10)).units for _ in range(2)]
+    units = [texts_of("a.py", source, Work(left=MOST_WORK // 10)).units for _ in range(2)]
     assert units[0] == units[1]
     assert 1_000 < len(units[0]) < source.count(b"'ab'")
 
@@ -316,9 +307,10 @@ def test_what_could_not_be_searched_is_refused_where_leaks_are() -> None:
     leak = str(Leak(path="a.py", line=1, task="t-1", what="question"))
     rules = Rules(refuse_leaks=True)
     assert rules.refusal([unread]) == (
-        "it may speak of tasks it may not know: data.gz: could not be searched to its end"
+        "it may mention tasks it may not know: data.gz: could not be searched in full; "
+        "it is too large, or not text"
     )
-    assert rules.refusal([leak, unread]).startswith("it speaks of tasks it may not know: a.py")
+    assert rules.refusal([leak, unread]).startswith("it mentions tasks it may not know: a.py")
     assert Rules().refusal([unread]) == ""
 
 
@@ -328,7 +320,6 @@ def test_an_ordinary_candidate_is_searched_to_its_end() -> None:
         "harness.py": (CLEAN * (250_000 // len(CLEAN))).encode(),
         "weights.json": json.dumps([rng.random() for _ in range(15_000)]).encode(),
         "table.csv": "".join(f"{n},{rng.random():.3f},blue\n" for n in range(15_000)).encode(),
-        "weights.npz": gzip.compress(rng.randbytes(300_000)),
     }
     assert LeakScan(SECRETS, sealed=SEALED).scan(files) == ()
 
@@ -337,7 +328,6 @@ NAMES = {
     f"data/{FERRY.rstrip('?')}.txt": ("trip-002", "question"),
     f"data/{FERRY[:40].replace(' ', '_')}": ("trip-002", "question"),
     f"{FERRY[:30]}/{FERRY[30:60]}.py": ("trip-002", "question"),
-    f"known/{hashlib.md5(FERRY.encode()).hexdigest()}.json": ("trip-002", "question"),
     base64.urlsafe_b64encode(STAIRS.encode()).decode(): ("trip-test-004", "question"),
     REACTANTS: ("uspto-003", "answer"),
     "known/law-007.txt": ("law-007", "id"),
@@ -361,38 +351,22 @@ def test_the_name_of_a_file_is_not_told_if_it_is_a_leak() -> None:
     ]
 
 
-def test_names_that_may_be_quoted_are_no_leaks() -> None:
+def test_quotable_names_are_not_leaks() -> None:
     scan = LeakScan(SECRETS, known=[{"law-007.py": b"", f"{FERRY}.txt": b""}])
     assert scan.scan({"lib/law-007.py": b"X = 'law-007'", f"{FERRY}.json": b""}) == ()
 
 
-def test_a_question_is_found_in_every_stream_of_an_archive() -> None:
-    streams = gzip.compress(b"first") + gzip.compress(FERRY.encode())
-    assert found(streams, "data.gz") == {("trip-002", "question")}
-    for method in (zipfile.ZIP_DEFLATED, zipfile.ZIP_BZIP2, zipfile.ZIP_LZMA, zipfile.ZIP_STORED):
-        file = io.BytesIO()
-        with zipfile.ZipFile(file, "w", method) as archive:
-            archive.writestr("first.txt", "nothing " * 1_000)
-            archive.writestr("second.txt", FERRY)
-        assert found(file.getvalue(), "data.zip") == {("trip-002", "question")}, method
-
-
-def test_what_a_small_file_unpacks_to_is_bounded() -> None:
-    bomb = base64.b64encode(bz2.compress(b"a" * 20_000_000)).decode()
-    source = "".join(f"a{i} = '{bomb}'\n" for i in range(5))
-    assert len(source) < 1_000
+@pytest.mark.parametrize("damage", [b"", b"\x00\xff"])
+def test_what_a_small_file_unpacks_to_is_bounded(damage: bytes) -> None:
+    bomb = zlib.compress(b"a" * 20_000_000, 9)
+    coded = base64.b64encode(bomb[:-100] + damage if damage else bomb).decode()
+    source = "".join(f"a{i} = '{coded}'\n" for i in range(10))
     work = Work()
+    start = time.process_time()
     texts = texts_of("harness.py", source.encode(), work)
-    assert sum(len(stream.text) for stream in texts.streams) < MOST // PLAIN
+    assert sum(len(stream.text) for stream in texts.streams) < MOST_WORK // ASCII
     assert work.short
-
-
-def test_a_question_is_found_in_what_is_damaged_behind_it() -> None:
-    packed = bytearray(gzip.compress(FERRY.encode() + bytes(5_000_000)))
-    packed[-6] ^= 255
-    assert [leak.task for leak in LeakScan(SECRETS).scan({"data.gz": bytes(packed)})] == [
-        "trip-002"
-    ]
+    assert time.process_time() - start < 10  # about 0.5 s
 
 
 def test_a_long_file_is_searched_too() -> None:
@@ -406,17 +380,16 @@ def test_a_long_file_is_searched_too() -> None:
 LITERALS = r"""
 x = 'I\'m' ' here'
 # 'not this'
-y = f'a{x}b', f"{x!r:{y}}c{{d}}"
-z = rb'\d', b'\xe7\xbb\x8f', u'\N{DIGIT TWO}\x41\102\
+y = rb'\d', b'\xe7\xbb\x8f', u'\x41\102\
 '
-w = 'one ' r"\two" '' f' {x["three"]}four'  # 'nor this'
-v = '''it's "so"
+z = 'one ' r"\two" '' f' four'  # 'nor this'
+w = '''it's "so"
 and''', "it's"
 """
 
 
 def test_literals_are_read_as_python_reads_them() -> None:
     constants = [n.value for n in ast.walk(ast.parse(LITERALS)) if isinstance(n, ast.Constant)]
-    said = {value.decode() if isinstance(value, bytes) else value for value in constants}
-    units = {unit.text for unit in texts_of("a.py", LITERALS.encode()).units}
-    assert said - {""} == units - {""}
+    values = {value.decode() if isinstance(value, bytes) else value for value in constants}
+    units = {unit.text for unit in texts_of("a.py", LITERALS.encode(), Work()).units}
+    assert values - {""} == units - {""}

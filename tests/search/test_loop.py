@@ -18,9 +18,9 @@ from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, Proposed, View
-from coevolve.search.report import report
 from coevolve.search.run_state import Status
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+from coevolve.views.report import report
 from tests.search.snapshots import snapshot
 from tests.search.stubs import (
     POOL,
@@ -29,23 +29,24 @@ from tests.search.stubs import (
     StubExecutor,
     StubProposer,
     chance,
+    cuts,
     go_on,
     opened,
     whole_run,
 )
 
-PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "halving", "racing"]
+PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "cost-aware"]
 
 
 def fault(blame: Blame, kind: str = "broken") -> Fault:
-    return Fault(blame=blame, kind=kind, reason="it broke.", advice="Mend it.")
+    return Fault(blame=blame, kind=kind, reason="it broke.", advice="Fix it.")
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 def test_a_run_goes_through_every_phase(protocol: str) -> None:
     state = whole_run(protocol=protocol)
     assert state.ended == {"why": "finished"}
-    assert [turn.number for turn in state.turns] == [1, 2, 3]
+    assert [turn.number for turn in state.rounds] == [1, 2, 3]
     assert state.chosen is not None
     assert state.chosen["candidate"] in state.selector.candidates
     assert state.selector.starts == ("plain", "terse")
@@ -66,7 +67,7 @@ class TestRescoring:
         row = next(row for row in report(state).candidates if row.name == winner)
         truth = {
             pool: [
-                chance("solved", state.entries[winner].candidate.address, POOL.tasks[i]) < 0.5
+                chance("solved", state.candidates[winner].candidate.address, POOL.tasks[i]) < 0.5
                 for i in POOL.members(pool)
             ]
             for pool in POOL.names
@@ -110,12 +111,12 @@ def test_the_order_in_which_trials_end_does_not_matter(protocol: str) -> None:
 
 
 @pytest.mark.parametrize(("overlap", "rescore"), [(False, True), (True, False)])
-def test_a_run_can_be_gone_on_with_from_every_event(overlap: bool, rescore: bool) -> None:
+def test_a_run_continues_from_every_event(overlap: bool, rescore: bool) -> None:
     journal = MemoryJournal()
     opened(journal, rounds=3, candidates=1, overlap=overlap, rescore=rescore)
     expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
     events = list(journal.events())
-    for kept in range(1, len(events)):
+    for kept in cuts(events):
         part = MemoryJournal()
         part._contents.update(journal._contents)
         for event in events[:kept]:
@@ -195,7 +196,7 @@ class TestFaults:
         assert max(Counter(t.cell for t in executor.ran).values()) == 1
 
     @pytest.mark.parametrize("blame", [Blame.OPERATOR, Blame.BENCHMARK])
-    def test_what_the_operator_must_mend_stops_the_run_and_loses_nothing(
+    def test_what_the_operator_must_fix_stops_the_run_and_loses_nothing(
         self, blame: Blame
     ) -> None:
         def act(trial: Trial) -> Result | None:
@@ -203,11 +204,11 @@ class TestFaults:
 
         journal = MemoryJournal()
         opened(journal)
-        with pytest.raises(StopRun, match=r"'plain', task 's2d-1': broken: it broke. Mend it."):
+        with pytest.raises(StopRun, match=r"'plain', task 's2d-1': broken: it broke. Fix it."):
             go_on(journal, StubExecutor(act=act))
         state = fold(journal.events())
         assert state.stopped is not None
-        assert "Mend it." in state.stopped["why"]
+        assert "Fix it." in state.stopped["why"]
         assert go_on(journal).ended == {"why": "finished"}
 
     def test_a_round_with_under_half_of_its_outcomes_is_run_again_once_then_reported(
@@ -222,7 +223,7 @@ class TestFaults:
         state = go_on(journal, executor)
         trials = {t.trial for t in executor.ran if t.candidate == "r1-0"}
         assert trials == {0, 1}
-        assert [turn.thin for turn in state.turns] == [True, False]
+        assert [turn.thin for turn in state.rounds] == [True, False]
         assert report(state).thin_rounds == (1,)
 
     def test_a_starting_harness_with_under_half_is_run_again_once(self) -> None:
@@ -236,7 +237,7 @@ class TestFaults:
         assert sum(isinstance(s, float) for s in state.selector.scores("plain").values()) >= 10
         assert state.ended == {"why": "finished"}
 
-    def test_what_nobody_can_place_is_tried_again_and_then_the_candidates(self) -> None:
+    def test_an_unclear_fault_is_retried_and_then_scores_0(self) -> None:
         def act(trial: Trial) -> Result | None:
             bad = trial.candidate == "r1-0"
             return Result(fault=fault(Blame.DOUBTFUL)) if bad else None
@@ -256,7 +257,7 @@ class TestFaults:
 
         journal, executor = MemoryJournal(), StubExecutor(act=act)
         opened(journal)
-        with pytest.raises(StopRun, match="'plain' has no score at all in some pool: broken"):
+        with pytest.raises(StopRun, match="'plain' has no score in some pool: broken"):
             go_on(journal, executor)
         assert Counter(t.task for t in executor.ran if t.candidate == "plain")["s2d-0"] == 6
         state = go_on(journal)
@@ -275,7 +276,7 @@ class TestFaults:
             go_on(journal, StubExecutor(act=act))
         state = go_on(journal, StubExecutor(act=act))
         assert state.ended == {"why": "finished"}
-        assert [turn.thin for turn in state.turns] == [False, True, False]
+        assert [turn.thin for turn in state.rounds] == [False, True, False]
 
     @pytest.mark.parametrize("blame", list(Blame))
     def test_a_starting_harness_that_cannot_be_prepared_is_tried_anew_on_resume(
@@ -339,13 +340,13 @@ class TestBudget:
         assert spent.dollars > 0.7
 
     def test_preparing_counts_and_cannot_pass_a_cap(self) -> None:
-        class Dear(StubExecutor):
+        class Expensive(StubExecutor):
             async def prepare(self, candidate: Candidate) -> Prepared:
                 return Prepared(usage=Usage(dollars=5.0))
 
         journal = MemoryJournal()
         opened(journal, budget=Budget(dollars=22.0), candidates=9)
-        assert go_on(journal, Dear()).spending().dollars <= 22
+        assert go_on(journal, Expensive()).spending().dollars <= 22
 
     def test_preparing_that_fails_for_want_of_budget_ends_the_run_and_is_counted(self) -> None:
         class Capped(StubExecutor):
@@ -402,7 +403,7 @@ class TestBudget:
         opened(journal, budget=Budget(hours=2 / 3600))
         state = go_on(journal, StubExecutor(capacity=16), Hanging())
         assert state.ended == {"why": "budget: hours"}
-        assert "took longer than" in state.turns[0].note
+        assert "took longer than" in state.rounds[0].note
 
     def test_hours_end_a_run(self) -> None:
         now = [0.0]
@@ -449,7 +450,7 @@ class TestBudget:
         assert state.chosen == {"candidate": None, "why": "no candidate has an estimate"}
 
     def test_a_cap_that_cannot_pay_for_phase_0_and_the_test_is_refused(self) -> None:
-        with pytest.raises(ConfigError, match=r"a budget of 57 trials is too small.* take 58"):
+        with pytest.raises(ConfigError, match=r"a budget of 57 trials is too small.* need 58"):
             opened(MemoryJournal(), budget=Budget(trials=57))
 
 
@@ -482,31 +483,31 @@ class TestProposals:
         plain = STARTS["plain"]["harness.py"].decode()
         journal, _ = self.run([proposal(plain), proposal("x = 1")], [proposal("x = 1", "same")])
         state = fold(journal.events())
-        assert state.entries["new"].status == Status.REFUSED
-        assert state.entries["new"].reason == "its files are those of 'plain'."
-        assert state.entries["same"].reason == "its files are those of 'new-2'."
+        assert state.candidates["new"].status == Status.REFUSED
+        assert state.candidates["new"].reason == "it is a copy of 'plain'."
+        assert state.candidates["same"].reason == "it is a copy of 'new-2'."
         assert state.selector.candidates == ("new-2",)
 
     def test_names_are_made_unique_and_fit_for_files(self) -> None:
         offers = [proposal("a", "../x y"), proposal("b", "plain")], [proposal("c", "../x y")]
         journal, _ = self.run(*offers)
-        assert list(fold(journal.events()).entries)[2:] == ["x-y", "plain-2", "x-y-2"]
+        assert list(fold(journal.events()).candidates)[2:] == ["x-y", "plain-2", "x-y-2"]
 
     def test_files_that_make_no_candidate_are_noted(self) -> None:
         bad = Proposal(files={"../up.py": b""}, name="bad")
         orphan = proposal("x", "orphan", parents=("nobody",))
         journal, _ = self.run([bad, orphan], [proposal("x = 2")])
         state = fold(journal.events())
-        assert "'bad' has a file with the path '../up.py'" in state.turns[0].note
-        assert "orphan: there is no parent 'nobody'" in state.turns[0].note
-        assert state.entries["orphan"].candidate.parents == ()
+        assert "'bad': '../up.py' is not a valid path" in state.rounds[0].note
+        assert "orphan: the parent 'nobody' is unknown" in state.rounds[0].note
+        assert state.candidates["orphan"].candidate.parents == ()
 
     def test_a_proposer_that_raises_stops_the_run_and_its_round_is_proposed_again(self) -> None:
         journal = MemoryJournal()
         opened(journal, rounds=2)
         broken = Offering(offers=[ValueError("no idea")] * 2)
         with pytest.raises(
-            StopRun, match=r"round 1: [a-z_]+\.py, line \d+: ValueError: no idea\. Mend"
+            StopRun, match=r"round 1: [a-z_]+\.py, line \d+: ValueError: no idea\. Fix it"
         ):
             go_on(journal, proposer=broken)
         assert [view.round for view in broken.seen] == [1, 1, 1]
@@ -559,7 +560,7 @@ class TestProposals:
         journal, _ = self.run([proposal(f"x = {i}", f"c{i}") for i in range(4)])
         state = fold(journal.events())
         assert state.selector.candidates == ("c0", "c1")
-        assert state.turns[0].note == "4 were proposed, 2 were asked for."
+        assert state.rounds[0].note == "4 candidates were proposed, but 2 were requested."
 
     def test_usage_and_transcript_are_kept_apart_from_evaluating(self) -> None:
         handed = Proposed(
@@ -568,7 +569,7 @@ class TestProposals:
         journal, _ = self.run(handed)
         state = fold(journal.events())
         assert (state.proposing.tokens, state.proposing.dollars) == (70, 2.0)
-        assert journal.get(state.turns[0].transcript or "") == b"hm"
+        assert journal.get(state.rounds[0].transcript or "") == b"hm"
 
     def test_a_failed_check_is_recorded_and_never_evaluated(self) -> None:
         def refuse(candidate: Candidate) -> Fault | None:
@@ -577,7 +578,7 @@ class TestProposals:
         journal, executor = MemoryJournal(), StubExecutor(refuse=refuse)
         opened(journal)
         state = go_on(journal, executor)
-        assert state.entries["r1-1"].reason == "check failed: it broke."
+        assert state.candidates["r1-1"].reason == "check failed: it broke."
         assert "r1-1" not in {trial.candidate for trial in executor.ran}
 
 
@@ -673,7 +674,7 @@ def test_a_journal_whose_draws_do_not_follow_from_its_outcomes_is_refused() -> N
         if event["type"] == "outcome" and event["candidate"] == "plain":
             event = {**event, "score": 1 - event["score"]}
         flipped.append(event)
-    with pytest.raises(EventError, match="does not sum up the outcomes before it"):
+    with pytest.raises(EventError, match="differ from the outcomes before it"):
         fold(flipped)
     alone = [event for event in events if event["type"] != "outcome"]
     scores = next(event for event in alone if event["type"] == "told")["scores"]["plain"]
@@ -688,16 +689,16 @@ def test_a_fold_needs_no_outcome_that_is_summed_up_later() -> None:
     state = go_on(journal, StubExecutor(faults=0.3))
     alone = [e for e in journal.events() if e["type"] not in ("outcome", "failed")]
     assert snapshot(fold(alone)) == snapshot(state)
-    assert fold(alone).pace == state.pace
+    assert fold(alone).durations == state.durations
 
 
-def test_an_outcome_nobody_asked_for_is_refused() -> None:
+def test_an_outcome_that_was_not_asked_is_refused() -> None:
     journal = MemoryJournal()
     opened(journal)
     go_on(journal)
     events = list(journal.events())
     at = next(n for n, e in enumerate(events) if e["type"] == "outcome")
-    with pytest.raises(EventError, match="was not asked or is already told"):
+    with pytest.raises(EventError, match="was not asked or is already known"):
         fold([*events[: at + 1], {**events[at], "seq": at + 1}])
 
 

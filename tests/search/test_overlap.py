@@ -13,7 +13,7 @@ from coevolve.search.trials import Result, Trial
 from tests.search.stubs import STARTS, TEST, StubExecutor, StubProposer, go_on, opened
 
 
-class Dear(StubProposer):
+class Expensive(StubProposer):
     """Takes four dollars for a proposal, and longer than a round of trials."""
 
     async def propose(self, view: View, count: int) -> Proposed:  # type: ignore[override]
@@ -30,7 +30,7 @@ def test_a_proposal_under_way_counts_and_ends_with_the_search(price: float, cap:
 
     journal = MemoryJournal()
     opened(journal, rounds=9, overlap=True, budget=Budget(dollars=cap))
-    state = go_on(journal, StubExecutor(act=act), Dear())
+    state = go_on(journal, StubExecutor(act=act), Expensive())
     assert state.spending().dollars <= cap
     events = list(journal.events())
     kinds = [event["type"] for event in events]

@@ -1,4 +1,4 @@
-"""A candidate that fails its check goes back to its proposer, once."""
+"""A candidate that fails its check is sent back for repair, once."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -15,17 +15,17 @@ from coevolve.search.proposal import Broken, Proposal, Proposed, View
 from coevolve.search.run_state import RunState, Status
 from coevolve.search.trials import Blame, Fault
 from tests.search.snapshots import snapshot
-from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
+from tests.search.stubs import StubExecutor, StubProposer, cuts, go_on, opened
 
 SLIP = b"syntax error"
 
 
 @dataclass
-class Mending(StubProposer):
-    """Slips in the second candidate of every round, and mends it when told."""
+class Repairing(StubProposer):
+    """Slips in the second candidate of every round, and repairs it when asked."""
 
-    given_back: list[Broken] = field(default_factory=list)
-    mended: bytes = b"# mended"
+    sent_back: list[Broken] = field(default_factory=list)
+    repaired: bytes = b"# repaired"
 
     async def propose(self, view: View, count: int) -> Sequence[Proposal]:
         made = list(await super().propose(view, count))
@@ -34,8 +34,8 @@ class Mending(StubProposer):
         return made
 
     async def repair(self, view: View, broken: Broken) -> Proposed:
-        self.given_back.append(broken)
-        source = broken.proposal.files["harness.py"].replace(SLIP, self.mended)
+        self.sent_back.append(broken)
+        source = broken.proposal.files["harness.py"].replace(SLIP, self.repaired)
         return Proposed(
             proposals=(replace(broken.proposal, files={"harness.py": source}),),
             usage=Usage(tokens_in=7),
@@ -69,87 +69,87 @@ def run(
     return go_on(journal, executor, proposer), journal, executor
 
 
-def test_a_mended_candidate_is_evaluated_under_its_name() -> None:
-    proposer = Mending()
+def test_a_repaired_candidate_is_evaluated_under_its_name() -> None:
+    proposer = Repairing()
     state, journal, executor = run(proposer)
-    assert [b.proposal.name for b in proposer.given_back] == ["r1-1", "r2-1", "r3-1"]
-    first = proposer.given_back[0]
+    assert [b.proposal.name for b in proposer.sent_back] == ["r1-1", "r2-1", "r3-1"]
+    first = proposer.sent_back[0]
     assert first.error == "check failed: line 3 is no Python."
     assert (first.proposal.kind, first.proposal.hypothesis) == ("explore", "one more line helps")
-    assert state.entries["r1-1"].status == Status.EVALUATED
-    files = state.entries["r1-1"].candidate.files
-    assert journal.get(files["harness.py"]).endswith(b"# mended")
+    assert state.candidates["r1-1"].status == Status.EVALUATED
+    files = state.candidates["r1-1"].candidate.files
+    assert journal.get(files["harness.py"]).endswith(b"# repaired")
     assert "r1-1" in {trial.candidate for trial in executor.ran}
 
 
-def test_mending_is_paid_from_the_proposing_ledger_and_its_transcript_kept() -> None:
-    state, journal, _ = run(Mending())
+def test_repairs_are_paid_from_the_proposing_ledger_and_their_transcripts_kept() -> None:
+    state, journal, _ = run(Repairing())
     assert state.proposing.tokens == 3 * 7
-    assert journal.get(state.turns[0].repairs["r1-1"]) == b"I see."
+    assert journal.get(state.rounds[0].repairs["r1-1"]) == b"I see."
 
 
 def test_a_second_slip_is_final() -> None:
-    proposer = Mending(mended=b"# again a " + SLIP)
+    proposer = Repairing(repaired=b"# again a " + SLIP)
     state, _, executor = run(proposer)
-    assert len(proposer.given_back) == 3
-    assert state.entries["r1-1"].status == Status.REFUSED
-    assert state.entries["r1-1"].reason == "check failed: line 3 is no Python."
+    assert len(proposer.sent_back) == 3
+    assert state.candidates["r1-1"].status == Status.REFUSED
+    assert state.candidates["r1-1"].reason == "check failed: line 3 is no Python."
     assert "r1-1" not in {trial.candidate for trial in executor.ran}
 
 
 @pytest.mark.parametrize(
-    ("mended", "note"), [(SLIP, "the files came back as they were."), (b"", "its files are those")]
+    ("repaired", "note"), [(SLIP, "the files did not change."), (b"", "it is a copy of")]
 )
-def test_what_comes_back_unmended_or_as_a_copy_is_refused(mended: bytes, note: str) -> None:
-    class Copying(Mending):
+def test_a_repair_that_changes_nothing_or_copies_is_refused(repaired: bytes, note: str) -> None:
+    class Copying(Repairing):
         async def repair(self, view: View, broken: Broken) -> Proposed:
             made = await super().repair(view, broken)
-            if mended:
+            if repaired:
                 return made
             files = view.files("r1-0")
             return replace(made, proposals=(replace(made.proposals[0], files=files),))
 
-    state, journal, _ = run(Copying(mended=mended))
-    assert state.entries["r1-1"].status == Status.REFUSED
+    state, journal, _ = run(Copying(repaired=repaired))
+    assert state.candidates["r1-1"].status == Status.REFUSED
     event = next(event for event in journal.events() if event["type"] == "repaired")
     assert note in event["note"] + event["refused"]
 
 
-def test_a_mended_candidate_is_not_its_own_parent() -> None:
-    class Named(Mending):
+def test_a_repaired_candidate_is_not_its_own_parent() -> None:
+    class Named(Repairing):
         async def repair(self, view: View, broken: Broken) -> Proposed:
             made = await super().repair(view, broken)
             own = replace(made.proposals[0], parents=(broken.proposal.name, "plain"))
             return replace(made, proposals=(own,))
 
     state, _, _ = run(Named())
-    assert state.entries["r1-1"].candidate.parents == ("plain",)
+    assert state.candidates["r1-1"].candidate.parents == ("plain",)
 
 
-def test_nothing_goes_back_without_a_proposer_that_mends() -> None:
-    proposer = Mending()
+def test_nothing_is_sent_back_without_the_setting() -> None:
+    proposer = Repairing()
     state, _, _ = run(proposer, repair=False)
-    assert proposer.given_back == []
-    assert state.entries["r1-1"].reason == "check failed: line 3 is no Python."
+    assert proposer.sent_back == []
+    assert state.candidates["r1-1"].reason == "check failed: line 3 is no Python."
 
 
-def test_without_money_nothing_is_mended() -> None:
-    class Dear(Mending):
+def test_without_money_nothing_is_repaired() -> None:
+    class Expensive(Repairing):
         async def propose(self, view: View, count: int) -> Proposed:  # type: ignore[override]
             made = await super().propose(view, count)
             return Proposed(proposals=tuple(made), usage=Usage(dollars=6.0))
 
-    proposer = Dear()
+    proposer = Expensive()
     state, journal, _ = run(proposer, budget=Budget(dollars=10))
-    assert proposer.given_back == []
+    assert proposer.sent_back == []
     notes = [event["note"] for event in journal.events() if event["type"] == "repaired"]
-    assert notes == ["the budget has no dollars left to mend it."]
-    assert state.turns[0].note == f"Mending r1-1: {notes[0]}"
+    assert notes == ["the budget has no dollars left for a repair."]
+    assert state.rounds[0].note == f"Repair of r1-1: {notes[0]}"
     assert state.ended is not None
 
 
-def test_a_repair_that_raises_stops_the_run_and_is_asked_for_again() -> None:
-    class Raising(Mending):
+def test_a_repair_that_raises_stops_the_run_and_is_requested_again() -> None:
+    class Raising(Repairing):
         async def repair(self, view: View, broken: Broken) -> Proposed:
             raise ConnectionError("no line")
 
@@ -158,18 +158,18 @@ def test_a_repair_that_raises_stops_the_run_and_is_asked_for_again() -> None:
     opened(journal, repair=True)
     with pytest.raises(StopRun, match=r"failed 3 times in round 1: .*ConnectionError: no line"):
         go_on(journal, executor, Raising())
-    assert snapshot(go_on(journal, executor, Mending())) == snapshot(run(Mending())[0])
+    assert snapshot(go_on(journal, executor, Repairing())) == snapshot(run(Repairing())[0])
 
 
-def test_a_run_with_repairs_can_be_gone_on_with_from_every_event() -> None:
-    state, journal, _ = run(Mending(), rounds=2)
+def test_a_run_with_repairs_can_be_continued_from_every_event() -> None:
+    state, journal, _ = run(Repairing(), rounds=2)
     events = list(journal.events())
     assert snapshot(fold(iter(events))) == snapshot(state)
-    for kept in range(1, len(events)):
+    for kept in cuts(events):
         part = MemoryJournal()
         part._contents.update(journal._contents)
         for event in events[:kept]:
             body = {k: v for k, v in event.items() if k not in ("seq", "type", "seal")}
             part.append([(event["type"], body)])
-        found = go_on(part, MissingFiles(part), Mending())
+        found = go_on(part, MissingFiles(part), Repairing())
         assert snapshot(found) == snapshot(state), events[kept - 1]

@@ -72,7 +72,7 @@ def test_durable_bytes_are_on_the_disk_with_their_name(
         assert path.stat().st_ino in synced
 
 
-def test_a_checkout_has_the_files_and_nobody_writes_them_by_accident(tmp_path: Path) -> None:
+def test_a_checkout_has_the_files_and_they_are_read_only(tmp_path: Path) -> None:
     with RunStore.create(tmp_path) as run:
         folder = run.checkout(candidate(run))
         assert run.checkout(candidate(run)) == folder
@@ -123,7 +123,7 @@ def test_a_checkout_that_was_tampered_with_is_made_anew(tmp_path: Path, tamper: 
         assert reader.checkout(Candidate.of(FILES, name="plain")) == folder
 
 
-def test_a_folder_that_is_a_link_is_no_checkout(tmp_path: Path) -> None:
+def test_a_folder_that_is_a_link_is_not_a_checkout(tmp_path: Path) -> None:
     with RunStore.create(tmp_path / "run") as run:
         folder = run.checkout(candidate(run))
         folder.rename(tmp_path / "elsewhere")

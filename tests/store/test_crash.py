@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 
 from coevolve.store import RunStore, verify
+from tests.effort import effort
 from tests.store.helpers import crashed, kept, noted, python, scratch, texts
 
 LOOP = """
@@ -25,7 +26,11 @@ with RunStore.open(Path(sys.argv[1])) as run:
 """
 
 
-@pytest.mark.parametrize(("batch", "appends"), [(1, 1), (1, 40), (1, 2500), (7, 300)])
+@pytest.mark.parametrize(
+    ("batch", "appends"),
+    [(1, 40), (7, 300)]
+    + [pytest.param(*more, marks=pytest.mark.long) for more in ((1, 1), (1, 2500))],
+)
 def test_a_writer_killed_in_the_middle_loses_nothing_it_was_told_is_kept(
     tmp_path: Path, batch: int, appends: int
 ) -> None:
@@ -108,7 +113,9 @@ class Crashes(RuleBasedStateMachine):
         self.scratch.close()
 
 
-Crashes.TestCase.settings = settings(max_examples=40, stateful_step_count=15, deadline=None)
+Crashes.TestCase.settings = settings(
+    max_examples=effort(10, 40), stateful_step_count=15, deadline=None
+)
 TestCrashes = Crashes.TestCase
 
 

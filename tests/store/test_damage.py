@@ -41,7 +41,7 @@ def test_a_changed_event_is_named_and_the_events_before_it_are_kept(
     assert backup.exists()
     assert kept(folder) == kept(closed)[:57]
     with RunStore.open(folder) as run:
-        run.append(noted("goes on"))
+        run.append(noted("continues"))
     assert verify(folder) == Health(events=58, intact=58, damage=None)
 
 
@@ -107,6 +107,25 @@ def test_events_in_the_log_are_salvaged_from_a_damaged_journal(
     assert len(kept(folder)) == COUNT
 
 
+@pytest.mark.parametrize("page", [0, 1])
+def test_events_are_salvaged_without_the_pages_that_sqlite_needs(closed: Path, page: int) -> None:
+    # Page 0 lists the tables, page 1 is the root of the events: without it a query finds none.
+    folder = copied(closed)
+    with (folder / "run.db").open("r+b") as file:
+        file.seek(4096 * page)
+        file.write(bytes(4096))
+    assert repair(folder).kept == COUNT
+    assert kept(folder) == kept(closed)
+
+
+@pytest.mark.parametrize("place", [3, 8, 10])
+def test_a_flipped_bit_in_the_head_of_a_page_loses_no_event(closed: Path, place: int) -> None:
+    # The number of cells, and the pointers to the first two.
+    folder = copied(closed)
+    flip(folder / "run.db", 3 * 4096 + place, 6)
+    assert repair(folder).kept == COUNT
+
+
 def dropped(folder: Path) -> None:
     with closing(sqlite3.connect(folder / "run.db")) as connection:
         connection.execute(f"DELETE FROM events WHERE seq >= {COUNT - 10}")
@@ -161,7 +180,7 @@ def test_events_lost_or_moved_by_hand_are_noticed(
 def test_a_file_of_another_program_or_version_is_left_alone(tmp_path: Path) -> None:
     for setting, told in (
         ("application_id=7", "not a journal of coevolve"),
-        ("user_version=2", "written by another version.*Use the version that wrote it"),
+        ("user_version=2", "schema 2, written by a newer version.*pip install --upgrade"),
     ):
         RunStore.create(tmp_path / setting).close()
         path = tmp_path / setting / "run.db"
@@ -177,9 +196,7 @@ def test_a_file_of_another_program_or_version_is_left_alone(tmp_path: Path) -> N
 
 
 @pytest.mark.parametrize("content", [b"", b"nonsense", b"x" * 10_000, bytes(8192)])
-def test_a_file_that_is_no_database_is_an_error_that_says_so(
-    tmp_path: Path, content: bytes
-) -> None:
+def test_a_file_that_is_not_a_database_is_reported(tmp_path: Path, content: bytes) -> None:
     (tmp_path / "run.db").write_bytes(content)
     for attempt in (RunStore.open, RunStore.read):
         with pytest.raises(DamageError, match="The 0 events"):

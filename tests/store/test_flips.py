@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 
 from coevolve.errors import DamageError
 from coevolve.store import RunStore, repair
+from tests.effort import effort
 from tests.store.helpers import COUNT, copied, flip, kept, noted, outcome, texts
 
 
@@ -29,11 +30,11 @@ def check_salvage(folder: Path, wanted: list[str], *, hidden: int = 0) -> None:
         assert found == wanted[: len(found)]
         assert len(found) >= len(wanted) - hidden
     with RunStore.open(folder) as run:
-        run.append(noted("goes on"))
-    assert kept(folder) == [*found, "goes on"]
+        run.append(noted("continues"))
+    assert kept(folder) == [*found, "continues"]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort(25, 100), deadline=None)
 @given(part=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_anywhere_does_no_harm_or_is_noticed(
     closed: Path, part: float, bit: int
@@ -55,7 +56,7 @@ def test_a_flipped_bit_in_the_first_bytes_does_no_harm_or_is_noticed(
         check_salvage(folder, kept(closed))
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(part=st.floats(0, 1, exclude_max=True), bit=st.integers(0, 7))
 def test_a_flipped_bit_in_the_log_hides_the_last_transaction_at_most(
     killed: Path, part: float, bit: int
@@ -67,7 +68,7 @@ def test_a_flipped_bit_in_the_log_hides_the_last_transaction_at_most(
     shutil.rmtree(folder)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(part=st.floats(0, 1))
 def test_a_truncated_journal_keeps_what_is_left_of_it(closed: Path, part: float) -> None:
     folder = copied(closed)

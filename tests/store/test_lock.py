@@ -98,7 +98,7 @@ def test_children_of_a_killed_writer_hold_nothing(tmp_path: Path, way: str) -> N
             os.kill(child, 9)
 
 
-def test_whatever_stands_in_the_lock_file_does_not_matter(tmp_path: Path) -> None:
+def test_the_contents_of_the_lock_file_do_not_matter(tmp_path: Path) -> None:
     RunStore.create(tmp_path).close()
     for text in ("", "{", '{"pid": 1}', '{"other": 1}', "[1]", "x" * 10_000):
         (tmp_path / "run.lock").write_text(text)

@@ -62,13 +62,13 @@ def test_a_repair_killed_at_any_step_is_finished_by_another(
         assert verify(folder).damage is None
 
 
-def test_a_run_whose_repair_was_killed_goes_on_or_says_it_is_damaged(moments: list[Path]) -> None:
+def test_a_run_whose_repair_was_killed_continues_or_reports_damage(moments: list[Path]) -> None:
     opened = 0
     for folder in moments:
         try:
             with RunStore.open(folder) as run:
                 assert run.count == COUNT
-                run.append(noted("goes on"))
+                run.append(noted("continues"))
             opened += 1
         except DamageError:
             assert not opened, "from when the new journal is made on, it is used"
@@ -77,7 +77,7 @@ def test_a_run_whose_repair_was_killed_goes_on_or_says_it_is_damaged(moments: li
     assert opened == 4
 
 
-def test_nobody_reads_a_run_in_the_middle_of_a_repair(moments: list[Path]) -> None:
+def test_a_run_cannot_be_read_during_a_repair(moments: list[Path]) -> None:
     unfinished = [folder for folder in moments if Layout(folder).repaired is not None]
     assert unfinished
     for folder in unfinished:

@@ -1,4 +1,4 @@
-"""What is appended is kept, in order, with its times, and anybody can read it meanwhile."""
+"""Appended events are kept in order, with their times, and can be read meanwhile."""
 
 from itertools import count
 from pathlib import Path
@@ -11,6 +11,7 @@ from coevolve.core.events import verified
 from coevolve.errors import EventError, OwnedError, StoreError
 from coevolve.search.journal import Journal
 from coevolve.store import RunStore
+from tests.effort import effort
 from tests.store.helpers import crashed, kept, noted, texts
 
 JSON = st.recursive(
@@ -41,7 +42,7 @@ def test_events_are_numbered_sealed_and_given_back_as_a_reader_gets_them(tmp_pat
         assert [line.event for line in verified(run.events())] == first + rest
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=effort(10, 30), deadline=None)
 @given(values=st.lists(JSON, min_size=1, max_size=5))
 def test_any_json_comes_back_as_it_went_in(
     tmp_path_factory: pytest.TempPathFactory, values: list[object]
@@ -75,7 +76,7 @@ def test_the_store_s_own_fields_cannot_be_given(tmp_path: Path, field: str) -> N
         run.append([("noted", {field: 1})])
 
 
-def test_a_reopened_run_goes_on(tmp_path: Path) -> None:
+def test_a_reopened_run_continues(tmp_path: Path) -> None:
     for number in range(3):
         with (RunStore.open if number else RunStore.create)(tmp_path) as run:
             assert run.count == number
@@ -119,7 +120,7 @@ def test_reading_ends_where_the_journal_ended_when_it_began(tmp_path: Path) -> N
         assert reader.count == 1600
 
 
-def test_a_reader_in_the_middle_of_its_reading_keeps_nobody_from_writing(tmp_path: Path) -> None:
+def test_a_slow_reader_does_not_block_the_writer(tmp_path: Path) -> None:
     with RunStore.create(tmp_path) as run, RunStore.read(tmp_path) as reader:
         run.append(noted(*range(5000)))
         events = reader.events()
@@ -154,7 +155,7 @@ def test_the_clock_counts_the_seconds_of_all_sessions(tmp_path: Path) -> None:
         assert reader.clock() == 26
 
 
-def test_the_clock_stands_still_while_the_machine_s_runs_backwards(tmp_path: Path) -> None:
+def test_the_clock_stops_while_the_clock_of_the_machine_runs_backwards(tmp_path: Path) -> None:
     machine = iter([50.0, 60.0, 20.0, 61.0])
     with RunStore.create(tmp_path, monotonic=lambda: next(machine)) as run:
         assert [run.clock(), run.clock(), run.clock()] == [10, 10, 11]
@@ -169,7 +170,7 @@ def test_the_seconds_between_sessions_do_not_count(tmp_path: Path) -> None:
 
 def test_a_folder_holds_one_run(tmp_path: Path) -> None:
     RunStore.create(tmp_path / "new" / "run").close()
-    with pytest.raises(StoreError, match=r"holds a run already.*coevolve resume"):
+    with pytest.raises(StoreError, match=r"already contains a run.*coevolve resume"):
         RunStore.create(tmp_path / "new" / "run")
     RunStore.open(tmp_path / "new" / "run").close()
 
@@ -177,15 +178,15 @@ def test_a_folder_holds_one_run(tmp_path: Path) -> None:
 @pytest.mark.parametrize("opener", [RunStore.open, RunStore.read])
 def test_a_folder_without_a_run_is_refused_and_left_alone(tmp_path: Path, opener: object) -> None:
     for folder in (tmp_path, tmp_path / "missing"):
-        with pytest.raises(StoreError, match=r"holds no run: there is no run\.db"):
+        with pytest.raises(StoreError, match=r"contains no run: it has no run\.db"):
             opener(folder)  # type: ignore[operator]
     assert list(tmp_path.iterdir()) == []
 
 
-def test_what_a_killed_creation_left_behind_is_no_run(tmp_path: Path) -> None:
+def test_the_remains_of_a_killed_creation_are_not_a_run(tmp_path: Path) -> None:
     (tmp_path / "unfinished").mkdir()
     (tmp_path / "unfinished" / "run.db").write_bytes(b"half")
-    with pytest.raises(StoreError, match="holds no run"):
+    with pytest.raises(StoreError, match="contains no run"):
         RunStore.open(tmp_path)
     with RunStore.create(tmp_path) as run:
         run.append(noted("a"))
@@ -197,7 +198,7 @@ def test_the_log_of_another_journal_is_not_mixed_into_a_new_one(tmp_path: Path) 
         run.append(noted("old"))
         copy = crashed(run, tmp_path / "copy")
     (copy / "run.db").unlink()
-    with pytest.raises(StoreError, match=r"run\.db-wal is the log of a journal that is not there"):
+    with pytest.raises(StoreError, match=r"run\.db-wal is the log of a journal that is missing"):
         RunStore.create(copy)
     assert (copy / "run.db-wal").stat().st_size > 0
 

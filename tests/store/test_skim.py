@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from coevolve.core.events import Event, sealed
 from coevolve.store import RunStore
 from coevolve.store.event_file import Skimmer, has_type, parsed
+from tests.effort import effort
 
 TYPES = st.sampled_from(["outcome", "failed", "told", "noted"])
 TEXTS = st.text('",:{}[]\\aé\ud800', max_size=6) | st.sampled_from(
@@ -36,7 +37,7 @@ def standing(events: list[Event]) -> list[Event]:
     return [e for e in events if e["type"] not in ("outcome", "failed") or e["seq"] > told]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=effort(10, 40), deadline=None)
 @given(events=EVENTS)
 @example(events=[("opened", {"config": {"filter": {"type": "failed"}}}), ("told", {})])
 @example(events=[("outcome", {}), ("noted", {"z": {"a": 1, "type": "told"}})])
@@ -51,7 +52,7 @@ def test_only_outcomes_before_the_next_told_are_left_out(
             assert skimmed == standing(list(run.events(until=until)))
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=effort(75, 300), deadline=None)
 @given(kind=TYPES | TEXTS | st.sampled_from(['told"', "outcomes"]), body=BODIES)
 def test_the_type_of_a_line_is_that_of_its_event(kind: str, body: dict[str, Any]) -> None:
     line = sealed(3, kind, body, "").text.encode()
@@ -59,7 +60,7 @@ def test_the_type_of_a_line_is_that_of_its_event(kind: str, body: dict[str, Any]
         assert has_type(line, (b"other", f'{known}"'.encode())) == (kind == known)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=effort(25, 100), deadline=None)
 @given(events=EVENTS, most=st.integers(0, 4), chunk=st.integers(1, 5))
 def test_too_many_to_hold_back_are_given_and_none_is_lost(
     events: list[tuple[str, dict[str, Any]]], most: int, chunk: int

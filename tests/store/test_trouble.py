@@ -40,7 +40,7 @@ def fill(disk: Path) -> Path:
 
 
 def fails_for_want_of_room(action: Callable[[], object]) -> None:
-    with pytest.raises(StoreError, match=r"the disk is full.*Make room on the disk"):
+    with pytest.raises(StoreError, match=r"the disk is full.*Free some disk space"):
         action()
 
 
@@ -68,10 +68,10 @@ def test_a_full_disk_stops_appends_until_there_is_room_again(disk: Path) -> None
             run.append(noted("y" * 200_000, "one", "two"))
         assert texts(list(run.events())) == texts(list(reader.events())) == done
         ballast.unlink()
-        run.append(noted("goes on"))
-        assert texts(list(run.events())) == [*done, "goes on"]
+        run.append(noted("continues"))
+        assert texts(list(run.events())) == [*done, "continues"]
     assert verify(disk / "run").damage is None
-    assert kept(disk / "run") == [*done, "goes on"]
+    assert kept(disk / "run") == [*done, "continues"]
 
 
 def test_a_run_closed_or_killed_on_a_full_disk_is_intact(disk: Path) -> None:
@@ -124,8 +124,8 @@ def test_a_journal_that_cannot_grow_is_a_full_disk(tmp_path: Path) -> None:
         done = append_until_full(run)
         assert texts(list(run.events())) == done
         connection.execute("PRAGMA max_page_count=1000000").fetchall()
-        run.append(noted("goes on"))
-    assert kept(tmp_path) == [*done, "goes on"]
+        run.append(noted("continues"))
+    assert kept(tmp_path) == [*done, "continues"]
 
 
 def test_a_read_only_disk_can_be_read_and_says_what_to_do_about_writing(disk: Path) -> None:
@@ -167,7 +167,7 @@ with RunStore.read(folder) as run:
 """
 
 
-def test_a_folder_of_somebody_else_can_be_read_and_not_written() -> None:
+def test_a_folder_of_another_user_can_be_read_and_not_written() -> None:
     with scratch() as top:
         write(top / "run", 20)
         for path in (*(top / "run").iterdir(), top / "run", top):
@@ -182,7 +182,7 @@ def test_a_folder_of_somebody_else_can_be_read_and_not_written() -> None:
     assert all("permission is denied. Make the folder writable" in line for line in refused)
 
 
-def test_a_path_below_a_file_is_no_folder(tmp_path: Path) -> None:
+def test_a_path_below_a_file_is_not_a_folder(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     with pytest.raises(StoreError, match="not a folder"):
         RunStore.create(tmp_path / "file" / "run")

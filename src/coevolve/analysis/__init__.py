@@ -1,6 +1,6 @@
-"""Replay of protocols on outcome matrices, and what comes out of it."""
+"""Outcome matrices, and replays of protocols on them."""
 
-from coevolve.analysis.alike import check_alike
+from coevolve.analysis.aa_check import check_alike
 from coevolve.analysis.matrix import Matrix, Series, synthetic_matrix
 from coevolve.analysis.matrix_files import matrix_of_run, read_matrices, read_matrix
 from coevolve.analysis.replay import Comparison, Entry, Mean, Replay, Row, replay

@@ -14,109 +14,24 @@ from coevolve.core.estimators import Hajek
 from coevolve.core.pool import Pool
 from coevolve.errors import InputError, MatrixError, PoolError
 
-
-def checked_outcomes(given: Any) -> Floats:
-    """Candidates × tasks in [0, 1], or NaN."""
-    values = _numbers("outcomes", given)
-    if values.ndim != 2 or not values.size:
-        raise MatrixError(
-            f"array 'outcomes' must be candidates × tasks, got shape {values.shape}."
-        )
-    _refuse("outcomes", values, ~(np.isnan(values) | ((values >= 0) & (values <= 1))), "in [0, 1]")
-    return values
-
-
-def checked_trials(given: Any, outcomes: Floats) -> Indices | None:
-    """Number of trials of each cell; a cell with an outcome has at least one."""
-    if given is None:
-        return None
-    values = _numbers("trials", given)
-    if values.shape == (1,):
-        values = values[0]
-    cells = _cells("trials", values, outcomes.shape, "one number, ")
-    _refuse("trials", cells, ~((cells >= 0) & (cells == np.floor(cells))), "0, 1, 2, ...")
-    _refuse("trials", cells, (cells == 0) & ~np.isnan(outcomes), "at least 1 for an outcome")
-    return cells.astype(np.int64)
-
-
-def checked_costs(given: Any, shape: tuple[int, ...]) -> Floats | None:
-    """Cost of each cell, NaN where unknown; None if it is unknown for all."""
-    if given is None:
-        return None
-    values = _numbers("cost", given)
-    if not values.ndim:
-        raise MatrixError("array 'cost' must be per task or per cell, got one number.")
-    cells = _cells("cost", values, shape, "")
-    _refuse("cost", cells, ~(np.isnan(cells) | ((cells >= 0) & (cells < np.inf))), "at least 0")
-    return None if np.isnan(cells).all() else cells
-
-
-def checked_names(array: str, given: Any, number: int, kind: str) -> tuple[str, ...]:
-    """One name per row or column; numbered ones when left out."""
-    if given is None:
-        return tuple(f"{kind}-{i}" for i in range(number))
-    values = _labels(array, given, number)
-    return tuple(str(value) for value in values.tolist())
-
-
-def checked_runs(given: Any, number: int) -> Iterator[tuple[str, Bools]]:
-    """The name of each series, and which rows belong to it."""
-    if given is None:
-        yield "all", np.ones(number, dtype=np.bool_)
-        return
-    values = _labels("run", given, number)
-    for value in np.unique(values):
-        yield str(value), np.asarray(values == value)
-
-
-def _labels(array: str, given: Any, number: int) -> Any:
-    values = np.asarray(given)
-    if values.shape != (number,):
-        raise MatrixError(
-            f"array {array!r} has shape {values.shape}, but there are {number} of them in "
-            "'outcomes'."
-        )
-    if values.dtype.kind not in "USiub":
-        raise MatrixError(f"array {array!r} must hold text or whole numbers, got {values.dtype}.")
-    return np.char.decode(values) if values.dtype.kind == "S" else values
-
-
-def _numbers(array: str, given: Any) -> Floats:
-    values = np.asarray(given)
-    if values.dtype.kind not in "fiub":
-        raise MatrixError(f"array {array!r} must hold numbers, got {values.dtype}.")
-    return values.astype(np.float64)
-
-
-def _cells(array: str, values: Floats, shape: tuple[int, ...], also: str) -> Floats:
-    """Values spread over all cells."""
-    if values.shape not in ((), shape[1:], shape):
-        raise MatrixError(
-            f"array {array!r} must be {also}per task {shape[1:]} or per cell {shape}, got shape "
-            f"{values.shape}."
-        )
-    return np.broadcast_to(values, shape).copy()
-
-
-def _refuse(array: str, values: Floats, wrong: Bools, wanted: str) -> None:
-    if wrong.any():
-        row, column = np.unravel_index(int(np.argmax(wrong)), values.shape)
-        raise MatrixError(
-            f"array {array!r} must be {wanted}, got {values[row, column]:g} in row {row}, column "
-            f"{column}."
-        )
-
-
 STARTS = 2
 """The first candidates of a series are the starting harnesses."""
+LEAST = STARTS + 1
+"""A series needs the starting harnesses and one more candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series:
     """One search to replay: its first two candidates are the starting harnesses.
 
-    `outcomes` are candidates × tasks in [0, 1], NaN where there is none; `trials` says how many
-    trials each is the mean of and `costs` what each cost (NaN where that is unknown), if known.
+    Args:
+        matrix: The name of the matrix.
+        name: The name of the series.
+        pool: The tasks.
+        candidates: In the order of proposal.
+        outcomes: Candidates × tasks in [0, 1], NaN where there is none.
+        trials: The number of trials that each outcome is the mean of, if known.
+        costs: The cost of each outcome, NaN where it is unknown.
 
     >>> from coevolve.analysis import Matrix
     >>> (series,) = Matrix.from_arrays("tiny", np.array([[0, 1], [1, 0], [1, 1.0]])).series
@@ -139,11 +54,11 @@ class Series:
 
     @property
     def generated(self) -> tuple[str, ...]:
-        """The candidates a search comes up with, in the order of proposal."""
+        """The candidates of the search, in the order of proposal."""
         return self.candidates[STARTS:]
 
     def rows(self, chosen: Sequence[int] | Indices, names: Sequence[str] | None = None) -> Self:
-        """The series of some of the candidates, perhaps under other names."""
+        """The series of some candidates, under other names if given."""
         at = np.asarray(chosen, dtype=np.int64)
         return replace(
             self,
@@ -154,28 +69,28 @@ class Series:
         )
 
     def true_scores(self) -> Floats:
-        """S(h) of every candidate: the mean over all tasks, pools weighted as the pool says."""
+        """S(h) of every candidate: the mean over all tasks, with the weights of the pools."""
         return np.array([full_score(self.pool, row) for row in self.outcomes])
 
     def stream(self, seed: int) -> int:
-        """The seed of a replay's draws; those of different series have nothing in common."""
+        """The seed of the draws of a replay; different series have unrelated seeds."""
         text = f"{self.matrix}\0{self.name}\0{seed}"
         return int.from_bytes(blake2b(text.encode(), digest_size=6).digest())
 
     def trial(self, seed: int) -> Floats:
-        """Outcomes of one trial of every task: where a mean of trials is known, a draw from it.
+        """Outcomes of one trial of every task; a mean of trials becomes a draw, 0 or 1.
 
-        A cell is a mean of trials unless `trials` says that it is a single one. The draw depends
-        on the series, the seed, the candidate and the task, and on nothing else.
+        A cell is a mean of trials unless `trials` is 1 there. The draw depends only on the
+        series, the seed, the candidate and the task.
         """
         luck = np.random.default_rng(self.stream(seed)).random(self.outcomes.shape)
         drawn = np.where(np.isnan(self.outcomes), np.nan, luck < self.outcomes)
         return drawn if self.trials is None else np.where(self.trials > 1, drawn, self.outcomes)
 
     def priced_pool(self) -> Pool:
-        """The pool with the costs a user would expect: the mean of the starting harnesses.
+        """The pool with the costs that a user would expect: the mean of the starting harnesses.
 
-        Where that is unknown or zero, the mean of the other tasks stands in.
+        A task of unknown cost, or of cost zero, gets the mean of the other tasks.
         """
         if self.costs is None:
             return self.pool
@@ -187,9 +102,9 @@ class Series:
         return Pool.from_json(self.pool.to_json() | {"costs": costs.tolist()})
 
     def spent(self) -> Floats | None:
-        """What each cell costs to evaluate, if anything is known about costs.
+        """The cost of each cell; None if no cost is known.
 
-        A cell of unknown cost counts with the mean of its task, or of all cells.
+        A cell of unknown cost gets the mean of its task, or of all cells.
         """
         if self.costs is None:
             return None
@@ -210,20 +125,16 @@ def full_score(pool: Pool, scores: Floats) -> float:
 
 
 def _mean(costs: Floats) -> Floats:
-    """Mean cost of each task over the candidates it is known for; NaN where it is for none."""
+    """Mean known cost of each task; NaN where no cost is known."""
     known = ~np.isnan(costs)
     mean = np.full(costs.shape[1], np.nan)
     np.divide(np.nansum(costs, axis=0), known.sum(axis=0), out=mean, where=known.any(axis=0))
     return mean
 
 
-LEAST = STARTS + 1
-"""A series needs the starting harnesses and one candidate more."""
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Matrix:
-    """Named outcomes in one or more series, and notes on what of them was left out.
+    """Named outcomes in one or more series, and notes on what was left out.
 
     >>> from coevolve.analysis import synthetic_matrix
     >>> matrix = synthetic_matrix(tasks=20, candidates=6, worlds=3)
@@ -250,29 +161,31 @@ class Matrix:
         candidates: Any = None,
         pools: Any = None,
     ) -> Self:
-        """Matrix from arrays as a file holds them.
+        """A matrix from the arrays of a file.
 
         Args:
-            name: What it is known by.
+            name: The name of the matrix.
             outcomes: Candidates × tasks in [0, 1], candidates in the order of proposal; NaN
                 where there is no outcome.
-            run: The run each candidate belongs to; each is a series of its own.
+            run: The run of each candidate; every run is a series.
             trials: How many trials a cell is the mean of: one number, or per task, or per cell.
             cost: Cost of a trial, per task or per cell; NaN where unknown.
             tasks: Id of each task.
             candidates: Name of each candidate.
             pools: Pool of each task.
         """
-        values = checked_outcomes(outcomes)
+        values = _checked_outcomes(outcomes)
         rows, columns = values.shape
-        names = checked_names("candidates", candidates, rows, "candidate")
-        ids = checked_names("tasks", tasks, columns, "task")
-        labels = None if pools is None else checked_names("pools", pools, columns, "pool")
+        names = _checked_names("candidates", candidates, rows, "candidate")
+        ids = _checked_names("tasks", tasks, columns, "task")
+        labels = None if pools is None else _checked_names("pools", pools, columns, "pool")
         try:
             pool = Pool(ids, pools=labels)
         except PoolError as error:
-            raise MatrixError(f"the arrays 'tasks' and 'pools' make no pool: {error}") from None
-        numbers, costs = checked_trials(trials, values), checked_costs(cost, values.shape)
+            raise MatrixError(
+                f"the arrays 'tasks' and 'pools' do not make a pool: {error}"
+            ) from None
+        numbers, costs = _checked_trials(trials, values), _checked_costs(cost, values.shape)
         series = [
             Series(
                 matrix=name,
@@ -283,13 +196,13 @@ class Matrix:
                 trials=None if numbers is None else numbers[members],
                 costs=None if costs is None else costs[members],
             )
-            for label, members in checked_runs(run, rows)
+            for label, members in _checked_runs(run, rows)
         ]
         return cls.from_series(name, series)
 
     @classmethod
     def from_series(cls, name: str, series: Sequence[Series]) -> Self:
-        """Matrix of the series that can be replayed; a note names what cannot."""
+        """A matrix of the series that can be replayed; notes name the others."""
         kept, notes = [], []
         for one in series:
             whole = _scorable(one.pool, one.outcomes)
@@ -340,7 +253,7 @@ class Matrix:
 
 
 def _scorable(pool: Pool, outcomes: Floats) -> Bools:
-    """Whether a candidate has an outcome in every pool, so that it has a true score."""
+    """Whether each candidate has an outcome in every pool, and so a true score."""
     seen = ~np.isnan(outcomes)
     return np.all([seen[:, pool.members(name)].any(axis=1) for name in pool.names], axis=0)
 
@@ -348,14 +261,14 @@ def _scorable(pool: Pool, outcomes: Floats) -> Bools:
 def synthetic_matrix(
     *, tasks: int = 89, candidates: int = 30, worlds: int = 4, seed: int = 0
 ) -> Matrix:
-    """A series per synthetic world, each candidate written on top of the best before it.
+    """A series for each synthetic world; each candidate is a child of the best before it.
 
     >>> matrix = synthetic_matrix(tasks=50, candidates=10, worlds=1)
     >>> matrix.series[0].true_scores().round(2).tolist()[:4]
     [0.6, 0.54, 0.56, 0.6]
     """
-    if candidates <= STARTS:
-        raise InputError(f"candidates must be at least {STARTS + 1}, got {candidates}.")
+    if candidates < LEAST:
+        raise InputError(f"candidates must be at least {LEAST}, got {candidates}.")
     found = [
         _series(SyntheticWorld(pools={"all": tasks}, seed=seed + number), candidates)
         for number in range(worlds)
@@ -377,3 +290,94 @@ def _series(world: SyntheticWorld, candidates: int) -> Series:
         outcomes=np.array([world.outcomes(harness) for harness in harnesses]),
         costs=np.tile(np.asarray(world.pool.costs), (candidates, 1)),
     )
+
+
+def _checked_outcomes(given: Any) -> Floats:
+    """Candidates × tasks in [0, 1], or NaN."""
+    values = _numbers("outcomes", given)
+    if values.ndim != 2 or not values.size:
+        raise MatrixError(
+            f"array 'outcomes' must be candidates × tasks, got shape {values.shape}."
+        )
+    _refuse("outcomes", values, ~(np.isnan(values) | ((values >= 0) & (values <= 1))), "in [0, 1]")
+    return values
+
+
+def _checked_trials(given: Any, outcomes: Floats) -> Indices | None:
+    """The number of trials of each cell; a cell with an outcome has at least one."""
+    if given is None:
+        return None
+    values = _numbers("trials", given)
+    if values.shape == (1,):
+        values = values[0]
+    cells = _cells("trials", values, outcomes.shape, "one number, ")
+    _refuse("trials", cells, ~((cells >= 0) & (cells == np.floor(cells))), "0, 1, 2, ...")
+    _refuse("trials", cells, (cells == 0) & ~np.isnan(outcomes), "at least 1 for an outcome")
+    return cells.astype(np.int64)
+
+
+def _checked_costs(given: Any, shape: tuple[int, ...]) -> Floats | None:
+    """The cost of each cell, NaN where unknown; None if every cost is unknown."""
+    if given is None:
+        return None
+    values = _numbers("cost", given)
+    if not values.ndim:
+        raise MatrixError("array 'cost' must be per task or per cell, got one number.")
+    cells = _cells("cost", values, shape, "")
+    _refuse("cost", cells, ~(np.isnan(cells) | ((cells >= 0) & (cells < np.inf))), "at least 0")
+    return None if np.isnan(cells).all() else cells
+
+
+def _checked_names(array: str, given: Any, number: int, kind: str) -> tuple[str, ...]:
+    """One name per row or column; numbers if there are no names."""
+    if given is None:
+        return tuple(f"{kind}-{i}" for i in range(number))
+    values = _labels(array, given, number)
+    return tuple(str(value) for value in values.tolist())
+
+
+def _checked_runs(given: Any, number: int) -> Iterator[tuple[str, Bools]]:
+    """The name of each series, and which rows belong to it."""
+    if given is None:
+        yield "all", np.ones(number, dtype=np.bool_)
+        return
+    values = _labels("run", given, number)
+    for value in np.unique(values):
+        yield str(value), np.asarray(values == value)
+
+
+def _labels(array: str, given: Any, number: int) -> Any:
+    values = np.asarray(given)
+    if values.shape != (number,):
+        raise MatrixError(
+            f"array {array!r} has shape {values.shape}, but 'outcomes' needs {number} of them."
+        )
+    if values.dtype.kind not in "USiub":
+        raise MatrixError(f"array {array!r} must hold text or whole numbers, got {values.dtype}.")
+    return np.char.decode(values) if values.dtype.kind == "S" else values
+
+
+def _numbers(array: str, given: Any) -> Floats:
+    values = np.asarray(given)
+    if values.dtype.kind not in "fiub":
+        raise MatrixError(f"array {array!r} must hold numbers, got {values.dtype}.")
+    return values.astype(np.float64)
+
+
+def _cells(array: str, values: Floats, shape: tuple[int, ...], also: str) -> Floats:
+    """Values for all cells."""
+    if values.shape not in ((), shape[1:], shape):
+        raise MatrixError(
+            f"array {array!r} must be {also}per task {shape[1:]} or per cell {shape}, got shape "
+            f"{values.shape}."
+        )
+    return np.broadcast_to(values, shape).copy()
+
+
+def _refuse(array: str, values: Floats, wrong: Bools, wanted: str) -> None:
+    if wrong.any():
+        row, column = np.unravel_index(int(np.argmax(wrong)), values.shape)
+        raise MatrixError(
+            f"array {array!r} must be {wanted}, got {values[row, column]:g} in row {row}, column "
+            f"{column}."
+        )

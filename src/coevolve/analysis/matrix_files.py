@@ -99,10 +99,10 @@ def _from_events(path: Path) -> Matrix:
 
 
 def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
-    """What a run evaluated, as one series: starting harnesses first, then by proposal.
+    """The outcomes of a run as one series: starting harnesses first, then by proposal.
 
     A cell is the mean of its trials, NaN where nothing was evaluated; costs are the dollars its
-    trials report. Any protocol will do, for the draws are not looked at.
+    trials report. The protocol does not matter, because the draws are not used.
 
     >>> from coevolve import Pool, Selector
     >>> selector = Selector(Pool(["a", "b"]), protocol="full")
@@ -116,11 +116,11 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
     lines = iter(verified(events))
     opened = next(lines, None)
     if opened is None or opened.event["type"] != "opened":
-        raise EventError("a run starts with the event 'opened'; there is none.")
+        raise EventError("the first event must be 'opened'; the events begin otherwise.")
     with fitting(opened.event):
         if opened.event["schema"] != SCHEMA:
             found = opened.event["schema"]
-            raise EventError(f"events of schema {found!r}; this is schema {SCHEMA}.")
+            raise EventError(f"the events have schema {found!r}; this version reads {SCHEMA}.")
         run = _Run(Pool.from_json(opened.event["pool"]))
     for line in lines:
         with fitting(line.event):
@@ -129,7 +129,7 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
 
 
 def read_events(path: Path) -> Iterator[Any]:
-    """The events in a `.jsonl` file, one per line; blank lines are passed over."""
+    """The events in a `.jsonl` file, one per line; blank lines are skipped."""
     with path.open(encoding="utf-8") as lines:
         for number, line in enumerate(lines, start=1):
             if line.strip():
@@ -140,17 +140,17 @@ def read_events(path: Path) -> Iterator[Any]:
 
 
 def _noted(matrix: Matrix) -> Matrix:
-    """With a note on the cells the run left open."""
+    """The matrix with a note on cells without an outcome."""
     open_cells = float(np.isnan(matrix.series[0].outcomes).mean())
     if not open_cells:
         return matrix
-    note = f"{open_cells:.0%} of the cells were never evaluated; true scores are of the others"
+    note = f"{open_cells:.0%} of the cells were never evaluated; true scores use the others"
     return replace(matrix, notes=(*matrix.notes, note))
 
 
 @dataclass(slots=True)
 class _Run:
-    """Outcomes and dollars of the candidates met so far."""
+    """Outcomes and dollars of the candidates so far."""
 
     pool: Pool
     table: OutcomeTable = field(init=False)
@@ -160,21 +160,21 @@ class _Run:
         self.table = OutcomeTable(len(self.pool))
 
     def take(self, event: Event) -> None:
-        """Take in an event that names candidates or tells outcomes."""
+        """Take in an event that names candidates or reports outcomes."""
         if event["type"] == "drawn":
             for candidate in event["candidates"]:
-                self._meet(candidate)
+                self._add(candidate)
         elif event["type"] in ("told", "told_full"):
             self._told(event)
 
-    def _meet(self, candidate: str) -> None:
+    def _add(self, candidate: str) -> None:
         if candidate not in self.table:
             self.table.open(candidate, round=0)
             self.dollars[candidate] = np.full(len(self.pool), np.nan)
 
     def _told(self, event: Event) -> None:
         candidate, tasks = event["candidate"], self.pool.positions(event["tasks"])
-        self._meet(candidate)
+        self._add(candidate)
         scores = np.array([np.nan if s is None else s for s in event["scores"]], dtype=np.float64)
         self.table.add(candidate, tasks, np.array(event["trials"], dtype=np.int64), scores)
         dollars = self.dollars[candidate]

@@ -29,10 +29,10 @@ Groups = Sequence[Sequence[Floats]]
 class Mean:
     """A mean over matrices, of the means over their series, of the means over seeds.
 
-    `se` is its standard error over series, each x_s entering with its weight w_s in the mean:
-    se² = n/(n-1) Σ_s w_s² (x_s - mean)² for n series; that is s/√n where every matrix has as many
-    series. `se_seeds` is the error that comes from the seeds alone. None where there are fewer
-    than two.
+    `se` is its standard error over series, where x_s has the weight w_s in the mean:
+    se² = n/(n-1) Σ_s w_s² (x_s - mean)² for n series. This is s/√n if all matrices have the same
+    number of series. `se_seeds` is the error from the seeds alone. Both are None where there are
+    fewer than two values.
 
     >>> mean = Mean.of([[np.array([1.0, 3.0]), np.array([4.0, 4.0])], [np.array([5.0, 5.0])]])
     >>> mean.mean, round(mean.se, 3), mean.se_seeds
@@ -45,7 +45,7 @@ class Mean:
 
     @classmethod
     def of(cls, groups: Groups) -> Self:
-        """Mean of the values that are there."""
+        """The mean of the values that are not NaN."""
         kept = [[v[~np.isnan(v)] for v in group if not np.isnan(v).all()] for group in groups]
         kept = [group for group in kept if group]
         if not kept:
@@ -105,7 +105,7 @@ class Comparison:
 
 Measure = Callable[[Played], Values]
 Report = Callable[[int, int], None]
-"""Told how many searches are done, of how many."""
+"""Called with the number of finished searches, and of all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -213,7 +213,7 @@ def _alone(jobs: Sequence[Job]) -> Iterator[tuple[int, list[Row]]]:
 
 
 def _together(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Row]]]:
-    """Results as they come in; the first failure ends it."""
+    """Results in the order of completion; the first failure stops the rest."""
     context = multiprocessing.get_context("spawn")
     workers = min(workers, len(jobs))
     with ProcessPoolExecutor(workers, context, _ignore_interrupts) as pool:
@@ -227,13 +227,13 @@ def _together(jobs: Sequence[Job], workers: int) -> Iterator[tuple[int, list[Row
 
 
 def _ignore_interrupts() -> None:
-    """Leave Ctrl-C to the parent, which ends its workers."""
+    """Leave Ctrl-C to the parent process, which stops its workers."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 @contextmanager
 def _single_threads() -> Iterator[None]:
-    """Keep the linear algebra of workers started here to a thread each: they share the cores."""
+    """Limit the linear algebra of new workers to one thread each: they share the cores."""
     names = ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS")
     added = [name for name in names if name not in os.environ]
     os.environ.update(dict.fromkeys(added, "1"))
@@ -387,7 +387,7 @@ SCHEMA = 1
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Replay:
-    """What was replayed, a row per search, and the means."""
+    """The results of a replay: a row for each search, and the means."""
 
     plan: Plan
     matrices: tuple[Matrix, ...]

@@ -1,4 +1,4 @@
-"""One search, replayed: what is tried, what is seen, and how good it was."""
+"""One replayed search: its plan, its outcomes, and its metrics."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -100,7 +100,7 @@ _UNKNOWN = Missing("not in the matrix")
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Stage:
-    """What all replays of a series with one seed share: the truth, and what there is to see.
+    """What all replays of a series with one seed share: true scores, outcomes and costs.
 
     >>> from coevolve.analysis import synthetic_matrix
     >>> stage = Stage.of(synthetic_matrix(tasks=20, candidates=6).series[0], seed=0)
@@ -117,7 +117,7 @@ class Stage:
 
     @classmethod
     def of(cls, series: Series, seed: int, *, bernoulli: bool = False) -> "Stage":
-        """Stage on which cells are told as they are, or as draws from them."""
+        """The stage of a series; with `bernoulli`, outcomes are draws from the cells."""
         outcomes = series.trial(seed) if bernoulli else series.outcomes
         return cls(
             series=series,
@@ -137,10 +137,10 @@ class Stage:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Played:
-    """How a replayed search ended.
+    """A replayed search at its end.
 
-    `estimates` are those of the generated candidates, None where every outcome is missing; `cost`
-    is what the evaluations cost, if that is known.
+    `estimates` has those of the generated candidates, None where every outcome is missing. `cost`
+    is the cost of the evaluations, if known.
     """
 
     stage: Stage
@@ -152,7 +152,7 @@ class Played:
 
 
 def play(stage: Stage, protocol: SearchProtocol, *, fraction: float, per_round: int = 1) -> Played:
-    """Replay a search: reveal the starting harnesses, then what is asked for, round by round.
+    """Replay a search: reveal the starting harnesses, then the outcomes that are asked for.
 
     >>> from coevolve import protocol
     >>> from coevolve.analysis import synthetic_matrix
@@ -170,26 +170,26 @@ def play(stage: Stage, protocol: SearchProtocol, *, fraction: float, per_round: 
     )
     for start in series.starts:
         selector.tell_full(start, stage.scores[start])
-    audience = _Audience(stage, selector)
+    answers = _Answers(stage, selector)
     for new in batched(series.generated, per_round):
-        audience.answer(selector.ask(new))
+        answers.answer(selector.ask(new))
         while more := selector.ask():
-            audience.answer(more)
+            answers.answer(more)
     while more := selector.ask(final=True):
-        audience.answer(more)
+        answers.answer(more)
     return Played(
         stage=stage,
         selector=selector,
         choice=selector.best(),
         estimates=tuple(_estimate(selector, candidate) for candidate in series.generated),
         evaluations=selector.evaluations,
-        cost=audience.cost,
+        cost=answers.cost,
     )
 
 
 @dataclass(slots=True)
-class _Audience:
-    """Answers what a selector asks, and adds up what it costs."""
+class _Answers:
+    """Answers what a selector asks, and adds up the cost."""
 
     stage: Stage
     selector: Selector
@@ -216,7 +216,7 @@ def _estimate(selector: Selector, candidate: str) -> Estimate | None:
 
 
 Values = dict[str, float | int | None]
-"""Metrics by name; None where one cannot be told."""
+"""Metrics by name; None where one is undefined."""
 
 _ROUNDING = 10.0**-DECIMALS
 
@@ -229,10 +229,10 @@ def measured(played: Played) -> Values:
     regret: True score of the best candidate minus that of the winner.
     rmse: Root of the mean squared difference between estimate and true score.
     coverage: Share of the intervals that hold the true score; None without intervals.
-    expected_regret, probability: What the choice says of itself; None without a joint model.
-    evaluations, share, cost: What was spent; share is of evaluating everything.
+    expected_regret, probability: Stated by the choice; None without a joint model.
+    evaluations, share, cost: Of the search; share of evaluating everything.
 
-    Candidates without an estimate (every outcome missing) enter rank and regret only.
+    Candidates without an estimate (every outcome missing) count for rank and regret only.
 
     >>> from coevolve import protocol
     >>> from coevolve.analysis import synthetic_matrix
@@ -262,7 +262,7 @@ def measured(played: Played) -> Values:
 
 
 def spent(played: Played) -> Values:
-    """What a replayed search spent."""
+    """The cost of a replayed search."""
     everything = len(played.stage.series.generated) * len(played.stage.pool)
     return {
         "evaluations": played.evaluations,

@@ -1,4 +1,4 @@
-"""What a benchmark is: tasks, starting harnesses, secrets, a briefing, and what a trial does."""
+"""The interface of benchmarks: tasks, starting harnesses, secrets, a briefing, and trials."""
 
 import ast
 import shlex
@@ -16,15 +16,15 @@ from coevolve.search.candidate import Files, check_files, read_folder
 from coevolve.search.leaks import LeakScan, Secret
 
 Given = Secret | str | tuple[str, str]
-"""What a task asks, or a pair of that and its answer."""
+"""The question of a task, or a pair of question and answer."""
 Secrets = Callable[[], Mapping[str, Given]]
 
 
 def read_secrets(benchmark: object, name: str, tasks: Sequence[str]) -> dict[str, Secret]:
-    """What a method of a benchmark, or an attribute, says of some tasks.
+    """The secrets of some tasks, from a method or attribute of a benchmark.
 
     Raises:
-        ConfigError: It is no mapping from these tasks to secrets.
+        ConfigError: It is not a mapping from these tasks to secrets.
     """
     given = getattr(benchmark, name, None)
     try:
@@ -70,12 +70,25 @@ Start = Path | str | Mapping[str, bytes | str]
 
 @runtime_checkable
 class Benchmark(Protocol):
-    """What users implement to have their harnesses searched.
+    """What users implement to search over their harnesses.
 
-    The object lives in the engine and once more in every worker process, so that it must be
-    built alike each time and keep nothing between calls that changes a score. Its own code is
-    trusted. The candidate's code is not: it runs in the sandbox behind `harness`, and sees what
-    is passed to `harness.call` and nothing else. `pool` and the like may be plain attributes.
+    The object is built in the engine and in every worker process. It must be the same each time,
+    and keep nothing between calls that changes a score. Its own code is trusted. The candidate's
+    code is not: it runs in the sandbox behind `harness`, and sees only what is passed to
+    `harness.call`. Properties may be plain attributes.
+
+    >>> class Doubling:
+    ...     pool = Pool(["1", "2", "3"])
+    ...     starts = {
+    ...         "same": {"harness.py": b"def double(n): return n"},
+    ...         "square": {"harness.py": b"def double(n): return n * n"},
+    ...     }
+    ...     def check(self, harness): harness.call("double", 0)
+    ...     def prepare(self, harness): return None
+    ...     def run(self, harness, task, trial):
+    ...         return harness.call("double", int(task)) == 2 * int(task)
+    >>> isinstance(Doubling(), Benchmark)
+    True
     """
 
     @property
@@ -89,11 +102,11 @@ class Benchmark(Protocol):
         ...
 
     def check(self, harness: Harness) -> None:
-        """Refuse, by raising, a candidate that cannot be evaluated; cheap, before any trial."""
+        """Raise if a candidate cannot be evaluated; a cheap check before any trial."""
         ...
 
     def prepare(self, harness: Harness) -> object:
-        """Make a candidate ready, once: the JSON value it returns is `harness.state` later."""
+        """Prepare a candidate, once; the JSON value it returns is `harness.state` in trials."""
         ...
 
     def run(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
@@ -116,35 +129,34 @@ class SealedBenchmark(Benchmark, Protocol):
 
 
 def services_of(benchmark: Benchmark) -> Mapping[str, Callable[..., object]]:
-    """What a benchmark serves from the engine's process, by name; nothing unless it says so.
+    """The services of a benchmark in the engine's process, by name; none by default.
 
-    A benchmark may have an attribute `services` with functions that workers reach through
-    their host: where keys, caches and rate limits belong, which exist once for all workers.
+    A benchmark may have an attribute `services` with functions that workers call through their
+    host. Keys, caches and rate limits belong there, because all workers share them.
     """
     return dict(getattr(benchmark, "services", {}))
 
 
 def briefing_of(benchmark: Benchmark) -> str:
-    """What a benchmark tells proposers of its harnesses, in Markdown; "" unless it says so.
+    """What proposers should know about the harnesses, in Markdown; empty by default.
 
-    A benchmark may have an attribute `briefing`: what a harness is here, its interface, what it
-    may import and call, how it is scored. Whoever writes candidates reads it, so that nothing of
-    a validation task or of the test belongs there.
+    A benchmark may have an attribute `briefing`: what a harness is, its interface, what it may
+    import and call, and how it is scored. Proposers read it, so it must not quote a task.
 
     Raises:
-        ConfigError: It is no text.
+        ConfigError: It is not a text.
     """
     return checked_briefing(getattr(benchmark, "briefing", ""))
 
 
 def secrets_of(benchmark: Benchmark) -> dict[str, Secret]:
-    """What the validation tasks ask and their answers, by task; nothing unless it says so.
+    """Questions and answers of the validation tasks, by task; none by default.
 
-    A benchmark may have a method `secrets`, so that candidates that know tasks by heart are
-    found. It returns a `Secret`, a question, or a pair of question and answer for each task.
+    A benchmark may have a method `secrets`, to find candidates that contain tasks. It returns a
+    `Secret`, a question, or a pair of question and answer for each task.
 
     Raises:
-        ConfigError: One is none of these, or is of no task.
+        ConfigError: One has another type, or belongs to an unknown task.
     """
     return read_secrets(benchmark, "secrets", benchmark.pool.tasks)
 
@@ -155,10 +167,10 @@ def sealed_secrets_of(benchmark: Benchmark) -> dict[str, Secret]:
 
 
 def leak_scan_of(benchmark: Benchmark) -> LeakScan | None:
-    """The scan for tasks in the files of candidates; None if there is nothing to look for.
+    """The scan for tasks in the files of candidates; None if the benchmark has no secrets.
 
-    What the starting harnesses have may be quoted, and so may the files in an attribute
-    `quotable`, such as training examples.
+    Candidates may quote the starting harnesses, and the files in an attribute `quotable`, such as
+    training examples.
     """
     secrets, sealed = secrets_of(benchmark), sealed_secrets_of(benchmark)
     if not secrets and not sealed:
@@ -175,7 +187,7 @@ def sealed_tasks(benchmark: Benchmark) -> tuple[str, ...]:
 
 
 def check_sealed(benchmark: Benchmark) -> None:
-    """Refuse test tasks that are no ids, or that the search would see.
+    """Refuse test tasks that are not ids, or that the search would see.
 
     Raises:
         ConfigError: One is in the pool too, for example.
@@ -195,8 +207,8 @@ def check_starts(starts: Mapping[str, Files]) -> None:
     """Refuse starting harnesses that are not files by name.
 
     Raises:
-        ConfigError: One is no mapping, or the contents of a file are no bytes.
-        CandidateError: Its paths or sizes are those of no candidate.
+        ConfigError: One is not a mapping, or the contents of a file are not bytes.
+        CandidateError: A path or size is not allowed for candidates.
     """
     if not isinstance(starts, Mapping):
         raise ConfigError(f"starts must map names to files, got a {type(starts).__name__}.")
@@ -209,7 +221,7 @@ def check_starts(starts: Mapping[str, Files]) -> None:
             if not isinstance(data, bytes):
                 raise ConfigError(
                     f"starts[{name!r}][{path!r}] must be bytes, got {type(data).__name__}; "
-                    "text.encode() makes bytes of a text."
+                    "use text.encode() for a text."
                 )
         check_files(files, name)
 
@@ -261,21 +273,21 @@ def read_starts(starts: Mapping[str, Start] | Iterable[Path | str]) -> dict[str,
 _HARNESS = """\
 A candidate is a folder with a Python file `harness.py`, and more files if it needs them."""
 _CALLED = """\
-Arguments and answers are JSON. A candidate that raises, hangs or answers what cannot be read \
+Arguments and answers are JSON. A candidate that raises, hangs or gives an unreadable answer \
 scores 0 on that task."""
 _SANDBOX = """\
-Its code runs in a sandbox, within limits of time and memory: no network, no files but its own, \
-nothing kept from one task to the next that may be relied on. It may import the standard library \
-and what is installed with this Python. Where the run has a language model, \
+Its code runs in a sandbox, with limits on time and memory: it has no network and no files but \
+its own, and must not rely on anything kept from one task to the next. It may import the standard \
+library and what is installed with this Python. Where the run has a language model, \
 `coevolve_host.ask("model", prompt="...", max_tokens=100)["text"]` asks it (`import \
-coevolve_host` first). The same input should get the same answer: draw from `random.Random(0)` \
-and the like."""
+coevolve_host` first). The same input should get the same answer: use a seeded \
+generator such as `random.Random(0)`."""
 _BY_HEART = """\
-It must work for tasks nobody has seen: its files may hold no answers to particular tasks."""
+It must work for unseen tasks: its files must not contain answers to particular tasks."""
 _COMMAND = """\
 A candidate is a folder of files. For each task, `{command}` is run in that folder, in a sandbox \
-{network}; `.` is the folder, TASK the id of the task. It says what the candidate scores, from 0 \
-to 1. A candidate that makes it fail scores 0."""
+{network}; `.` is the folder, TASK the id of the task. It prints the score of the candidate, \
+from 0 to 1. A candidate that makes it fail scores 0."""
 
 
 def checked_briefing(briefing: object) -> str:
@@ -286,7 +298,7 @@ def checked_briefing(briefing: object) -> str:
 
 
 def function_briefing(about: str, functions: Sequence[str], starts: Mapping[str, Files]) -> str:
-    """What a harness of a function benchmark is, with the functions it must define.
+    """The briefing of a function benchmark, with the functions that a harness must define.
 
     The signatures are those of the first starting harness.
 
@@ -304,12 +316,12 @@ def function_briefing(about: str, functions: Sequence[str], starts: Mapping[str,
 
 
 def command_briefing(about: str, command: Sequence[str], *, network: bool) -> str:
-    """What a candidate of a command benchmark is.
+    """The briefing of a command benchmark.
 
     Args:
-        about: What its author says of it.
-        command: Of one trial, with TASK in place of a task.
-        network: Whether the sandbox has one.
+        about: The text of its author.
+        command: The command of one trial, with TASK in place of a task.
+        network: Whether the sandbox has network access.
     """
     used = _COMMAND.format(
         command=shlex.join(command), network="with network" if network else "without network"
@@ -319,16 +331,16 @@ def command_briefing(about: str, command: Sequence[str], *, network: bool) -> st
 
 
 def _signatures(source: str) -> Iterator[tuple[str, str]]:
-    """The functions of a file, each as it is called and with the first line of what it says."""
+    """The functions of a file: name, and signature with the first line of the docstring."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # its escapes are no concern of ours
+            warnings.simplefilter("ignore")  # invalid escapes in the candidate
             tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # the benchmark's check will say so
+        return  # the check of the benchmark reports it
     for node in tree.body:
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-            said = (ast.get_docstring(node) or "").partition("\n")[0]
+            about = (ast.get_docstring(node) or "").partition("\n")[0]
             shown = f"`{node.name}({ast.unparse(node.args)}){gives}`"
-            yield node.name, f"{shown}: {said}" if said else shown
+            yield node.name, f"{shown}: {about}" if about else shown

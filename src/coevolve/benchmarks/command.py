@@ -1,4 +1,4 @@
-"""An executable as a benchmark: anything that can print a score."""
+"""An executable as a benchmark: any program that prints a score."""
 
 import json
 import re
@@ -22,7 +22,7 @@ from coevolve.executors.isolation.launch import one_line
 from coevolve.executors.workload import Score
 
 NO_PROGRAM = (126, 127)
-"""Exit codes of a program that cannot be executed, or is not there."""
+"""Exit codes of a program that cannot be executed, or does not exist."""
 _TAIL = 400
 _SCRIPT = re.compile(r"\.{1,2}/.*|[^-\s][^\s]*\.(?:sh|py|pl|rb|js|lua|awk|jl|R)")
 _MARK = re.compile(r"\{(candidate|task|trial)\}")
@@ -33,32 +33,31 @@ class CommandBenchmark:
     """A benchmark whose trials are runs of one executable in the sandbox.
 
     The executable gets the candidate's folder and a task id, and prints as its last line a JSON
-    object: `{"score": 0.7}`, maybe with `"usage": {"tokens_in": 900, "dollars": 0.01}` and any
-    `"trace"`; or `{"missing": "reason"}` if nobody is to blame, and the trial is tried again; or
-    `{"error": "reason"}` if the candidate is. An exit code other than 0, or no such line, is the
-    candidate's fault, whatever the code; 126 and 127, for no such program, stop the run if a
-    starting harness ends so.
+    object: `{"score": 0.7}`, optionally with `"usage": {"tokens_in": 900, "dollars": 0.01}` and
+    any `"trace"`; or `{"missing": "reason"}` for a fault of the infrastructure, after which the
+    trial is retried; or `{"error": "reason"}` for a fault of the candidate. Another exit code than
+    0, or no such line, is the candidate's fault. The exit codes 126 and 127 (no such program) stop
+    the run if a starting harness causes them.
 
     The candidate's code runs inside the executable, and **what the executable can read, the
     candidate can read**. The sandbox shows it the candidate's folder, the system, the files named
-    in the command and `readable`; if the answers are among them, a candidate can look them up.
-    Keep answers in a function benchmark, whose code runs outside the sandbox. And what the
-    candidate prints must not end up as the last line, or it scores itself, or has its failures
-    taken for missing.
+    in the command, and `readable`. If the answers are among them, a candidate can look them up.
+    Keep answers in a function benchmark, whose code runs outside the sandbox. Make sure that the
+    output of the candidate is never the last line, or it can choose its own score.
 
     Args:
-        command: Program and arguments; `{candidate}`, `{task}` and `{trial}` stand for the folder
-            (it is `.`, for the program starts in it), the task's id and the trial's number. Folder
-            and task are appended if none is used.
+        command: Program and arguments; `{candidate}`, `{task}` and `{trial}` are replaced by the
+            folder (`.`, because the program starts in it), the task's id and the trial's number.
+            Folder and task are appended if none is used.
         tasks: Task ids, or the ids of each pool by its name.
         starts: Two or more starting harnesses, as folders or as files by name.
-        readable: More files and folders the executable may read.
+        readable: More files and folders that the executable may read.
         test_tasks: Ids of the sealed test.
-        test_readable: What it may read in trials of the test only.
+        test_readable: Files and folders that it may read only in trials of the test.
         network: Whether it may use the network.
         weights: Weight of each pool by name.
         costs: Expected cost of each task.
-        briefing: What proposers should know of candidates here, in Markdown: their files, what
+        briefing: What proposers should know about candidates, in Markdown: their files, what
             they must do, how they are scored. How the command is run is added.
         base: The folder that relative paths start from.
     """
@@ -96,7 +95,7 @@ class CommandBenchmark:
         self.briefing = command_briefing(briefing, example, network=network)
 
     def check(self, harness: Harness) -> None:
-        """Nothing: what a candidate must be, only the executable knows."""
+        """Does nothing: only the executable can check a candidate."""
 
     def prepare(self, harness: Harness) -> object:
         return None
@@ -132,56 +131,58 @@ def read_score(done: Executed, program: str) -> Score:
 
     Raises:
         CandidateFault: It failed or printed no score.
-        InfrastructureError: It says that nobody is to blame.
-        TrialError: There is no such program, or no program that it wants.
+        InfrastructureError: It reports a missing outcome.
+        TrialError: The program, or one that it starts, does not exist.
     """
     tail = one_line(done.stderr.decode(errors="replace").strip()[-_TAIL:])
-    heard = f"; it said: {tail}" if tail else ""
+    stderr = f"; its stderr: {tail}" if tail else ""
     if done.code in NO_PROGRAM:
-        # Not the operator's fault, for a candidate that ends so must not stop the run.
+        # Not an operator's fault: a candidate that exits like this must not stop the run.
         raise TrialError(
-            f"{program}, or what it starts, is not there or cannot be executed in the sandbox "
-            f"(exit code {done.code}){heard}",
+            f"{program}, or a program that it starts, does not exist or cannot run in the sandbox "
+            f"(exit code {done.code}){stderr}",
             kind="no-program",
             advice="Check benchmark.command; name what it needs in benchmark.readable.",
         )
     if done.code != 0:
-        raise CandidateFault(f"{program} ended with exit code {done.code}{heard}", kind="exit")
+        raise CandidateFault(f"{program} ended with exit code {done.code}{stderr}", kind="exit")
     lines = done.stdout.decode(errors="replace").strip().splitlines()
     last = lines[-1] if lines else ""
     try:
-        said = json.loads(last)
+        printed = json.loads(last)
     except (ValueError, RecursionError):
-        said = None
-    if not isinstance(said, dict):
-        raise _rubbish(program, f"last line is no JSON object: {one_line(last, _TAIL)!r}{heard}")
-    return _as_score(said, program)
+        printed = None
+    if not isinstance(printed, dict):
+        raise _no_score(
+            program, f"the last line is not a JSON object: {one_line(last, _TAIL)!r}{stderr}"
+        )
+    return _as_score(printed, program)
 
 
-def _as_score(said: dict[str, Any], program: str) -> Score:
-    if unknown := [key for key in said if key not in _KEYS]:
-        raise _rubbish(program, f"unknown key {unknown[0]!r}; it may print {', '.join(_KEYS)}")
-    if "missing" in said:
-        raise InfrastructureError(one_line(f"{program}: {said['missing']}"))
-    if "error" in said:
-        raise CandidateFault(one_line(str(said["error"])) or "no reason given", kind="error")
+def _as_score(printed: dict[str, Any], program: str) -> Score:
+    if unknown := [key for key in printed if key not in _KEYS]:
+        raise _no_score(program, f"unknown key {unknown[0]!r}; it may print {', '.join(_KEYS)}")
+    if "missing" in printed:
+        raise InfrastructureError(one_line(f"{program}: {printed['missing']}"))
+    if "error" in printed:
+        raise CandidateFault(one_line(str(printed["error"])) or "no reason given", kind="error")
     try:
-        value = checked_score(said.get("score"), "of this trial")
-        usage = Usage(**said["usage"]) if said.get("usage") is not None else None
+        value = checked_score(printed.get("score"), "of this trial")
+        usage = Usage(**printed["usage"]) if printed.get("usage") is not None else None
     except (ScoreError, TypeError, OverflowError) as error:
-        raise _rubbish(program, str(error)) from error
-    return Score(value=value, usage=usage, trace=said.get("trace"))
+        raise _no_score(program, str(error)) from error
+    return Score(value=value, usage=usage, trace=printed.get("trace"))
 
 
-def _rubbish(program: str, what: str) -> CandidateFault:
+def _no_score(program: str, what: str) -> CandidateFault:
     return CandidateFault(one_line(f"{program} printed no score: {what}", 1_000), kind="no-score")
 
 
 def _absolute(part: str, folder: Path, named: list[Path]) -> str:
-    """A part of the command that names a file of the project, or something readable, in full.
+    """The full path of a part of the command that names a file of the project; others unchanged.
 
-    A script that is not there is refused: the program starts in the candidate's folder, where a
-    candidate could bring along a script of that name and score itself.
+    A script that does not exist is refused: the program starts in the candidate's folder, and a
+    candidate could bring a script of that name and score itself.
     """
     path = folder / part
     if part and (path.is_file() or path in named):

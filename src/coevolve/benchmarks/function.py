@@ -29,8 +29,8 @@ Evaluate = Callable[..., float | Score | Missing]
 class FunctionBenchmark:
     """A benchmark whose trials are calls of one function.
 
-    The function is trusted and runs outside the sandbox; it reaches the candidate through
-    `harness.call`, and whatever the candidate does wrong there ends as the candidate's fault.
+    The function is trusted and runs outside the sandbox. It calls the candidate through
+    `harness.call`; errors in there are the candidate's fault.
 
     Args:
         evaluate: `evaluate(harness, task)` or `evaluate(harness, task, trial)`; returns a score in
@@ -38,20 +38,20 @@ class FunctionBenchmark:
         tasks: Task ids, or the ids of each pool by its name.
         starts: Two or more starting harnesses, as folders or as files by name.
         prepare: Called once per candidate; what it returns is `harness.state` in every trial.
-        check: Called once per candidate, before anything else; raises if it is not fit.
+        check: Called once per candidate, before anything else; raises to refuse it.
         functions: Names that every candidate's `harness.py` must define.
         test_tasks: Ids of the sealed test.
         evaluate_test: As `evaluate`, for the test tasks; `evaluate` itself when left out.
         weights: Weight of each pool by name.
         costs: Expected cost of each task.
-        briefing: What proposers should know of harnesses here, in Markdown. The functions that
-            they must define, as the first starting harness has them, and the rules of the sandbox
-            are added. It holds nothing of a task.
-        secrets: Returns what each task asks, or a pair of that and the answer, by task, so that
-            candidates that know tasks by heart are found.
+        briefing: What proposers should know about harnesses, in Markdown. The functions that they
+            must define, as in the first starting harness, and the rules of the sandbox are added.
+            It must not quote tasks.
+        secrets: Returns the question of each task, or a pair of question and answer, to find
+            candidates that contain tasks.
         sealed_secrets: The same for the test tasks.
-        host: How to reach the model of the run, where it has one. The candidate asks it by
-            `coevolve_host.ask("model", prompt=...)` in any call.
+        host: Gives access to the model of the run, if it has one. The candidate calls
+            `coevolve_host.ask("model", prompt=...)`.
 
     >>> benchmark = FunctionBenchmark(
     ...     lambda harness, task: harness.call("double", int(task)) == 2 * int(task),
@@ -99,7 +99,7 @@ class FunctionBenchmark:
         self._client = None if host is None else ModelClient(host)
 
     def check(self, harness: Harness) -> None:
-        """Load the candidate in the sandbox and look for the functions it must define."""
+        """Load the candidate in the sandbox and look for the functions that it must define."""
         self._offer_model(harness)
         load(harness, self._functions)
         if self._check is not None:
@@ -116,7 +116,7 @@ class FunctionBenchmark:
         return self._tried(self._evaluate_test, harness, task, trial)
 
     def _offer_model(self, harness: Harness, trial: int | None = None) -> None:
-        """Let it reach the model, within what a trial may ask if this is one."""
+        """Give access to the model; a trial has a limit on requests."""
         if self._client is not None:
             self._client.begin(capped=trial is not None, trial=trial or 0)
             harness.services = self._client.services
@@ -134,7 +134,7 @@ def load(harness: Harness, functions: Sequence[str] = ()) -> None:
     Raises:
         HarnessFault: The import fails, or a function is missing.
     """
-    # Paths of attributes that end in a method of a built-in text: harmless to call.
+    # These attribute paths end in a method of a built-in string, which is harmless to call.
     harness.call("__name__.upper")
     for name in functions:
         try:
@@ -146,7 +146,7 @@ def load(harness: Harness, functions: Sequence[str] = ()) -> None:
 
 
 def _with_trial(function: Evaluate, name: str) -> Evaluate:
-    """The function with all three arguments, whether it wants the trial or not."""
+    """The function with three arguments, also if it takes no trial."""
     wrong = f"{name} must be a function of (harness, task) or (harness, task, trial)"
     if not callable(function):
         raise ConfigError(f"{wrong}, got {function!r}.")
@@ -174,7 +174,7 @@ NAMES = {
     "secrets": "secrets",
     "sealed_secrets": "sealed_secrets",
 }
-"""The names a file may define, and the arguments of `FunctionBenchmark` they become."""
+"""Names that a file may define, and the arguments of `FunctionBenchmark` for them."""
 REQUIRED = ("evaluate", "TASKS")
 
 
@@ -185,13 +185,13 @@ def load_file(
     model: bool = False,
     host: Host | None = None,
 ) -> FunctionBenchmark:
-    """The benchmark a Python file defines.
+    """The benchmark that a Python file defines.
 
     The file defines `evaluate(harness, task)` and `TASKS`, a list of ids or a mapping from pool
     to list; it may define `prepare`, `check`, `FUNCTIONS`, `TEST_TASKS`, `evaluate_test`,
     `WEIGHTS`, `COSTS`, `BRIEFING`, `secrets` and `sealed_secrets`, which are the arguments of
-    `FunctionBenchmark`. Without `BRIEFING`, proposers are told what the file's docstring says.
-    With `model`, candidates reach the model of the host.
+    `FunctionBenchmark`. The default of `BRIEFING` is the docstring of the file. With `model`,
+    candidates can call the model of the host.
 
     Raises:
         ConfigError: The file cannot be loaded, or lacks a name, or one has a wrong value.
@@ -218,13 +218,13 @@ def load_file(
 
 
 def _check_capitals(module: ModuleType, path: Path) -> None:
-    """A name in capitals that is nearly one of ours is a slip that would pass unseen."""
+    """Refuse a name in capitals that is nearly one of ours: it would have no effect."""
     known = [name for name in NAMES if name.isupper()]
     for name in vars(module):
         close = get_close_matches(name, known, n=1, cutoff=0.85) if name.isupper() else []
         if close and name not in known:
             raise ConfigError(
-                f"{path} defines {name}, which nothing reads. Did you mean {close[0]!r}?"
+                f"{path} defines {name}, which has no effect. Did you mean {close[0]!r}?"
             )
 
 

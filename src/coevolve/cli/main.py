@@ -3,47 +3,48 @@
 import shutil
 import sys
 import textwrap
-from typing import Annotated
+from collections.abc import Callable
+from typing import Annotated, cast
 
 import typer
 
 from coevolve import __version__
-from coevolve.cli.analyse import analyse_command
-from coevolve.cli.data import data
-from coevolve.cli.demo import demo
-from coevolve.cli.diff import diff
-from coevolve.cli.doctor import doctor
-from coevolve.cli.estimate import estimate
-from coevolve.cli.export import export
-from coevolve.cli.init import init
-from coevolve.cli.model import model
-from coevolve.cli.propose import propose
-from coevolve.cli.protocols import protocols
-from coevolve.cli.query import query
-from coevolve.cli.replay import replay
-from coevolve.cli.resume import resume
-from coevolve.cli.run import run
-from coevolve.cli.show import show
-from coevolve.cli.status import status
-from coevolve.cli.worlds import worlds
+from coevolve.cli.analyse_command import analyse
+from coevolve.cli.data_command import data
+from coevolve.cli.demo_command import demo
+from coevolve.cli.diff_command import diff
+from coevolve.cli.doctor_command import doctor
+from coevolve.cli.estimate_command import estimate
+from coevolve.cli.export_command import export
+from coevolve.cli.init_command import init
+from coevolve.cli.model_command import model
+from coevolve.cli.propose_command import propose
+from coevolve.cli.protocols_command import protocols
+from coevolve.cli.query_command import query
+from coevolve.cli.replay_command import replay
+from coevolve.cli.resume_command import resume
+from coevolve.cli.run_command import run
+from coevolve.cli.show_command import show
+from coevolve.cli.status_command import status
+from coevolve.cli.worlds_command import worlds
 from coevolve.errors import CoevolveError
 
 USAGE_ERROR = 2
 
 
 class _Group(typer.core.TyperGroup):
-    """Turns the errors of the library into one line and exit code 2."""
+    """Prints an error of the library as one line, with exit code 2."""
 
     def invoke(self, ctx: typer.Context) -> object:  # type: ignore[override]
         try:
             return super().invoke(ctx)
         except CoevolveError as error:
-            typer.secho(_worded(f"coevolve: {error}"), fg="red", err=True)
+            typer.secho(_wrapped(f"coevolve: {error}"), fg="red", err=True)
             raise typer.Exit(USAGE_ERROR) from error
 
 
-def _worded(text: str) -> str:
-    """A text that a terminal does not break within words; elsewhere as it is."""
+def _wrapped(text: str) -> str:
+    """A text wrapped at spaces on a terminal; unchanged elsewhere."""
     if not sys.stderr.isatty():
         return text
     wrapper = textwrap.TextWrapper(
@@ -76,12 +77,9 @@ def _main(
 ) -> None: ...
 
 
-for _command in (init, doctor, estimate, propose, run, resume, status, show, diff, query, export):
+_RUNS = (init, doctor, estimate, propose, run, resume, status, show, diff, query, export)
+_TOOLS = (demo, worlds, protocols, replay, analyse)
+for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_TOOLS)):
     app.command()(_command)
-app.command()(demo)
-app.command()(worlds)
-app.command()(protocols)
-app.command()(replay)
-app.command("analyse")(analyse_command)
 app.add_typer(data)
 app.add_typer(model, name="model")

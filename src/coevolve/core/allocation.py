@@ -1,8 +1,9 @@
-"""How many tasks a round may draw, and where further draws go."""
+"""Allocations: how many tasks a round draws, and which candidates get further draws."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from numbers import Real
 from typing import ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
@@ -12,7 +13,6 @@ from coevolve.core.arrays import Floats, Indices
 from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.posterior import Posterior
-from coevolve.core.search_view import SearchView
 from coevolve.errors import InputError
 
 
@@ -29,23 +29,90 @@ class Allocation(Protocol):
 
         Args:
             pool: The tasks.
-            weights: w_t of every task, by which they are going to be drawn.
+            weights: w_t of every task, by which they will be drawn.
         """
         ...
 
 
 class Request(NamedTuple):
-    """A wish for more: how many further tasks of each pool a candidate is to be evaluated on."""
+    """How many further tasks of each pool a candidate, by its index, is to be evaluated on."""
 
     candidate: int
     sizes: tuple[int, ...]
 
 
+class SearchView:
+    """What an adaptive allocation knows of the search when it decides what to evaluate next.
+
+    Attributes:
+        pool: The tasks.
+        candidates: The generated candidates, in the order of proposal.
+        newest: Indices of those of the last round.
+        asked: Number of tasks each candidate was asked about.
+        left: Number of tasks of each pool (column) that each candidate (row) was not asked about.
+        spent: Tasks asked in all assignments so far.
+        round: Number of the last round.
+        final: Whether no further round will come.
+        rng: Generator of this decision.
+    """
+
+    def __init__(
+        self,
+        *,
+        pool: Pool,
+        candidates: tuple[str, ...],
+        newest: Indices,
+        left: Indices,
+        spent: int,
+        round: int,
+        final: bool,
+        rng: np.random.Generator,
+        model: Callable[[], Posterior],
+        outcomes: Callable[[str], tuple[Indices, Floats]],
+    ) -> None:
+        self.pool = pool
+        self.candidates = candidates
+        self.newest = newest
+        self.left = left
+        self.asked = np.asarray(len(pool) - left.sum(axis=1))
+        self.spent = spent
+        self.round = round
+        self.final = final
+        self.rng = rng
+        self._model = model
+        self._outcomes = outcomes
+
+    @cached_property
+    def posterior(self) -> Posterior:
+        """The joint model's view of the generated candidates."""
+        return self._model()
+
+    def outcomes(self, candidate: int) -> tuple[Indices, Floats]:
+        """Tasks a candidate has a score on, ascending, and its mean over trials on each."""
+        return self._outcomes(self.candidates[candidate])
+
+    @cached_property
+    def means(self) -> Floats:
+        """Raw mean of each candidate over the tasks it has a score on; NaN without any."""
+        scores = (self.outcomes(index)[1] for index in range(len(self.candidates)))
+        return np.array([float(s.mean()) if len(s) else np.nan for s in scores])
+
+    @cached_property
+    def scored(self) -> Floats:
+        """Number of tasks each candidate has a score on."""
+        return np.array([len(self.outcomes(i)[1]) for i in range(len(self.candidates))])
+
+    @cached_property
+    def solved(self) -> Floats:
+        """Sum of each candidate's scores."""
+        return np.array([float(self.outcomes(i)[1].sum()) for i in range(len(self.candidates))])
+
+
 @runtime_checkable
 class Adaptive(Protocol):
-    """An allocation that asks for more once it has seen what came out.
+    """An allocation that requests further tasks once it has seen outcomes.
 
-    `needs_model` says whether it looks at the posterior of a joint model.
+    `needs_model` says whether it uses the posterior of a joint model.
     """
 
     @property
@@ -54,8 +121,8 @@ class Adaptive(Protocol):
     def further(self, view: SearchView) -> Sequence[Request]:
         """What to evaluate next, or nothing when the round (or, in the end, the search) is over.
 
-        It is called when everything asked so far has been told. Requests that go beyond the
-        tasks a candidate has left are cut.
+        It is called when everything asked so far has been told. A request for more tasks than a
+        candidate has left is cut.
         """
         ...
 
@@ -115,9 +182,9 @@ class WholePool:
 class CostShare:
     """A fixed share of every pool's cost: as many tasks as cost ρ Σ c_t on average.
 
-    Tasks are drawn as if they arrived at rates w_t, so that by time s each is drawn with
-    probability 1 - exp(-w_t s); s is where these cost ρ Σ c_t, and m how many there are by then,
-    at least 1. Weights that prefer cheap tasks then buy more tasks instead of a smaller bill.
+    Tasks are drawn as if they arrived at rates w_t: by time s each is drawn with probability
+    1 - exp(-w_t s). s is the time at which the drawn tasks cost ρ Σ c_t, and m their number by
+    then, at least 1. With weights that prefer cheap tasks, more tasks are drawn for the same cost.
 
     Args:
         fraction: ρ in (0, 1].
@@ -157,7 +224,7 @@ def _affordable(costs: Floats, weights: Floats, fraction: float) -> int:
 
 
 def share(fraction: float, pool: Pool) -> tuple[int, ...]:
-    """M of each pool: what a fixed share gives every candidate.
+    """M of each pool: the tasks that a fixed share draws for every candidate.
 
     >>> share(0.2, Pool(["a", "b", "c", "d", "e", "f"]))
     (2,)
@@ -166,7 +233,7 @@ def share(fraction: float, pool: Pool) -> tuple[int, ...]:
 
 
 def granted(fraction: float, view: SearchView) -> int:
-    """Tasks a search may ask for so far: m of every candidate, as with a fixed share."""
+    """Tasks a search may ask about so far: m for every candidate, as with a fixed share."""
     return sum(share(fraction, view.pool)) * len(view.candidates)
 
 
@@ -191,30 +258,29 @@ def _checked(fraction: object) -> float:
 
 
 _WIDER = 1.3
-"""Whom to look at is decided with wider posteriors: a model that is too sure would never look."""
+"""Contenders are chosen with wider posteriors: an overconfident model would not look again."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveShare:
-    """A first look at every candidate, and the rest of the budget for those who may be the best.
+    """A few tasks for every candidate, and the rest of the budget for those that may be the best.
 
-    The search as a whole asks for no more than a fixed share would: m tasks per candidate. A new
-    candidate gets the share `first` of m. After that the leader (the highest posterior mean) and
-    those with the highest expected improvement over it, of whatever round, get further batches:
-    E max(S_h - S_leader, 0) under the joint posterior. Whoever is clearly behind gets nothing
-    more. The share `reserve` of the budget is kept until no further round will come, which
-    `ask(final=True)` says.
+    The search as a whole asks about no more tasks than a fixed share: m per candidate. A new
+    candidate gets the share `first` of m. Then the leader (the highest posterior mean) and the
+    candidates of any round with the highest expected improvement over it, E max(S_h - S_leader, 0)
+    under the joint posterior, get further batches. Candidates that are clearly behind get nothing
+    more. The share `reserve` of the budget is kept for the final draw, `ask(final=True)`.
 
     Args:
         fraction: ρ.
         first: Share of m that a new candidate gets at once.
-        reserve: Share of the whole budget that is kept for the final decision. More of it finds
-            the best of the candidates more surely; less of it shows better, while the search is
-            on, which candidate to build on (`benchmarks/choosing.py`).
-        batch: Tasks per further look, as a share of m.
-        contenders: How many candidates are looked at together.
-        regret: Stop when the expected regret is below this, whatever is left of the budget; 0 to
-            spend all of it.
+        reserve: Share of the whole budget that is kept for the final decision. A larger reserve
+            makes the final choice more reliable; a smaller one shows earlier which candidate to
+            build on (`benchmarks/choosing.py`).
+        batch: Tasks per further batch, as a share of m.
+        contenders: How many candidates get a batch at a time.
+        regret: Stop when the expected regret is below this, even if budget is left; 0 spends all
+            of it.
 
     >>> AdaptiveShare(fraction=0.2).sizes(Pool(map(str, range(100))), np.ones(100))
     (10,)
@@ -277,7 +343,7 @@ def contenders(posterior: Posterior) -> list[int]:
     ...     chances=np.full((3, 2), 0.5), newcomer=np.full(2, 0.5), parameters=None))
     [1, 2, 0]
     """
-    from scipy.special import ndtr  # on first use: it takes long to import
+    from scipy.special import ndtr  # on first use: slow to import
 
     scores, covariance = posterior.scores, posterior.covariance
     leader = int(scores.argmax())

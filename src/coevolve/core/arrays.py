@@ -12,7 +12,7 @@ Indices = npt.NDArray[np.int64]
 
 
 DECIMALS = 12
-"""Values that agree to this many decimals differ by rounding only, and tie."""
+"""Values that agree to this many decimals differ by rounding only, and are tied."""
 
 
 def ranks(values: Floats) -> Floats:

@@ -1,4 +1,4 @@
-"""What a draw was, what it asks of a candidate, and the sample its outcomes make."""
+"""Designs, assignments and samples: what was drawn, for whom, and the scores on it."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -18,10 +18,9 @@ class Design:
     """A draw from one pool, with all that later estimates need.
 
     The arrays belong to the drawn `tasks`: their positions in the pool, inclusion probabilities
-    π_t, weights w_t, anchors p̄_t and the squared deviations u_t expected from them.
-    `anchor_mean` and `anticipation` sum up the whole pool; a draw from what earlier ones left has
-    no anticipation, and its π_t are conditional on them. `seed` is that of the generator that
-    drew.
+    π_t, weights w_t, anchors p̄_t and expected squared deviations u_t from these. `anchor_mean` and
+    `anticipation` are of the whole pool. A further draw has no anticipation, and its π_t are
+    conditional on the draws before. `seed` is that of the random generator.
 
     >>> from coevolve import Selector
     >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="naive").ask(["new"])
@@ -89,7 +88,7 @@ class Design:
             array.setflags(write=False)
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON; positions are left out, for they follow from the ids."""
+        """Plain JSON, without the positions, which follow from the ids."""
         return {
             "round": self.round,
             "pool": self.pool,
@@ -114,7 +113,7 @@ class Design:
                 raise InputError(f"{name} of a design must have one entry per drawn task.")
         pi, anticipation = columns["probabilities"], data["anticipation"]
         if not ((pi > 0) & (pi <= 1 + 1e-9)).all():
-            raise InputError("a drawn task has no inclusion probability in (0, 1].")
+            raise InputError("the inclusion probabilities of drawn tasks must be in (0, 1].")
         return cls(
             round=data["round"],
             pool=data["pool"],
@@ -133,9 +132,9 @@ class Design:
 class Assignment:
     """The tasks one candidate is to be evaluated on.
 
-    Every task is to be run for each of the `trials`, which are trial numbers. `batch` counts the
-    assignments of the candidate: 0 is its first, later ones were drawn because the protocol
-    wanted more or because under half of the outcomes of its round had a score.
+    Every task is run once for each of the trial numbers `trials`. `batch` counts the assignments
+    of the candidate: 0 is its first, later ones were drawn because the protocol requested more
+    tasks or because under half of the outcomes of its round had a score.
 
     >>> from coevolve import Selector
     >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="full").ask(["new"])
@@ -164,9 +163,9 @@ class Assignment:
 class Sample:
     """The scores of one candidate on the tasks drawn from one pool.
 
-    `scores`, `probabilities`, `anchors` (p̄_t) and `expected` (u_t) belong to the tasks that
-    answered; `drawn` counts the tasks asked for, `anchor_mean` is the mean anchor of the whole
-    pool and `anticipation` what its history says about variances, if there is any.
+    `scores`, `probabilities`, `anchors` (p̄_t) and `expected` (u_t) belong to the tasks with a
+    score; `drawn` counts the tasks asked about, `anchor_mean` is the mean anchor of the whole pool
+    and `anticipation` what its history says about variances, if there is any.
     """
 
     pool: str
@@ -183,7 +182,7 @@ class Sample:
     def without_history(
         cls, scores: Floats, probabilities: Floats, *, pool_size: int, pool: str = "all"
     ) -> Self:
-        """Sample of tasks that all answered and of whose past nothing is known."""
+        """Sample of tasks that all have a score, and no history."""
         size = len(scores)
         return cls(
             pool=pool,
@@ -199,12 +198,12 @@ class Sample:
 
     @property
     def share(self) -> float:
-        """Share of the drawn tasks that answered."""
+        """Share of the drawn tasks that have a score."""
         return len(self.scores) / self.drawn
 
     @property
     def answering(self) -> Floats:
-        """Probability of each task to be drawn and to answer."""
+        """Probability of each task to be drawn and to have a score."""
         return self.probabilities * self.share
 
 
@@ -214,8 +213,8 @@ def drawn_samples(
     """One sample per pool: the drawn tasks that have a score.
 
     Args:
-        batches: The designs of each of a candidate's assignments, in their order; the first has
-            one for every pool, later ones draw from what is left.
+        batches: The designs of each of a candidate's assignments, in order; the first has one
+            for every pool, later ones draw from the tasks that are left.
         tasks: Positions of the tasks the candidate has a score on, ascending.
         means: Its mean score over trials on each of them.
     """
@@ -228,14 +227,14 @@ def drawn_samples(
 def sequential_probabilities(
     probabilities: Sequence[Floats], sizes: Sequence[int], pool_size: int
 ) -> list[Floats]:
-    """What stands for π_t when tasks were drawn batch by batch, each looking at those before.
+    """The π_t to use when tasks were drawn batch by batch, each depending on those before.
 
-    Given all before, batch k with conditional probabilities π_t^(k) makes an unbiased estimate of
-    the total: what was seen, plus Σ x_t/π_t^(k). Averaged with weights c_k, a task of batch j gets
-    the weight 1/π_t = c_j/π_t^(j) + Σ_{k>j} c_k. Weights c_k ∝ 1/(N-n_k) - 1/(N-n_{k-1}), with n_k
-    tasks drawn in k batches, are LURE's [Farquhar2021] where every batch is one task; they are
-    the best ones for uniform draws. How many batches there are may depend on what was seen, which
-    leaves a bias of second order.
+    Given the batches before, batch k with conditional probabilities π_t^(k) makes an unbiased
+    estimate of the total: the scores seen, plus Σ x_t/π_t^(k). Averaged with weights c_k, a task
+    of batch j gets the weight 1/π_t = c_j/π_t^(j) + Σ_{k>j} c_k. The weights
+    c_k ∝ 1/(N-n_k) - 1/(N-n_{k-1}), with n_k tasks drawn in k batches, are LURE's [Farquhar2021]
+    if every batch is one task; they are optimal for uniform draws. The number of batches may
+    depend on the scores seen, which leaves a bias of second order.
 
     >>> halves = sequential_probabilities([np.full(2, 0.25), np.full(2, 1 / 3)], [2, 2], 8)
     >>> [half.round(3).tolist() for half in halves]  # as drawn at once: 4 of 8
@@ -253,7 +252,7 @@ def sequential_probabilities(
 def _joined(samples: list[Sample]) -> Sample:
     """One sample of several batches from the same pool.
 
-    A batch counts with the tasks that answered, as a random part of those drawn.
+    A batch counts with the tasks that have a score, as a random part of those drawn.
     """
     heard = [sample for sample in samples if len(sample.scores)]
     drawn = sum(sample.drawn for sample in samples)
@@ -268,7 +267,7 @@ def _joined(samples: list[Sample]) -> Sample:
         samples[0],
         drawn=drawn,
         scores=scores,
-        # Estimators multiply by the share of all tasks that answered, which is in there already.
+        # Estimators multiply by the share of tasks with a score, which is already included.
         probabilities=probabilities * (drawn / len(scores)),
         anchors=np.concatenate([sample.anchors for sample in heard]),
         expected=np.concatenate([sample.expected for sample in heard]),
@@ -277,7 +276,7 @@ def _joined(samples: list[Sample]) -> Sample:
 
 
 def whole_samples(pool: Pool, tasks: Indices, means: Floats) -> list[Sample]:
-    """One sample per pool of a candidate that was asked about every task."""
+    """One sample per pool of a candidate that ran every task."""
     samples = []
     for name in pool.names:
         members = pool.members(name)

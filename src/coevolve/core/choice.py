@@ -1,8 +1,8 @@
-"""Who wins."""
+"""Choice rules: which candidate wins."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Protocol, runtime_checkable
+from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from coevolve.core.estimators import Estimate
 from coevolve.core.posterior import Confidence
@@ -12,8 +12,8 @@ _TIE = 1e-12
 """Estimates closer than this differ by rounding only."""
 
 
-class Standing(NamedTuple):
-    """A candidate with its estimate, in the order of proposal."""
+class Contender(NamedTuple):
+    """A candidate with its round and estimate, as a choice rule sees it."""
 
     candidate: str
     round: int
@@ -22,11 +22,11 @@ class Standing(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """The winner, whom it tied with, and why it won.
+    """The winner, the candidates it tied with, and why it won.
 
     `better_start` names a starting harness whose full-set score is above the winner's estimate,
     `left_out` the candidates that have no estimate, or are not told in full while others are.
-    `confidence` is there when the estimator is a joint model.
+    `confidence` is known if the estimator is a joint model.
 
     >>> from coevolve import Pool, Selector
     >>> selector = Selector(Pool(["a", "b"]), protocol="full")
@@ -45,12 +45,23 @@ class Choice:
     left_out: tuple[str, ...] = ()
     confidence: Confidence | None = None
 
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the confidence."""
+        return {
+            "candidate": self.candidate,
+            "estimate": self.estimate.to_json(),
+            "tied_with": list(self.tied_with),
+            "why": self.why,
+            "better_start": self.better_start,
+            "left_out": list(self.left_out),
+        }
+
 
 @runtime_checkable
 class ChoiceRule(Protocol):
     """Names the winner."""
 
-    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+    def choose(self, generated: Sequence[Contender], start: Sequence[Contender]) -> Choice:
         """Choose among the candidates, given in the order of proposal."""
         ...
 
@@ -63,11 +74,11 @@ class HighestEstimate:
         tie_break: "earliest", or "latest" for the paper's appendix.
         include_start: Whether a starting harness may win.
 
-    >>> def standing(name, round, value):
-    ...     return Standing(name, round, Estimate(value=value, se=None, low=None, high=None,
+    >>> def contender(name, round, value):
+    ...     return Contender(name, round, Estimate(value=value, se=None, low=None, high=None,
     ...         tasks=2, drawn=2, pool_size=9, method="raw mean"))
     >>> rule = HighestEstimate()
-    >>> rule.choose([standing("a", 1, 0.5), standing("b", 1, 0.5)], []).why
+    >>> rule.choose([contender("a", 1, 0.5), contender("b", 1, 0.5)], []).why
     'highest estimate 0.500; 2 tied (a, b), the earliest proposal wins'
     """
 
@@ -78,11 +89,11 @@ class HighestEstimate:
         if self.tie_break not in ("earliest", "latest"):
             raise InputError(f"tie_break must be 'earliest' or 'latest', got {self.tie_break!r}.")
 
-    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
+    def choose(self, generated: Sequence[Contender], start: Sequence[Contender]) -> Choice:
         field = [*start, *generated] if self.include_start else list(generated)
         if not field:
             raise NoOutcomeError("no candidate has an estimate yet; ask, evaluate and tell first.")
-        top = max(standing.estimate.value for standing in field)
+        top = max(contender.estimate.value for contender in field)
         tied = [s for s in field if s.estimate.value >= top - _TIE]
         winner = tied[0] if self.tie_break == "earliest" else tied[-1]
         above = [s for s in start if s.estimate.value > winner.estimate.value + _TIE]
@@ -106,12 +117,12 @@ class HighestEstimate:
 class MostEvaluated:
     """The highest estimate among the candidates that were asked about the most tasks.
 
-    For allocations that give more tasks to whoever does well, and whose estimates of the others
-    are not meant to be compared.
+    For allocations that give more tasks to better candidates, so that the estimates of the others
+    are not comparable.
     """
 
-    def choose(self, generated: Sequence[Standing], start: Sequence[Standing]) -> Choice:
-        most = max((standing.estimate.drawn for standing in generated), default=0)
+    def choose(self, generated: Sequence[Contender], start: Sequence[Contender]) -> Choice:
+        most = max((contender.estimate.drawn for contender in generated), default=0)
         field = [s for s in generated if s.estimate.drawn == most]
         choice = HighestEstimate().choose(field, start)
         return replace(choice, why=f"{choice.why}, among {len(field)} with {most} tasks")

@@ -1,4 +1,4 @@
-"""Which tasks are drawn, and with what probability."""
+"""Designs: which tasks are drawn, and with what probability."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Literal, NamedTuple, Protocol, runtime_checkable
@@ -10,6 +10,9 @@ from coevolve.core.inclusion import checked_weights, monte_carlo_inclusion, succ
 from coevolve.core.outcomes import is_whole
 from coevolve.errors import InputError
 
+_ROUNDING = 1e-9
+"""Probabilities this near to 0 or 1 differ from it by rounding: Σ π is a whole number."""
+
 
 class Draw(NamedTuple):
     """Positions drawn, ascending, and π_t of every task that could have been."""
@@ -20,9 +23,9 @@ class Draw(NamedTuple):
 
 @runtime_checkable
 class DesignMethod(Protocol):
-    """Draws a fixed number of tasks and knows the inclusion probability of each.
+    """Draws a fixed number of tasks with known inclusion probabilities.
 
-    `name` is recorded with every draw; `redraws` says whether every round gets a new one.
+    `name` is recorded with every draw; `redraws` says whether every round gets a new draw.
     """
 
     @property
@@ -63,8 +66,8 @@ class UniformDesign:
 class SuccessiveDesign:
     """The paper's draw: one task after the other, in proportion to the weights still left.
 
-    Inclusion probabilities are not proportional to the weights; `coevolve.core.inclusion` says
-    how they are computed.
+    Inclusion probabilities are not proportional to the weights; `coevolve.core.inclusion`
+    computes them.
 
     Args:
         inclusion: "exact", or "monte-carlo" as in the paper.
@@ -78,6 +81,7 @@ class SuccessiveDesign:
     inclusion: Literal["exact", "monte-carlo"] = "exact"
     repetitions: int = 4_000
     name: ClassVar[str] = "successive"
+    redraws: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         if self.inclusion not in ("exact", "monte-carlo"):
@@ -85,9 +89,9 @@ class SuccessiveDesign:
                 f"inclusion must be 'exact' or 'monte-carlo', got {self.inclusion!r}."
             )
         if not is_whole(self.repetitions, least=1):
-            raise InputError(f"repetitions must be at least 1, got {self.repetitions}.")
-
-    redraws: ClassVar[bool] = True
+            raise InputError(
+                f"repetitions must be a whole number of at least 1, got {self.repetitions!r}."
+            )
 
     def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
         weights = checked_weights(weights, size)
@@ -102,9 +106,9 @@ class SuccessiveDesign:
 class PivotalDesign:
     """Fixed-size draw with prescribed probabilities π_t ∝ w_t, capped at 1.
 
-    The pivotal method (Deville and Tillé 1998) as a tournament: the tasks are shuffled and met
-    in pairs; of the two probabilities in a duel one becomes 0 or 1 and the other takes what is
-    left, by a coin that keeps both expectations. log2(N) rounds of duels decide every task.
+    The pivotal method (Deville and Tillé 1998) as a tournament. The tasks are shuffled and paired;
+    in each duel one of the two probabilities becomes 0 or 1 and the other takes the rest, at
+    random, such that both keep their expectation. log2(N) rounds of duels decide every task.
 
     >>> draw = PivotalDesign().draw(np.array([1.0, 1.0, 2.0]), 2, np.random.default_rng(0))
     >>> draw.probabilities.tolist(), len(draw.chosen)
@@ -165,7 +169,3 @@ def duel(a: Floats, b: Floats, coin: Floats) -> tuple[Floats, Floats]:
     settled, kept = np.where(low, 0.0, 1.0), np.where(low, total, total - 1)
     first_kept = (coin < odds) == low
     return np.where(first_kept, kept, settled), np.where(first_kept, settled, kept)
-
-
-_ROUNDING = 1e-9
-"""A probability this near 0 or 1 got there by rounding: Σ π is a whole number."""

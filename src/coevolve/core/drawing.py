@@ -1,11 +1,11 @@
-"""Drawing tasks for candidates: rounds, and what adaptive protocols want next."""
+"""Drawing tasks for candidates: rounds, and the further tasks of adaptive protocols."""
 
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from coevolve.core.allocation import Adaptive
+from coevolve.core.allocation import Adaptive, SearchView
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.assignment import Design
 from coevolve.core.designs import DesignMethod, Draw
@@ -15,9 +15,9 @@ from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import is_whole
 from coevolve.core.posterior import Posterior
 from coevolve.core.protocols import part_to_json
-from coevolve.core.search_view import SearchView, TaskView
 from coevolve.core.selector_state import State
 from coevolve.core.variance import Past
+from coevolve.core.weights import TaskView
 from coevolve.errors import InputError
 
 
@@ -26,13 +26,13 @@ def round_event(
 ) -> dict[str, Any]:
     """The event that draws a round for its candidates, for the first time or again.
 
-    One draw serves all candidates, or each has its own. Nothing but the past, the seed and the
-    numbers of round, draw and pool enters it.
+    All candidates share one draw, or each has its own. A draw depends on the past outcomes, the
+    seed, and the numbers of round, draw and pool alone.
     """
     draws = len(candidates) if state.draw_per == "candidate" else 1
     pools = [state.pool.members(name) for name in state.pool.names]
     chances = state.posterior().newcomer if state.protocol.weighting.needs_model else None
-    view = _view(state, _recent(state, number), chances)
+    view = _task_view(state, _recent(state, number), chances)
     weights = np.empty(len(state.pool))
     for members in pools:
         weights[members] = _weights(state, view.select(members))
@@ -62,7 +62,7 @@ def round_event(
 
 
 def further_event(state: State, wanted: dict[str, tuple[int, ...]]) -> Event:
-    """The event that adds tasks to what candidates were asked before."""
+    """The event that adds tasks to the draws of candidates."""
     number = len(state.rounds)
     recent = _recent(state, number + 1)
     return {
@@ -80,14 +80,14 @@ def further_event(state: State, wanted: dict[str, tuple[int, ...]]) -> Event:
 def _further(
     state: State, number: int, candidate: str, sizes: tuple[int, ...], recent: History
 ) -> list[dict[str, Any]]:
-    """Designs that draw from the tasks a candidate was not asked about yet."""
+    """Designs that draw from the tasks that a candidate was not asked about yet."""
     asked = state.asked.masks[candidate]
     chances = None
     if state.protocol.weighting.needs_model:
         chances = state.posterior().chances[state.table.candidates.index(candidate)]
     index, batch = state.candidates.index(candidate), len(state.batches[candidate])
     past = state.past[state.table.round_of(candidate) - 1]
-    view = _view(state, recent, chances)
+    view = _task_view(state, recent, chances)
     made = []
     for place, size in enumerate(sizes):
         members = state.pool.members(state.pool.names[place])
@@ -143,14 +143,14 @@ def _design(
 def _continued(
     method: DesignMethod, whole: Indices, left: Indices, size: int, rng: np.random.Generator
 ) -> Draw:
-    """The next tasks of a design that is drawn once: a larger subset, less what it had before."""
+    """The next tasks of a design that is drawn once: a larger subset without the tasks before."""
     larger = method.draw(np.ones(len(whole)), len(whole) - len(left) + size, rng)
     new = np.flatnonzero(np.isin(left, whole[larger.chosen], assume_unique=True))
     return Draw(new[:size], np.full(len(left), size / len(left)))
 
 
 def _weights(state: State, view: TaskView) -> Floats:
-    """Weights of the tasks in view, if they are weights."""
+    """Checked weights of the tasks in view."""
     weighting, tasks = state.protocol.weighting, len(view.history.count)
     weights = np.asarray(weighting(view))
     if weights.shape != (tasks,) or not (np.isfinite(weights) & (weights > 0)).all():
@@ -161,7 +161,7 @@ def _weights(state: State, view: TaskView) -> Floats:
 
 
 def _sizes(state: State, weights: Floats) -> list[int]:
-    """How many tasks of each pool to draw, if there are as many."""
+    """Checked numbers of tasks to draw from each pool."""
     allocation, names = state.protocol.allocation, state.pool.names
     sizes = list(allocation.sizes(state.pool, weights))
     most = [len(state.pool.members(name)) for name in names]
@@ -177,19 +177,19 @@ def _fits(size: object, most: int) -> bool:
     return is_whole(size, least=1) and int(size) <= most  # type: ignore[call-overload]
 
 
-def _view(state: State, recent: History, chances: Floats | None) -> TaskView:
+def _task_view(state: State, recent: History, chances: Floats | None) -> TaskView:
     costs = np.ones(len(state.pool)) if state.pool.costs is None else state.pool.costs
     return TaskView(history=recent, costs=costs, chances=chances)
 
 
 def _recent(state: State, round: int) -> History:
-    """The history a weighting looks at."""
+    """The history that a weighting uses."""
     window = state.protocol.weighting.window
     return state.table.history(0 if window is None else round - window)
 
 
 def _decision(state: State) -> dict[str, Any] | None:
-    """What Phase 0 says about the estimator, when it is to be decided."""
+    """The estimator that Phase 0 decides on, before the first round."""
     rule = state.protocol.estimator
     if state.estimator is not None or not isinstance(rule, EstimatorRule):
         return None
@@ -200,7 +200,7 @@ def _decision(state: State) -> dict[str, Any] | None:
 
 
 def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
-    """Refuse a draw that no estimate could be made from."""
+    """Refuse a draw that cannot be estimated from."""
     chosen, pi = np.asarray(draw.chosen), np.asarray(draw.probabilities)
     inside = ((chosen >= 0) & (chosen < tasks)).all()
     if not inside or len(chosen) != size or len(np.unique(chosen)) != size:
@@ -211,33 +211,33 @@ def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
         )
 
 
-def wishes(state: State, final: bool) -> dict[str, tuple[int, ...]]:
+def requests(state: State, final: bool) -> dict[str, tuple[int, ...]]:
     """Candidates to evaluate further, and on how many tasks of each pool.
 
-    Empty where the allocation is not adaptive, wants nothing, or waits for outcomes.
+    Empty if the allocation is not adaptive, requests nothing, or outcomes are not told yet.
     """
     allocation = state.protocol.allocation
     if not isinstance(allocation, Adaptive) or not state.rounds or state.waiting:
         return {}
-    view = _wishes_view(state, final)
+    view = _search_view(state, final)
     wanted: dict[str, tuple[int, ...]] = {}
     for request in allocation.further(view):
-        if not _sound(request, view):
+        if not _is_request(request, view):
             raise InputError(
-                f"{allocation!r} asked for {request!r}; it must be Request(candidate, sizes) with "
-                f"one of the {len(view.candidates)} candidates and whole numbers for "
+                f"{allocation!r} requested {request!r}; it must be Request(candidate, sizes) with "
+                f"the index of one of the {len(view.candidates)} candidates and whole numbers for "
                 f"{len(state.pool.names)} pools."
             )
         index, sizes = request
         if view.candidates[index] in wanted:
-            raise InputError(f"{allocation!r} asked twice for candidate number {index}.")
+            raise InputError(f"{allocation!r} requested candidate number {index} twice.")
         cut = np.minimum(sizes, view.left[index])
         if cut.any():
             wanted[view.candidates[index]] = tuple(cut.tolist())
     return wanted
 
 
-def _sound(request: Any, view: SearchView) -> bool:
+def _is_request(request: Any, view: SearchView) -> bool:
     if not isinstance(request, tuple) or len(request) != 2 or not is_whole(request[0], least=0):
         return False
     index, sizes = request
@@ -247,13 +247,13 @@ def _sound(request: Any, view: SearchView) -> bool:
 
 
 def _left(state: State, candidate: str) -> list[int]:
-    """Tasks of each pool still to be asked; none of a candidate that mostly breaks down."""
+    """Tasks of each pool still to ask about; none if most trials of the candidate are missing."""
     batches = state.batches[candidate]
     told, scored = sum(p.told for p in batches), sum(p.scored for p in batches)
     return [0] * len(state.pool.names) if 2 * scored < told else state.asked.left[candidate]
 
 
-def _wishes_view(state: State, final: bool) -> SearchView:
+def _search_view(state: State, final: bool) -> SearchView:
     candidates = state.candidates
     places = {name: place for place, name in enumerate(state.table.candidates)}
     last = set(state.rounds[-1].candidates)

@@ -1,19 +1,18 @@
-"""Full-set scores from the sampled tasks, each with a standard error and an interval.
+"""Estimators: full-set scores from the sampled tasks, with standard errors and intervals.
 
-Every estimator is a constant plus (1/N) Σ_{t∈S} e_t / π_t, and they differ in the e_t they weight;
-`coevolve.core.variance` says where the variances come from.
+Every estimator is a constant plus (1/N) Σ_{t∈S} e_t / π_t; they differ in the e_t.
+`coevolve.core.variance` derives the variances.
 
-A missing outcome leaves the sample. What is left counts as a random part of what was drawn: π_t
-is multiplied by the share of the drawn tasks that answered.
+A missing outcome leaves the sample. The rest counts as a random part of what was drawn: π_t is
+multiplied by the share of the drawn tasks that have a score.
 
-Scores are computed here and in `coevolve.core.estimators`, which holds those for one pool, and
-nowhere else.
+Scores are computed here and nowhere else.
 """
 
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import ClassVar, NamedTuple, Protocol, runtime_checkable
+from typing import Any, ClassVar, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 
@@ -27,10 +26,11 @@ from coevolve.errors import InputError, NoOutcomeError
 class Estimate:
     """A full-set score Ŝ estimated from some of the tasks.
 
-    `value` may leave [0, 1] (the difference estimator does at times): it ranks candidates as it
-    is, and only its printed form is clipped. `se`, `low` and `high` are None where the sample
-    cannot tell, and `note` says why. `tasks` counts the tasks with a score, `drawn` those asked
-    for, `pool_size` all of them. `check` is the design-based estimate beside that of a model.
+    `value` may be outside [0, 1], for example with the difference estimator. It ranks candidates
+    unclipped, and is clipped only when it is printed. `se`, `low` and `high` are None if the
+    sample does not determine them, and `note` says why. `tasks` counts the tasks with a score,
+    `drawn` those asked about, `pool_size` all of them. `check` is the design-based estimate that
+    accompanies that of a model.
 
     >>> print(Estimate(value=1.02, se=0.04, low=0.94, high=1.1, tasks=18, drawn=18,
     ...     pool_size=89, method="difference"))
@@ -50,13 +50,27 @@ class Estimate:
 
     @property
     def coverage(self) -> float:
-        """Share of the tasks asked for that have a score."""
+        """Share of the tasks asked about that have a score."""
         return self.tasks / self.drawn
 
     @property
     def exact(self) -> bool:
         """Whether every trial of every task has a score, so that nothing is estimated."""
         return self.tasks == self.pool_size and not self.note
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON, without the check."""
+        return {
+            "value": self.value,
+            "se": self.se,
+            "low": self.low,
+            "high": self.high,
+            "tasks": self.tasks,
+            "drawn": self.drawn,
+            "pool_size": self.pool_size,
+            "method": self.method,
+            "note": self.note,
+        }
 
     def __str__(self) -> str:
         shown = min(max(self.value, 0.0), 1.0)
@@ -70,7 +84,7 @@ class Estimate:
 
 
 class Part(NamedTuple):
-    """The estimate of one pool; without a variance it says why."""
+    """The estimate of one pool; `note` says why if its variance is unknown."""
 
     value: float
     variance: float | None
@@ -127,7 +141,7 @@ def difference(sample: Sample) -> Part:
 
 
 def sampled(sample: Sample) -> bool:
-    """Whether chance had a say: not every task was certain to be drawn and to answer."""
+    """Whether the draw was random: not every task was certain to be drawn and to have a score."""
     return bool((sample.answering < 1 - 1e-12).any())
 
 
@@ -136,10 +150,10 @@ def _spread(sample: Sample, residual: Floats, size: float) -> tuple[float | None
     if not sampled(sample):
         return 0.0, ""
     if len(residual) < 2:
-        return None, f"a single task of pool {sample.pool!r} answered; a spread needs two"
+        return None, f"one task of pool {sample.pool!r} has a score; a standard error needs two"
     variance = sample_variance(residual, sample.answering) / size**2
     if variance == 0:
-        return None, f"all tasks of pool {sample.pool!r} agree, so their spread is not known"
+        return None, f"all scores in pool {sample.pool!r} are equal; the standard error is unknown"
     return variance, ""
 
 
@@ -154,18 +168,18 @@ class Estimator(Protocol):
         """Estimate from a sample per pool and the weights of the pools.
 
         Raises:
-            NoOutcomeError: A pool has no scored outcome, and the estimate cannot do without.
+            NoOutcomeError: A pool has no score, and the estimate needs one.
         """
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawMean:
-    """Mean over all sampled tasks, pools together, as Naive and Random-Resample take it.
+    """Mean over all sampled tasks of all pools, as in Naive and Random-Resample.
 
-    It ignores inclusion probabilities and pool weights. After a weighted draw, or where pools
-    weigh otherwise than by their size, it estimates something else than the full-set score and
-    gives no standard error.
+    It ignores inclusion probabilities and pool weights. After a weighted draw, or if the weights
+    of pools are not proportional to their sizes, it does not estimate the full-set score and has
+    no standard error.
 
     >>> sample = Sample.without_history(np.array([1.0, 0.0, 1.0]), np.full(3, 0.5), pool_size=6)
     >>> print(RawMean().estimate([sample], np.ones(1), 0.95))
@@ -192,7 +206,7 @@ class RawMean:
         if any((np.abs(s.probabilities - s.drawn / s.pool_size) > 1e-9).any() for s in samples):
             part = Part(part.value, None, "the raw mean of a weighted draw has no standard error")
         elif np.abs(shares - weights).max() > _UNEVEN:
-            part = Part(part.value, None, "the raw mean weighs pools by tasks drawn, not as given")
+            part = Part(part.value, None, "the raw mean ignores the weights of the pools")
         return _combined("raw mean", [part], [merged], np.ones(1), confidence)
 
 
@@ -219,7 +233,7 @@ class HorvitzThompson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hajek:
-    """Weighted mean of the outcomes with weights 1/π_t: slightly biased, within [0, 1].
+    """Mean of the outcomes weighted by 1/π_t: slightly biased, within [0, 1].
 
     Ŝ = Σ_{t∈S} (x_t / π_t) / Σ_{t∈S} (1 / π_t). One rarely drawn task can outweigh all others.
 
@@ -241,14 +255,14 @@ class Hajek:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Difference:
-    """Mean anchor plus the weighted deviations from the anchors: unbiased, steady.
+    """Mean anchor plus the weighted deviations from the anchors: unbiased, and less noisy.
 
     Ŝ = (1/N) Σ_{t∈T} p̄_t + (1/N) Σ_{t∈S} (x_t - p̄_t) / π_t. The anchors p̄_t are fixed before
     the draw, so they cancel in expectation.
 
     Its 95% intervals cover 93% to 94% at 100 of 500 tasks in the synthetic world, 96% to 97% at
     18 of 89, 95% to 98% at 7 of 89 and 98% to 99% at 3 of 50. They are too narrow for a candidate
-    unlike any before: 76% to 83% at 18 of 89 for one that fails all that was always solved.
+    unlike any before: 76% to 83% at 18 of 89 for one that fails all tasks that were always solved.
     `benchmarks/coverage.py` measures this.
 
     >>> sample = Sample.without_history(np.array([1.0, 0.0]), np.array([0.5, 0.4]), pool_size=5)
@@ -275,11 +289,11 @@ def modelled(
     confidence: float,
     check: Estimate | None,
 ) -> Estimate:
-    """Estimate of a joint model, with the design-based one beside it as `check`.
+    """Estimate of a joint model, with the design-based estimate as `check`.
 
-    A note warns where the two are further apart than their standard errors allow: |difference|
-    over three times the root of the summed squares. Independent normal estimates exceed that once
-    in 370 cases; the design-based one has heavier tails, so it may be the one that is off.
+    A note warns if the two differ by more than three times the root of their summed squared
+    standard errors. Independent normal estimates do so once in 370 cases. The design-based one has
+    heavier tails, so it may be the wrong one.
     """
     reach = sd * _quantile((1 + confidence) / 2, None)
     note = ""
@@ -287,8 +301,8 @@ def modelled(
         apart, allowed = abs(value - check.value), _APART * math.hypot(sd, check.se)
         if apart > max(allowed, 1e-9):
             note = (
-                f"the design-based estimate is {check.value:.3f} ± {check.se:.3f}: further off "
-                "than chance allows, so one of the two is not to be trusted"
+                f"the design-based estimate is {check.value:.3f} ± {check.se:.3f}: the difference "
+                "is larger than chance explains, so one of the two is unreliable"
             )
     return Estimate(
         value=value,
@@ -305,7 +319,7 @@ def modelled(
 
 
 _APART = 3.0
-_UNEVEN = 0.03  # a raw mean whose pools are off by this much is off by up to 3 points
+_UNEVEN = 0.03  # shares of pools that differ by this much change a mean by up to 3 points
 
 
 def _require(samples: Sequence[Sample]) -> None:
@@ -313,7 +327,7 @@ def _require(samples: Sequence[Sample]) -> None:
     for sample in samples:
         if not len(sample.scores):
             raise NoOutcomeError(
-                f"no scored outcome in pool {sample.pool!r} yet ({sample.drawn} tasks were asked)"
+                f"no score in pool {sample.pool!r} yet ({sample.drawn} tasks were asked)"
             )
 
 
@@ -326,8 +340,8 @@ def _combined(
 ) -> Estimate:
     """Weighted mean of the pools' estimates.
 
-    The interval is Student's where the samples are all there is, and normal where the variance
-    was anticipated.
+    The interval is Student's if the variance comes from the samples alone, and normal if it was
+    anticipated.
     """
     value = float(sum(w * part.value for w, part in zip(weights, parts, strict=True)))
     known = [part.variance for part in parts if part.variance is not None]
@@ -354,14 +368,14 @@ def _combined(
 
 def _quantile(level: float, degrees: int | None) -> float:
     """Quantile of Student's t, or of the normal distribution without degrees of freedom."""
-    from scipy.special import ndtri, stdtrit  # on first use: it takes longer than all the rest
+    from scipy.special import ndtri, stdtrit  # on first use: slow to import
 
     return float(ndtri(level) if degrees is None else stdtrit(degrees, level))
 
 
 @runtime_checkable
 class EstimatorRule(Protocol):
-    """Settles on an estimator once, before the first draw."""
+    """Decides on an estimator once, before the first draw."""
 
     def decide(self, means: Mapping[str, float]) -> Estimator:
         """The estimator for pools with these mean scores of the starting harnesses."""
@@ -370,7 +384,7 @@ class EstimatorRule(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PhaseZeroRule:
-    """The paper's rule: Hájek for several pools that are all easy or hard, else difference.
+    """The paper's rule: Hájek for several pools that are all easy or hard, otherwise difference.
 
     Hájek if there are two or more pools and every pool has |mean - 1/2| >= threshold.
 

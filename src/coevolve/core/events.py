@@ -1,7 +1,7 @@
 """Events: what a selector did, as plain JSON, each sealed to the one before.
 
 An event is a dictionary with "seq" (0, 1, 2, ...), "type", its own fields, and "seal": a hash of
-all of that and of the seal before, so that a changed, lost or reordered event is noticed.
+all of that and of the seal before, which detects a changed, lost or reordered event.
 `docs/events.md` lists the types.
 """
 
@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from hashlib import blake2b
 from typing import Any, NamedTuple
 
-from coevolve.errors import CoevolveError, EventError, StateError
+from coevolve.errors import CoevolveError, DamageError, EventError, StateError
 
 Event = dict[str, Any]
 
@@ -63,7 +63,7 @@ def checked_line(event: Mapping[str, Any], seq: int, before: str) -> Line:
 
 
 class Log:
-    """Sealed events, kept as text, which is compact and which nobody can change.
+    """Sealed events, kept as text, which is compact and cannot be changed.
 
     >>> log = Log()
     >>> log.append(sealed(0, "opened", {"seed": 7}, log.seal))
@@ -87,7 +87,7 @@ class Log:
         self.seal = line.event["seal"]
 
     def forget(self) -> None:
-        """Let go of the texts; numbers and seals go on."""
+        """Drop the texts; numbers and seals continue."""
         self._forgotten = len(self)
         self._lines.clear()
 
@@ -95,8 +95,8 @@ class Log:
         """Events from a number on, as fresh copies."""
         if seq < self._forgotten:
             raise StateError(
-                f"events before number {self._forgotten} were forgotten, got {seq}; whoever "
-                "made the selector forget them keeps them elsewhere."
+                f"events before number {self._forgotten} were dropped, got {seq}; read them from "
+                "the journal that keeps them."
             )
         return tuple(json.loads(line) for line in self._lines[seq - self._forgotten :])
 
@@ -118,12 +118,12 @@ MISFITS = (
     TypeError,
     ValueError,
 )
-"""What goes wrong while an event is taken in that does not fit."""
+"""Errors while an event is applied that does not fit the state."""
 
 
 @contextmanager
 def fitting(event: Event) -> Iterator[None]:
-    """Turn whatever goes wrong while an event is taken in into an error that names it.
+    """Turn any error while an event is applied into one that names the event.
 
     >>> with fitting({"seq": 3, "type": "told"}):
     ...     {}["batch"]
@@ -138,6 +138,7 @@ def fitting(event: Event) -> Iterator[None]:
 
 def misfit(event: Event, error: Exception) -> EventError:
     """The error that names an event which does not fit."""
-    if isinstance(error, EventError):
+    if isinstance(error, DamageError):
         return error
-    return EventError(f"event {event['seq']} ({event['type']!r}) does not fit: {error!r}.")
+    why = str(error).rstrip(".") if isinstance(error, CoevolveError) else repr(error)
+    return EventError(f"event {event['seq']} ({event['type']!r}) does not fit: {why}.")

@@ -1,22 +1,21 @@
 """Inclusion probabilities of successive sampling, exactly and by Monte Carlo.
 
-With T_t ~ Exp(w_t), the m smallest T_t are the sample. By time s task i has arrived with
-probability p_i = 1 - exp(-w_i s). Task t is the m-th to arrive at time s with density
+Successive sampling draws m tasks one after the other, each time with probability proportional
+to the weights of those still left. Equivalently, with T_t ~ Exp(w_t), the m smallest T_t are the
+sample. By time s task i has arrived with probability p_i = 1 - exp(-w_i s). Task t is the m-th to
+arrive at time s with density
 
     l_t(s) = w_t (1 - p_t) · P(m - 1 of the others have arrived),
 
-the m-th arrival as such has the density f = Σ l_t, and integration by parts of
+the m-th arrival has the density f = Σ l_t, and integration by parts of
 π_t = ∫ w_t (1 - p_t) P(at most m - 1 of the others have arrived) ds gives
 
     π_t = ∫ p_t (f + l_t) ds.
 
-The probability in l_t is the coefficient of z^(m-1) in Π_{i≠t} (1 - p_i + p_i z). It is read off
+The probability in l_t is the coefficient of z^(m-1) in Π_{i≠t} (1 - p_i + p_i z). It is computed
 on a circle |z| = r near the saddle point, where the product does not oscillate, and the integral
-over log s is a trapezoid sum; both converge geometrically, so that a few dozen nodes each reach
-rounding level.
-
-Successive sampling draws m tasks one after the other, each time with probability proportional
-to the weights of those still left; `coevolve.core.inclusion` computes π_t.
+over log s is a trapezoid sum. Both converge geometrically: a few dozen nodes each are exact up to
+rounding.
 
 π_t depends on t only through w_t, and is an analytic function of log w. For many distinct
 weights the sums over tasks are therefore taken on a few dozen Chebyshev points, whose
@@ -34,15 +33,15 @@ from coevolve.core.arrays import Complexes, Floats
 from coevolve.errors import InputError
 
 _LOG_EPS = 34.0
-"""exp(-34) = 2e-15: what is smaller than this, relative to the peak, is left out."""
+"""exp(-34) = 2e-15: terms smaller than this, relative to the peak, are left out."""
 _FAR = 100.0
-"""Bound of |log s|, far beyond the last arrival where weights differ by up to 10^12."""
+"""Bound of |log s|, far beyond the last arrival even if weights differ by 10^12."""
 _TOLERANCE = 1e-10
-"""Relative error of Σ π_t that is taken for rounding."""
-_CLOSER = (2.0, 4.0, 8.0, 16.0, 32.0)
-"""By how much closer the nodes are tried in turn."""
+"""Relative error of Σ π_t that is ascribed to rounding."""
+_DENSER = (2.0, 4.0, 8.0, 16.0, 32.0)
+"""How much denser the nodes are in each further attempt."""
 _CHUNK = 1 << 20
-"""Complex numbers held at once while summing."""
+"""Numbers held at once while summing or simulating."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,25 +66,24 @@ class Classes:
 def race_inclusion(classes: Classes, size: int) -> Floats:
     """π of a task of each class when the first `size` arrivals are drawn.
 
-    Σ π_t = m is the check, for nothing in the quadrature enforces it: where weights are so unequal
-    that it fails, the nodes are put closer.
+    Σ π_t = m is the check. If weights are so unequal that it fails, denser nodes are used.
     """
     pi = quadrature(classes, size)
-    for closer in _CLOSER:
+    for denser in _DENSER:
         if adds_up(classes, pi, size):
             break
-        pi = quadrature(classes, size, closer)
+        pi = quadrature(classes, size, denser)
     return pi
 
 
 def adds_up(classes: Classes, pi: Floats, size: int) -> bool:
-    """Whether Σ π_t is the number of tasks drawn, but for rounding."""
+    """Whether Σ π_t is the number of tasks drawn, up to rounding."""
     return bool(abs(float(classes.total(pi)) / size - 1) < _TOLERANCE)
 
 
-def quadrature(classes: Classes, size: int, closer: float = 1.0) -> Floats:
-    """π of each class, with nodes `closer` to each other than usual."""
-    nodes = _nodes(classes, size, closer)
+def quadrature(classes: Classes, size: int, denser: float = 1.0) -> Floats:
+    """π of each class, with `denser` nodes by this factor."""
+    nodes = _nodes(classes, size, denser)
     tilted = nodes.tilted
     variance = classes.total(tilted * (1 - tilted))
     turn, phase = _circle(classes, size, float(variance.min()), float(variance.max()))
@@ -103,7 +101,7 @@ def quadrature(classes: Classes, size: int, closer: float = 1.0) -> Floats:
 
 
 def _folded_product(values: Complexes) -> Complexes:
-    """Product along the last axis, half on half, which vectorises."""
+    """Product along the last axis by halving it, which vectorises."""
     while (size := values.shape[-1]) > 1:
         half = size // 2
         folded = values[..., :half] * values[..., half : 2 * half]
@@ -116,7 +114,7 @@ def _folded_product(values: Complexes) -> Complexes:
 def _circle(classes: Classes, size: int, least: float, most: float) -> tuple[Complexes, Complexes]:
     """Nodes exp(iθ) - 1 on the upper half circle and their weights for the coefficient m - 1.
 
-    |Π φ| <= exp(-variance · (1 - cos θ)) bounds what the left-out nodes would have added.
+    |Π φ| <= exp(-variance · (1 - cos θ)) bounds the contribution of the nodes left out.
     """
     nodes = min(int(9 * np.sqrt(most) + 12), round(classes.counts.sum())) | 1
     half = nodes // 2
@@ -131,7 +129,7 @@ def _circle(classes: Classes, size: int, least: float, most: float) -> tuple[Com
 class _Nodes(NamedTuple):
     """Times s, the height of the integrand at each times ds, and tilted probabilities.
 
-    `tilted` is the probability to have arrived, `waiting` that not to have.
+    `tilted` is the probability of having arrived, `waiting` that of not having arrived.
     """
 
     s: Floats
@@ -140,10 +138,10 @@ class _Nodes(NamedTuple):
     waiting: Floats
 
 
-def _nodes(classes: Classes, size: int, closer: float) -> _Nodes:
+def _nodes(classes: Classes, size: int, denser: float) -> _Nodes:
     """Times, equally spaced in log s, where the m-th arrival may fall."""
     center, spread = _location(classes, size)
-    step = min(0.25, 0.7 * spread / (1 + spread)) / closer
+    step = min(0.25, 0.7 * spread / (1 + spread)) / denser
     left, right = 8.5 * spread + 18 * spread**2, 8.5 * spread
     while True:
         log_s = center + np.arange(-np.ceil(left / step), np.ceil(right / step) + 1) * step
@@ -181,8 +179,8 @@ def _location(classes: Classes, size: int) -> tuple[float, float]:
 def _saddle(classes: Classes, s: Floats, size: int) -> tuple[Floats, Floats]:
     """Per time: log of Π (1 - p_i + p_i r) / r^(m-1), and the log of the odds of p_i times r.
 
-    r brings the expected number of arrivals near m - 1/2. Precision is not needed: every radius
-    gives the same coefficient, a good one loses no digits to cancellation.
+    r makes the expected number of arrivals about m - 1/2. It need not be precise: every radius
+    gives the same coefficient, and a good one avoids cancellation.
     """
     exponent = s[:, None] * classes.weights
     log_arrived = np.log(-np.expm1(-exponent))
@@ -208,13 +206,11 @@ def _saddle(classes: Classes, s: Floats, size: int) -> tuple[Floats, Floats]:
 
 
 _DIRECT = 192
-"""Up to this many distinct weights the sums are taken over the weights themselves."""
+"""Up to this many distinct weights, sums are taken over the weights directly."""
 _CHEBYSHEV = (40, 80, 160)
-"""Numbers of Chebyshev points tried in turn before falling back to the direct sums."""
+"""Numbers of Chebyshev points, tried in turn before direct sums."""
 _SPAN = 1e12
-"""Largest ratio of two weights; the numbers behind a larger one mean nothing."""
-_INCLUSION_CHUNK = 1 << 20
-"""Arrival times simulated at once."""
+"""Largest ratio of two weights; beyond it, floating point is not accurate enough."""
 
 
 def successive_inclusion(weights: Floats, size: int) -> Floats:
@@ -253,11 +249,11 @@ def monte_carlo_inclusion(
     """Inclusion probabilities estimated from repeated draws, as in the paper (4,000 of them).
 
     The relative error of π_t is about sqrt((1 - π_t) / (π_t · repetitions)). A task that no
-    repetition drew gets 1 / repetitions instead of 0, so that no estimate divides by zero.
+    repetition drew gets 1 / repetitions instead of 0, to avoid a division by zero.
     """
     weights = checked_weights(weights, size)
     hits = np.zeros(len(weights), dtype=np.int64)
-    rows = max(1, _INCLUSION_CHUNK // len(weights))
+    rows = max(1, _CHUNK // len(weights))
     for start in range(0, repetitions, rows):
         arrivals = rng.exponential(size=(min(rows, repetitions - start), len(weights))) / weights
         first = np.argpartition(arrivals, size - 1, axis=1)[:, :size]
@@ -266,7 +262,7 @@ def monte_carlo_inclusion(
 
 
 def checked_weights(weights: Floats, size: int) -> Floats:
-    """The weights, if they are positive and `size` of the tasks can be drawn by them."""
+    """The weights, checked: positive, and enough of them to draw `size` tasks."""
     weights = np.asarray(weights, dtype=np.float64)
     if weights.ndim != 1 or not len(weights):
         raise InputError(f"weights must be a non-empty vector, got shape {weights.shape}.")
@@ -284,7 +280,7 @@ def checked_weights(weights: Floats, size: int) -> Floats:
 
 
 def _interpolated(classes: Classes, size: int, points: int) -> Floats | None:
-    """π of every class through Chebyshev points in log w, or None where they are too few."""
+    """π of every class by Chebyshev points in log w, or None if they are too few."""
     log_w = np.log(classes.weights)
     low, high = log_w[0], log_w[-1]
     x = np.clip((2 * log_w - low - high) / (high - low), -1.0, 1.0)

@@ -1,15 +1,16 @@
-"""The joint model: every candidate's full-set score under one view of the tasks.
+"""The joint model: every candidate's full-set score from one model of all outcomes.
 
-Candidate h solves task t with probability 1 / (1 + exp(-(θ_h + s_h x_t))): x_t is how easy the
-task is, θ_h how able the candidate, s_h how much easiness matters to it. Tasks are integrated out
-on a fixed grid whose masses are estimated [BockAitkin1981], so that a task hardly seen keeps its
-whole range of chances; a plug-in difficulty would be shrunk, and the scores biased. Abilities
-drift over the rounds, as much as the data say. Candidates get a normal approximation around the
-mode of the marginal likelihood; the spread of each effect is estimated from the data.
+Candidate h solves task t with probability 1 / (1 + exp(-(θ_h + s_h x_t))), where x_t is the
+easiness of the task, θ_h the ability of the candidate, and s_h how much easiness matters to it.
+Tasks are integrated out on a fixed grid whose masses are estimated [BockAitkin1981], so a task
+with few outcomes keeps its whole range of chances. A plug-in difficulty would be shrunk, and the
+scores biased. Abilities drift over the rounds, as much as the data say. Candidates get a normal
+approximation around the mode of the marginal likelihood; the variance of each effect is estimated
+from the data.
 
-Trials enter as weights. How much a mean of n trials varies, relative to n coins, is estimated:
-fractional outcomes vary less, trials that only repeat each other more. A missing outcome is a cell
-not seen.
+Trials enter as weights. The variance of a mean of n trials, relative to n coins, is estimated:
+fractional outcomes vary less, trials that repeat each other more. A missing outcome is an
+unobserved cell.
 """
 
 from dataclasses import dataclass, replace
@@ -24,15 +25,15 @@ from coevolve.core.posterior import Cells, Posterior
 from coevolve.errors import InputError
 
 NODES: Floats = np.linspace(-8.0, 8.0, 25)
-"""Easiness on the logit scale: beyond ±8 a task is solved always or never."""
+"""Easiness on the logit scale; beyond ±8 a task is solved always or never."""
 
 COMMON = 4.0
-"""Prior variance of what all candidates share: ability near 0, give or take 2."""
+"""Prior variance of the ability that all candidates share: 0 ± 2."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Effects:
-    """Where a fit stands, and where the next one starts; tasks need nothing.
+    """The parameters of a fit, from which the next one starts; tasks have none.
 
     `curves` holds θ and s of every candidate (2 x candidates); `own`, `walk` and `slope` are the
     variances of abilities, of their drift over the rounds and of slopes; `masses` the share of
@@ -48,7 +49,7 @@ class Effects:
 
     @classmethod
     def at_first(cls, candidates: int, mean: float) -> "Effects":
-        """Before the first step: all candidates alike, tasks normal."""
+        """Before the first step: all candidates equal, tasks normal."""
         masses = np.exp(-0.5 * (NODES / 2.0) ** 2)
         ability = np.log(mean / (1 - mean))
         return cls(
@@ -86,7 +87,7 @@ class Effects:
 
 
 def averaged(logits: Floats, variance: Floats) -> Floats:
-    """Mean of 1 / (1 + exp(-z)) for normal z, nearly [MacKay1992].
+    """Mean of 1 / (1 + exp(-z)) for normal z, approximately [MacKay1992].
 
     >>> averaged(np.array([2.0]), np.array([0.0])).round(3).tolist()
     [0.881]
@@ -115,10 +116,10 @@ def drift(rounds: tuple[int, ...]) -> Floats:
     return total
 
 
-_SMOOTHING = 10.0  # the nodes' masses are shrunk to a normal's as by this many further tasks
-_ABILITY = (2.0, 0.25)  # weak prior of the variance of θ: as if two more candidates had shown 0.25
-_SLOPE = (2.0, 0.01)  # and of that of s: it grows without bound where outcomes are few
-_FLOOR = -40.0  # log mass below which a node counts as this: products with denormals are slow
+_SMOOTHING = 10.0  # the masses of the nodes are shrunk towards a normal, as by so many more tasks
+_ABILITY = (2.0, 0.25)  # weak prior of the variance of θ: two more candidates with variance 0.25
+_SLOPE = (2.0, 0.01)  # and of that of s, which would grow without bound with few outcomes
+_FLOOR = -40.0  # lowest log mass of a node: products with denormal numbers are slow
 _STRIDE = 1.5  # the longest Newton step, on the logit scale
 
 
@@ -126,7 +127,7 @@ _STRIDE = 1.5  # the longest Newton step, on the logit scale
 class Seen:
     """The outcomes as candidates x tasks: trials, scores times trials, and shares of the unseen.
 
-    `known` is what the seen cells add to each score, `fractional` the sum of n y (1 - y), `often`
+    `known` is the part of each score from seen cells, `fractional` the sum of n y (1 - y), `often`
     the mean number of trials of a cell and `most` the largest.
     """
 
@@ -141,7 +142,7 @@ class Seen:
 
     @classmethod
     def of(cls, cells: Cells) -> "Seen":
-        """The same outcomes, laid out."""
+        """The outcomes of these cells."""
         shape = (cells.candidates, cells.tasks)
         trials, solved = np.zeros(shape), np.zeros(shape)
         unseen = np.tile(cells.shares, (cells.candidates, 1))
@@ -162,7 +163,7 @@ class Seen:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Step:
-    """The model made linear at the current curves: what a step and the posterior need."""
+    """The model linearised at the current curves, for a step and the posterior."""
 
     masses: Floats  # posterior of each task over the nodes, tasks x nodes
     centre: Floats  # posterior mean of each task's easiness
@@ -176,7 +177,7 @@ class Step:
 
 
 def newton(seen: Seen, at: Effects) -> Step:
-    """Weigh the nodes of every task, then step with all curves together."""
+    """Weight the nodes of every task, then take a step with all curves."""
     number = len(seen.trials)
     logits = at.curves[0][:, None] + at.curves[1][:, None] * NODES
     chances = 1 / (1 + np.exp(-logits))
@@ -187,12 +188,12 @@ def newton(seen: Seen, at: Effects) -> Step:
 
     prior = at.prior(seen.rounds)
     precision = _inverse(prior)
-    if precision is None:  # by rounding only: candidates of one round, all alike
+    if precision is None:  # by rounding: candidates of one round with equal outcomes
         precision = np.linalg.inv(prior + 1e-9 * np.eye(number))
     gradient, information = _derivatives(seen, at, chances, masses, precision)
 
-    # What is lost because the tasks' easiness is not known [Louis1982]: the covariance, over each
-    # task's nodes, of the candidates' score functions, as far as it is linear in easiness.
+    # The information lost because easiness is unknown [Louis1982]: the covariance, over the nodes
+    # of each task, of the candidates' score functions, as far as it is linear in easiness.
     centre = masses @ NODES
     variance = np.maximum(masses @ NODES**2 - centre**2, 1e-12)
     spread = np.sqrt(variance)
@@ -205,7 +206,7 @@ def newton(seen: Seen, at: Effects) -> Step:
         ]
     ) / (at.dispersion * spread)
     covariance = _inverse(information - lost @ lost.T)
-    if covariance is None:  # far from the mode: the step of EM, which always climbs
+    if covariance is None:  # far from the mode: a step of EM, which always ascends
         covariance = np.linalg.inv(information)
     change = covariance @ gradient
     change *= min(1.0, _STRIDE / max(float(np.abs(change).max()), 1e-12))
@@ -225,7 +226,7 @@ def newton(seen: Seen, at: Effects) -> Step:
 def _derivatives(
     seen: Seen, at: Effects, chances: Floats, masses: Floats, precision: Floats
 ) -> tuple[Floats, Floats]:
-    """Gradient, and information as if the tasks' nodes were seen, of (θ, s)."""
+    """Gradient, and information as if the nodes of the tasks were known, of (θ, s)."""
     number = len(chances)
     weight = seen.trials @ masses
     residual = (seen.solved @ masses - weight * chances) / at.dispersion
@@ -242,8 +243,8 @@ def _derivatives(
 
 
 def _inverse(matrix: Floats) -> Floats | None:
-    """The inverse of a positive definite matrix, None where it is not."""
-    from scipy.linalg.lapack import dpotrf, dpotri  # on first use: it takes long to import
+    """The inverse of a positive definite matrix, None if it is not one."""
+    from scipy.linalg.lapack import dpotrf, dpotri  # on first use: slow to import
 
     factor, wrong = dpotrf(matrix, lower=True)
     if wrong:
@@ -255,9 +256,9 @@ def _inverse(matrix: Floats) -> Floats | None:
 
 
 def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
-    """Move the curves, then the variances, the masses of the nodes and the dispersion.
+    """Update the curves, then the variances, the masses of the nodes and the dispersion.
 
-    The dispersion waits until the curves have `settled`.
+    The dispersion is not updated before the curves have `settled`.
     """
     number = len(seen.trials)
     curves = at.curves + step.change
@@ -270,7 +271,7 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
     dispersion = at.dispersion
     if settled:
         # The variance of a mean y of n trials is φ p (1 - p) / n, so E y (1 - y) = (1 - φ/n) p
-        # (1 - p). φ is 1 for coins, less for steady fractions, n where trials only repeat.
+        # (1 - p). φ is 1 for coins, less for steady fractions, n if trials repeat each other.
         dispersion = (step.expected - seen.fractional) / max(step.single, 1e-9)
         dispersion = float(np.clip(dispersion, 0.05, seen.most))
     return Effects(
@@ -284,7 +285,7 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
 
 
 def _masses(step: Step) -> Floats:
-    """Share of tasks at each node, smoothed by some that are spread like a normal variable."""
+    """Share of tasks at each node, smoothed with a normal distribution."""
     mean = step.masses.mean(axis=0)
     centre = float(mean @ NODES)
     variance = max(float(mean @ (NODES - centre) ** 2), 0.25)
@@ -312,8 +313,8 @@ class Joint:
     """The joint model as the estimator of a protocol.
 
     Args:
-        steps: The most Newton steps of a fit.
-        tolerance: A fit ends when no effect moves by more, on the logit scale.
+        steps: Largest number of Newton steps of a fit.
+        tolerance: A fit ends when no effect changes by more, on the logit scale.
 
     >>> outcomes = np.array([[1.0, 1.0, 1.0, 0.0], [1.0, 0.0, 0.0, 0.0]])
     >>> seen = Cells(candidate=np.array([0, 0, 0, 0, 1, 1, 1, 1, 2, 2]),
@@ -335,7 +336,7 @@ class Joint:
 
     def fit(self, cells: Cells, start: Posterior | None) -> Posterior:
         if not cells.candidates:
-            return _of_nobody(cells)
+            return _without_candidates(cells)
         seen = Seen.of(cells)
         if start is not None and isinstance(start.parameters, Effects):
             effects = start.parameters.extended(cells.candidates)
@@ -354,13 +355,13 @@ class Joint:
 
 
 def _spreads_moved(before: Effects, after: Effects) -> float:
-    """How far the spreads moved, relative to how large they are: a tenth as important."""
+    """How far the variances moved, relative to their size and with a tenth of the weight."""
     pairs = ((before.own, after.own), (before.walk, after.walk), (before.slope, after.slope))
     return 0.1 * max(abs(float(np.log(new / old))) * min(1.0, old / 0.05) for old, new in pairs)
 
 
 def _posterior(seen: Seen, at: Effects, step: Step, after: Effects) -> Posterior:
-    """Scores, averaged over what is unknown of tasks and candidates, and their covariance."""
+    """Scores, averaged over the uncertainty of tasks and candidates, and their covariance."""
     number = len(seen.trials)
     ability, slope = np.arange(number), np.arange(number) + number
     variance = _variance_at_nodes(step.covariance, number)
@@ -370,7 +371,7 @@ def _posterior(seen: Seen, at: Effects, step: Step, after: Effects) -> Posterior
     stack = [chances, chances * NODES, chances**2, bend, bend * NODES]
     mean, first, square, level, tilt = np.split(np.vstack(stack) @ step.masses.T, 5)
 
-    # dS/d(θ, s): a candidate's own effects directly, everyone's through the view of the tasks.
+    # dS/d(θ, s): a candidate's own effects directly, those of all through the tasks.
     along = seen.unseen * (first - mean * step.centre) / step.spread
     slopes = along @ step.scores.T
     slopes[ability, ability] += (seen.unseen * level).sum(axis=1)
@@ -399,8 +400,8 @@ def _variance_at_nodes(covariance: Floats, number: int) -> Floats:
     )
 
 
-def _of_nobody(cells: Cells) -> Posterior:
-    """Before there is any candidate, every task is as likely solved as not."""
+def _without_candidates(cells: Cells) -> Posterior:
+    """Before the first candidate, every task has an even chance."""
     even = np.full(cells.tasks, 0.5)
     return Posterior(
         scores=np.empty(0),

@@ -1,11 +1,11 @@
-"""What told outcomes say: which of them are new, estimates, and the choice."""
+"""From outcomes to estimates and the choice; and which told outcomes are new."""
 
 from dataclasses import replace
 
 import numpy as np
 
 from coevolve.core.assignment import Assignment, whole_samples
-from coevolve.core.choice import Choice, Standing
+from coevolve.core.choice import Choice, Contender
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
 from coevolve.core.outcomes import Missing, Results, Told, read_results
 from coevolve.core.posterior import Confidence, JointModel
@@ -39,7 +39,7 @@ def estimated(state: State, candidate: str) -> Estimate:
 
 
 def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
-    """Per task the mean of a candidate's trials, or the reason why there is none."""
+    """Per task the mean of a candidate's trials, or why it is missing."""
     _check_known(state, candidate)
     tasks, means = state.table.means(candidate)
     found: dict[int, float | Missing] = {
@@ -53,10 +53,10 @@ def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
 
 def chosen(state: State) -> Choice:
     """The winner among the candidates told in full, or in part if none is."""
-    standing = {name: s for name in state.candidates if (s := _standing(state, name))}
-    finished = {name: s for name, s in standing.items() if _finished(state, name)}
-    field = finished or standing
-    start = [s for name in state.starts if (s := _standing(state, name))]
+    scored = {name: c for name in state.candidates if (c := _contender(state, name))}
+    finished = {name: c for name, c in scored.items() if _finished(state, name)}
+    field = finished or scored
+    start = [c for name in state.starts if (c := _contender(state, name))]
     choice = state.protocol.choice.choose(list(field.values()), start)
     return replace(
         choice,
@@ -68,7 +68,7 @@ def chosen(state: State) -> Choice:
 def _check_known(state: State, candidate: str) -> None:
     if not isinstance(candidate, str) or candidate not in state.table:
         hint = nearest(candidate, state.table.candidates)
-        raise UnknownCandidateError(f"candidate {candidate!r} is not known.{hint}")
+        raise UnknownCandidateError(f"candidate {candidate!r} is unknown.{hint}")
 
 
 def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimate:
@@ -77,9 +77,9 @@ def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimat
 
 
 def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
-    """The joint model's estimate, with the design-based one beside it."""
+    """The joint model's estimate, with the design-based one as a check."""
     if not len(state.table.means(candidate)[0]):
-        raise NoOutcomeError("no scored outcome yet")
+        raise NoOutcomeError("no score yet")
     try:
         check = _designed(state, evidence, Difference())
     except NoOutcomeError:
@@ -97,7 +97,7 @@ def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
 
 
 def _confidence(state: State, winner: str, field: list[str]) -> Confidence | None:
-    """How sure a joint model is of the winner among the field, if there is such a model."""
+    """How sure the joint model is of the winner, if there is such a model."""
     if not isinstance(state.estimator, JointModel) or winner not in field:
         return None
     number = {name: index for index, name in enumerate(state.table.candidates)}
@@ -105,10 +105,10 @@ def _confidence(state: State, winner: str, field: list[str]) -> Confidence | Non
     return posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
 
 
-def _standing(state: State, candidate: str) -> Standing | None:
-    """A candidate with its estimate, or nothing where there is no outcome to estimate from."""
+def _contender(state: State, candidate: str) -> Contender | None:
+    """A candidate with its estimate, or None without any outcome."""
     try:
-        return Standing(candidate, state.table.round_of(candidate), estimated(state, candidate))
+        return Contender(candidate, state.table.round_of(candidate), estimated(state, candidate))
     except NoOutcomeError:
         return None
 
@@ -121,17 +121,17 @@ def told_in_full(state: State, candidate: str, scores: Results) -> Told:
     """The new outcomes of a candidate on every task of the pool."""
     if candidate not in state.table and state.rounds:
         raise PhaseError(
-            f"candidate {candidate!r} is new, and starting harnesses must be told before the "
-            f"first ask; use ask([{candidate!r}]) for it."
+            f"candidate {candidate!r} is new; starting harnesses must be told before the first "
+            f"ask. Use ask([{candidate!r}])."
         )
     told = read_results(candidate, scores, range(state.trials))
     positions = state.pool.positions(told.tasks)
     if len(told.tasks) < len(state.pool) * state.trials:
         short = np.flatnonzero(np.bincount(positions, minlength=len(state.pool)) < state.trials)
         raise InputError(
-            f"tell_full needs every task of the pool ({state.trials} trials each), but "
-            f"{len(short)} of {len(state.pool)} are short, {state.pool.tasks[short[0]]!r} "
-            "first; use Missing(reason) for a trial without a score."
+            f"tell_full needs {state.trials} trials of every task, but {len(short)} of "
+            f"{len(state.pool)} tasks have fewer, such as {state.pool.tasks[short[0]]!r}; use "
+            "Missing(reason) for a trial without a score."
         )
     return _new(state, candidate, _renumbered(state, candidate, told))
 
@@ -167,7 +167,7 @@ def _progress(state: State, assignment: Assignment) -> Progress:
 
 
 def _new(state: State, candidate: str, told: Told) -> Told:
-    """What is new in `told`; refuses what contradicts the record."""
+    """What is new in `told`; outcomes that differ from the record are refused."""
     if candidate not in state.table:
         return told
     positions, trials = state.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
@@ -186,9 +186,9 @@ def _new(state: State, candidate: str, told: Told) -> Told:
 
 
 def _renumbered(state: State, candidate: str, told: Told) -> Told:
-    """With scores for trials recorded as missing moved to trial numbers of their own.
+    """`told`, where scores of trials that are recorded as missing get new trial numbers.
 
-    The first two times r numbers belong to a round and to the same round drawn again.
+    The numbers below 2r belong to a round and to the same round drawn again.
     """
     for at, (task, score) in enumerate(zip(told.tasks, told.scores, strict=True)):
         position = state.pool.position(task)

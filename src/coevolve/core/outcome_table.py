@@ -12,7 +12,7 @@ from coevolve.core.posterior import Cells
 from coevolve.errors import ChangedOutcomeError, InputError, ScoreError, UnknownCandidateError
 
 UNIT = 1 << 46
-"""Sums of scores are kept in integer units of 2^-46, which add up the same in any order."""
+"""Sums of scores are integers in units of 2^-46, so they do not depend on the order."""
 
 GROUPS = ("never", "sometimes", "mixed", "mostly", "unseen")
 """Solvability groups of the paper's Table `difficulty`; "unseen" tasks have no outcome yet."""
@@ -53,12 +53,12 @@ class History:
 
     @property
     def anchors(self) -> Floats:
-        """p̄_t, with the mean of the seen tasks standing in where nothing was seen."""
+        """p̄_t; for a task without outcomes, the mean of the other tasks."""
         unseen = self.count == 0
         if not unseen.any():
             return self.mean
-        stand_in = 0.5 if unseen.all() else float(self.mean[~unseen].mean())
-        return np.where(unseen, stand_in, self.mean)
+        others = 0.5 if unseen.all() else float(self.mean[~unseen].mean())
+        return np.where(unseen, others, self.mean)
 
     def select(self, positions: Indices) -> "History":
         """The history of some of the tasks."""
@@ -88,11 +88,11 @@ _TRIALS = 1 << 10
 
 
 class OutcomeTable:
-    """Candidate × task × trial → score, 16 bytes per outcome; NaN stands for a missing one.
+    """Candidate × task × trial → score, 16 bytes per outcome; NaN if it is missing.
 
-    Candidates are known by name and tasks by position. An outcome is written once: adding it
-    again is allowed if equal and refused if not. The history over all candidates is kept as
-    running integer sums, so that it does not depend on the order in which outcomes arrive.
+    Candidates are known by name and tasks by position. An outcome is written once; adding it
+    again is allowed if it is equal. The history over all candidates is kept as running integer
+    sums, so it does not depend on the order of the outcomes.
 
     Args:
         tasks: Number of tasks, N.
@@ -122,7 +122,7 @@ class OutcomeTable:
         return tuple(self._columns)
 
     def open(self, candidate: str, *, round: int) -> None:
-        """Make room for a new candidate of a round (0: the starting harnesses)."""
+        """Add a new candidate of a round (0: the starting harnesses)."""
         if candidate in self._columns:
             raise InputError(f"candidate {candidate!r} is already in the table.")
         self._columns[candidate] = _Column(round)
@@ -132,7 +132,7 @@ class OutcomeTable:
         return self._column(candidate).round
 
     def add(self, candidate: str, tasks: Indices, trials: Indices, scores: Floats) -> None:
-        """Record outcomes, all or none; those already recorded must be equal.
+        """Record all outcomes or none; those already recorded must be equal.
 
         Args:
             candidate: An opened candidate.
@@ -171,7 +171,7 @@ class OutcomeTable:
         return self._column(candidate).means(trials)
 
     def counted(self, candidate: str) -> tuple[Indices, Floats, Floats]:
-        """As `means`, with how many trials each mean is of."""
+        """As `means`, with the number of trials of each mean."""
         return self._column(candidate).counted()
 
     def history(self, first: int = 0, last: int | None = None) -> History:
@@ -204,7 +204,7 @@ class OutcomeTable:
             raise ScoreError(f"scores must be in [0, 1] or NaN, got {scores[wrong][0]}.")
 
     def _count(self, column: "_Column", tasks: Indices, sign: int) -> None:
-        """Add (or take back) what a candidate contributes to the history of some tasks."""
+        """Add (or subtract) what a candidate contributes to the history of some tasks."""
         total, trials = np.zeros(len(tasks)), np.zeros(len(tasks), dtype=np.int64)
         for trial in range(column.trials):
             known, scores = column.find(tasks * _TRIALS + trial)
@@ -218,10 +218,10 @@ class OutcomeTable:
 
 @dataclass(slots=True)
 class _Column:
-    """Outcomes of one candidate, as sorted parts of which each is over twice the next.
+    """Outcomes of one candidate, as sorted parts, each over twice as long as the next.
 
-    Appending merges small parts into larger ones, so that many small batches cost no more than
-    a logarithm over one large batch.
+    Appending merges small parts into larger ones, so many small batches cost only a logarithmic
+    factor more than a large one.
     """
 
     round: int
@@ -267,7 +267,7 @@ class _Column:
         return self.known
 
     def _over(self, trials: Sequence[int] | None) -> tuple[Indices, Floats, Floats]:
-        """Tasks with a score in these trials, their means and how many trials they are of."""
+        """Tasks with a score in these trials, their means, and the numbers of trials."""
         if not self.parts:
             return np.empty(0, dtype=np.int64), np.empty(0), np.empty(0)
         keys = np.concatenate([part for part, _ in self.parts])
@@ -310,7 +310,7 @@ def _units(means: Floats) -> Indices:
 
 
 def all_cells(table: OutcomeTable, pool: Pool) -> Cells:
-    """Every candidate's mean score on every task it has a score on, and how many trials it is.
+    """Every candidate's mean score on every task it has a score on, and the number of trials.
 
     >>> table = OutcomeTable(2)
     >>> table.open("a", round=0)

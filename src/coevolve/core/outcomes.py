@@ -1,4 +1,4 @@
-"""What a trial gave: a score or the reason why it is missing, and results as users tell them."""
+"""Outcomes: a score or why it is missing, what a trial consumed, and results as they are told."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -11,13 +11,16 @@ import numpy as np
 from coevolve.core.arrays import Bools, Floats
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, ScoreError
 
+USAGE = ("tokens_in", "tokens_out", "dollars", "seconds")
+"""What a usage counts, in the order in which the events of a run list it."""
+
 MOST_USAGE = 1e12
-"""More than any trial can consume, of anything."""
+"""Upper limit of every amount, which no trial reaches."""
 
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """A trial without a score, and why; it leaves the sample and never counts as 0.
+    """Why a trial has no score; it leaves the sample and never counts as 0.
 
     >>> Missing("sandbox did not start")
     Missing(reason='sandbox did not start')
@@ -32,7 +35,7 @@ class Missing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a trial consumed; usages add up.
+    """What a trial, a check or a proposal consumed; usages can be added.
 
     >>> Usage(tokens_in=900, dollars=0.01) + Usage(tokens_in=100, seconds=2.5)
     Usage(tokens_in=1000, tokens_out=0, dollars=0.01, seconds=2.5)
@@ -44,7 +47,7 @@ class Usage:
     seconds: float = 0.0
 
     def __post_init__(self) -> None:
-        for name in ("tokens_in", "tokens_out", "dollars", "seconds"):
+        for name in USAGE:
             value = getattr(self, name)
             if isinstance(value, bool) or not isinstance(value, Real):
                 raise ScoreError(f"usage {name} must be a number, got {value!r}.")
@@ -53,22 +56,22 @@ class Usage:
                 raise ScoreError(f"usage {name} must be in [0, {MOST_USAGE:g}], got {value}.")
             object.__setattr__(self, name, plain)
 
+    @property
+    def tokens(self) -> int:
+        """Tokens read and written."""
+        return self.tokens_in + self.tokens_out
+
+    @property
+    def row(self) -> list[float]:
+        """The amounts in the order of `USAGE`."""
+        return [getattr(self, name) for name in USAGE]
+
     def to_json(self) -> dict[str, float]:
         """Plain JSON."""
-        return {
-            "tokens_in": self.tokens_in,
-            "tokens_out": self.tokens_out,
-            "dollars": self.dollars,
-            "seconds": self.seconds,
-        }
+        return dict(zip(USAGE, self.row, strict=True))
 
     def __add__(self, other: "Usage") -> "Usage":
-        return Usage(
-            tokens_in=self.tokens_in + other.tokens_in,
-            tokens_out=self.tokens_out + other.tokens_out,
-            dollars=self.dollars + other.dollars,
-            seconds=self.seconds + other.seconds,
-        )
+        return Usage(**{name: getattr(self, name) + getattr(other, name) for name in USAGE})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -103,7 +106,7 @@ class Outcome:
 
 
 def is_whole(value: object, *, least: int) -> bool:
-    """Whether a value is a whole number (numpy's too, but no boolean) of at least `least`."""
+    """Whether a value is a whole number (also numpy's, but not a boolean) of at least `least`."""
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
@@ -130,10 +133,10 @@ Score = float | Missing
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """Outcomes of one candidate in columns; a missing one has the reason in `missing`.
+    """Outcomes of one candidate in columns; `missing` says why a score is None.
 
-    `missing`, `usage` and `traces` are keyed by position in the columns, as text: JSON has no
-    other keys.
+    The keys of `missing`, `usage` and `traces` are positions in the columns, as text, because
+    JSON keys are text.
     """
 
     tasks: list[str]
@@ -151,7 +154,7 @@ class Told:
         usage: Usage | None = None,
         trace: str | None = None,
     ) -> None:
-        """Add one outcome, if its score is one."""
+        """Add one outcome, after a check of its score."""
         if isinstance(score, Missing):
             self.missing[str(len(self.tasks))] = score.reason
             self.scores.append(None)
@@ -169,7 +172,7 @@ class Told:
         return np.array([np.nan if s is None else s for s in self.scores], dtype=np.float64)
 
     def without(self, known: Bools) -> "Told":
-        """Only the outcomes that are not known yet."""
+        """The outcomes that are not known yet."""
         if not known.any():
             return self
         keep = np.flatnonzero(~known).tolist()
@@ -187,18 +190,22 @@ class Told:
         """Plain JSON."""
         return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> "Told":
+        """The outcomes `to_json` described; other keys are ignored."""
+        return cls(**{name: data[name] for name in cls.__dataclass_fields__})
+
     def total_usage(self) -> Usage:
         """Sum of what the trials consumed."""
         rows = list(self.usage.values())
-        names = ("tokens_in", "tokens_out", "dollars", "seconds")
-        return Usage(**{name: sum([row[name] for row in rows]) for name in names})
+        return Usage(**{name: sum([row[name] for row in rows]) for name in USAGE})
 
 
 Results = Mapping[str, Score | Sequence[Score]] | Iterable[Outcome] | Told
 
 
 def read_results(candidate: str, results: Results, trials: Sequence[int]) -> Told:
-    """Check and flatten what was told of a candidate, asked for these trial numbers."""
+    """Results of a candidate in columns, checked against the trial numbers it was asked for."""
     if isinstance(results, Told):
         if not set(results.trials) <= set(trials):
             raise NotAskedError(f"candidate {candidate!r} was asked for trials {list(trials)}.")
@@ -216,7 +223,7 @@ def read_results(candidate: str, results: Results, trials: Sequence[int]) -> Tol
 
 
 def _scores(task: str, value: Score | Sequence[Score], trials: int) -> Sequence[Score]:
-    """The scores of a task's trials, in order; the last ones may still be to come."""
+    """The scores of a task's trials, in order; the last ones may be told later."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         if trials > 1:
             raise InputError(

@@ -1,4 +1,4 @@
-"""The tasks candidates are judged on, in named pools."""
+"""The tasks that candidates are evaluated on, in named pools."""
 
 from collections.abc import Iterable, Mapping, Sequence
 from numbers import Real
@@ -10,14 +10,14 @@ from coevolve.core.arrays import Floats, Indices
 from coevolve.errors import PoolError, UnknownTaskError, nearest
 
 _SUGGEST_AMONG = 10_000
-"""Pools larger than this are not searched for a task of a similar name: it takes too long."""
+"""Larger pools are not searched for a task with a similar name, which takes too long."""
 
 
 class Pool:
-    """Task ids, each in one named pool, with a weight per pool and maybe a cost per task.
+    """Task ids, each in one named pool, with a weight per pool and optionally a cost per task.
 
-    Pools are estimated separately and their estimates averaged with the pool weights, which are
-    equal unless given (the paper's Avg column): Ŝ = Σ_p W_p Ŝ_p, Σ_p W_p = 1.
+    Pools are estimated separately, and their estimates are averaged with the pool weights, which
+    are equal by default (the paper's Avg column): Ŝ = Σ_p W_p Ŝ_p, Σ_p W_p = 1.
 
     Args:
         tasks: Distinct, non-empty ids.
@@ -67,7 +67,7 @@ class Pool:
         ('law', 's2d')
         """
         if not isinstance(pools, Mapping):
-            raise PoolError(f"grouped takes {{pool: tasks}}, got {pools!r}.")
+            raise PoolError(f"grouped needs {{pool: tasks}}, got {pools!r}.")
         groups: dict[str, tuple[str, ...]] = {}
         for name, group in pools.items():
             if isinstance(group, str) or not isinstance(group, Iterable):
@@ -148,7 +148,7 @@ def _positions(tasks: tuple[str, ...]) -> dict[str, int]:
 
 
 def _in_order(tasks: tuple[str, ...], given: Any, what: str) -> tuple[Any, ...]:
-    """Values per task in the order of the tasks, from a mapping or as they are."""
+    """Values per task in the order of the tasks, from a mapping or a sequence."""
     if not isinstance(given, Mapping):
         return tuple(given)
     if (lacking := next((task for task in tasks if task not in given), None)) is not None:

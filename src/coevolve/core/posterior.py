@@ -1,4 +1,4 @@
-"""What a model of all outcomes believes about the candidates."""
+"""Joint models: their input, their posterior over the candidates, and their interface."""
 
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
@@ -37,7 +37,7 @@ class Cells:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confidence:
-    """How sure the choice is: P(the winner is the best), and what is lost on average if not.
+    """How sure the choice is: the probability that the winner is the best, and expected regret.
 
     >>> print(Confidence(probability=0.81, regret=0.004))
     best with probability 81%, expected regret 0.4 points
@@ -56,7 +56,7 @@ class Posterior:
     """Full-set scores of all candidates, as a normal distribution, and chances per task.
 
     `chances` (candidates x tasks) are the probabilities of solving each task, `newcomer` those of
-    a candidate nothing is known about. `parameters` is where the next fit starts from.
+    a candidate without outcomes. `parameters` is where the next fit starts.
     """
 
     scores: Floats
@@ -71,7 +71,7 @@ class Posterior:
         return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
 
     def of(self, candidates: Indices) -> "Posterior":
-        """The same for some of the candidates."""
+        """The posterior of some of the candidates."""
         return replace(
             self,
             scores=self.scores[candidates],
@@ -105,7 +105,7 @@ class Posterior:
 
 
 def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: object) -> None:
-    """Refuse a posterior that no decision could be made from."""
+    """Refuse a posterior of the wrong shape, or with invalid values."""
     parts = {
         "scores": (posterior.scores, (candidates,)),
         "covariance": (posterior.covariance, (candidates, candidates)),
@@ -123,7 +123,7 @@ def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: ob
 
 @runtime_checkable
 class JointModel(Protocol):
-    """A model of all outcomes, which re-estimates every candidate whenever one is told."""
+    """A model of all outcomes, which re-estimates every candidate after every outcome."""
 
     @property
     def needs_history(self) -> bool: ...

@@ -5,6 +5,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, fields, is_dataclass
 from typing import Any
 
+from coevolve import registry
 from coevolve.core.allocation import AdaptiveShare, Allocation, CostShare, Share, WholePool
 from coevolve.core.choice import ChoiceRule, HighestEstimate, MostEvaluated
 from coevolve.core.designs import DesignMethod, PivotalDesign, SuccessiveDesign, UniformDesign
@@ -19,18 +20,17 @@ from coevolve.core.estimators import (
 )
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import JointModel
-from coevolve.core.rivals import (
-    ExpectedScoreWeights,
-    Halving,
-    MidRangeWeights,
-    PairedRacing,
-    Stepwise,
-    Thompson,
-)
 from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights, Weighting
 from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
 
-__all__ = ["SearchProtocol", "protocol", "protocol_from_json", "protocols", "register"]
+__all__ = [
+    "SearchProtocol",
+    "protocol",
+    "protocol_from_json",
+    "protocols",
+    "register",
+    "register_part",
+]
 
 _PARTS: dict[str, Callable[..., Any]] = {
     part.__name__: part
@@ -53,14 +53,18 @@ _PARTS: dict[str, Callable[..., Any]] = {
         AdaptiveShare,
         CostShare,
         MostEvaluated,
-        Halving,
-        PairedRacing,
-        Thompson,
-        Stepwise,
-        MidRangeWeights,
-        ExpectedScoreWeights,
     )
 }
+
+
+def register_part[Part: type](part: Part) -> Part:
+    """Let events name a class of parts without its module, as they name the built-in ones.
+
+    Decorates the classes of an installed package that declares protocols as entry points.
+    """
+    if _PARTS.setdefault(part.__name__, part) is not part:
+        raise InputError(f"another part is already registered as {part.__name__!r}.")
+    return part
 
 
 def part_to_json(part: Any) -> dict[str, Any]:
@@ -72,21 +76,29 @@ def part_to_json(part: Any) -> dict[str, Any]:
         plain: dict[str, Any] = json.loads(json.dumps(values, allow_nan=False))
     except (TypeError, ValueError) as error:
         raise InputError(f"the fields of {part!r} must be plain JSON: {error}.") from error
-    kind: type = type(part)
-    built_in = _PARTS.get(kind.__name__) is kind
-    name = kind.__name__ if built_in else f"{kind.__module__}.{kind.__qualname__}"
-    return {"part": name} | plain
+    return {"part": _part_name(type(part))} | plain
 
 
-def part_from_json(data: dict[str, Any]) -> Any:
-    """The built-in part that `part_to_json` described."""
+def part_from_json(data: dict[str, Any], known: object = None) -> Any:
+    """The part that `part_to_json` described: built in, registered, or of the class of `known`."""
     name = data["part"]
-    if name not in _PARTS:
+    if name.isidentifier() and name not in _PARTS:
+        protocols()  # an installed package registers its parts when it is loaded
+    kind = type(known) if _part_name(type(known)) == name else _PARTS.get(name)
+    if kind is None:
         raise EventError(
             f"the events use {name!r}, which is not a built-in part; pass the protocol they were "
-            "made with: Selector.from_events(events, protocol=...)."
+            "made with, Selector.from_events(events, protocol=...), or register it first "
+            "(coevolve.register)."
         )
-    return _PARTS[name](**{key: value for key, value in data.items() if key != "part"})
+    if is_dataclass(known) and part_to_json(known) == data:
+        return known
+    return kind(**{key: value for key, value in data.items() if key != "part"})
+
+
+def _part_name(kind: type) -> str:
+    """The name of a part's class in events; with its module unless it is built in."""
+    return kind.__name__ if _PARTS.get(kind.__name__) is kind else registry.class_name(kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,84 +218,46 @@ BUILT_IN = (
         estimator=Joint(),
         allocation=CostShare(),
     ),
-    SearchProtocol(
-        name="mid-range",
-        summary="rival: only tasks with 30-70% past success; raw mean",
-        weighting=MidRangeWeights(),
-        design=SuccessiveDesign(),
-    ),
-    SearchProtocol(
-        name="halving",
-        summary="rival: successive halving over candidates; raw mean",
-        allocation=Halving(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="racing",
-        summary="rival: candidates race on shared tasks; a paired t-test drops them",
-        design=UniformDesign(redraws=False),
-        allocation=PairedRacing(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="racing-wilcoxon",
-        summary="rival: the same with Wilcoxon's signed ranks",
-        design=UniformDesign(redraws=False),
-        allocation=PairedRacing(test="wilcoxon"),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="thompson",
-        summary="rival: Thompson sampling over candidates, a draw for every task",
-        allocation=Thompson(),
-        choice=MostEvaluated(),
-    ),
-    SearchProtocol(
-        name="item-information",
-        summary="rival: most informative tasks under a fitted item-response model",
-        weighting=InformationWeights(power=8.0),
-        design=PivotalDesign(),
-        estimator=Joint(),
-        allocation=Stepwise(steps=3),
-    ),
-    SearchProtocol(
-        name="active-testing",
-        summary="rival: draws by a surrogate's expectation, in five steps, with LURE weights",
-        weighting=ExpectedScoreWeights(),
-        design=PivotalDesign(),
-        estimator=HorvitzThompson(),
-        allocation=Stepwise(steps=5),
-    ),
 )
 
 
-_registered: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUILT_IN}
-PLUGS = _registered
-"""Every protocol that can be found by name; `coevolve.registry` reads it."""
+PLUGS: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUILT_IN}
+"""Every protocol that can be found by name, built in or registered."""
 
 
 def protocol(name: str) -> SearchProtocol:
-    """The protocol registered under a name.
+    """The protocol of a name: built in, registered, an entry point, or `package.module:name`.
 
     >>> protocol("task-coevolve").weighting
     VarianceWeights(floor=0.125, bonus=0.025, window=None, cost=0.0)
     """
-    try:
-        return _registered[name]
-    except (KeyError, TypeError):
+    if not isinstance(name, str) or not (
+        name in PLUGS or registry.REFERENCE.match(name) or name in registry.names("protocols")
+    ):
+        known = registry.names("protocols")
         raise UnknownProtocolError(
-            f"no protocol is named {name!r}; there are {', '.join(_registered)}."
-            + nearest(name, _registered)
-        ) from None
+            f"unknown protocol {name!r}; use one of {', '.join(known)}, register your own with "
+            f"coevolve.register, or write package.module:name.{nearest(str(name), known)}"
+        )
+    return checked_protocol(name, registry.find("protocols", name))
+
+
+def checked_protocol(name: str, found: object) -> SearchProtocol:
+    """What was found under a name, if it is a protocol."""
+    if not isinstance(found, SearchProtocol):
+        raise InputError(
+            f"{name!r} must be a SearchProtocol, but is of type {type(found).__name__}."
+        )
+    return found
 
 
 def protocols() -> tuple[SearchProtocol, ...]:
-    """Every registered protocol, the built-in ones first.
+    """Every protocol that has a name: built-in ones first, then registered and installed ones.
 
     >>> [known.name for known in protocols()][:3]
     ['full', 'naive', 'random-resample']
     """
-    return tuple(_registered.values())
+    return tuple(protocol(name) for name in registry.names("protocols"))
 
 
 def register(new: SearchProtocol) -> None:
@@ -297,10 +271,11 @@ def register(new: SearchProtocol) -> None:
     """
     if not isinstance(new, SearchProtocol):
         raise InputError(f"register takes a SearchProtocol, got {new!r}.")
-    known = _registered.get(new.name)
-    if known is not None and known != new:
+    known = PLUGS.get(new.name)
+    # A file that is loaded again defines the same classes anew.
+    if known is not None and known != new and known.to_json() != new.to_json():
         raise InputError(f"another protocol is already registered as {new.name!r}.")
-    _registered[new.name] = new
+    PLUGS[new.name] = new
 
 
 def protocol_from_json(
@@ -308,18 +283,20 @@ def protocol_from_json(
 ) -> SearchProtocol:
     """The protocol `SearchProtocol.to_json` described.
 
-    Parts that `known`, or else the protocol registered under the name, describes alike are taken
-    from there and may be the user's own; the others must be built in. A `known` that differs in
-    more than its allocation is refused.
+    Parts may be the user's own if `known`, or else the protocol registered under the name, has
+    parts of the same classes; other parts must be built in. A `known` that differs in more than
+    its allocation is refused.
     """
     if known is not None:
         for key, value in known.to_json().items():
             if key != "allocation" and data[key] != value:
                 raise EventError(f"{key} was {data[key]} in the events, but is {value} now.")
-    known = known or _registered.get(data["name"])
-    own = known.to_json() if known else {}
+    if known is None:
+        known = PLUGS.get(data["name"])
+    if known is None and data["name"] in registry.names("protocols"):
+        known = protocol(data["name"])
     parts = {
-        key: getattr(known, key) if own.get(key) == value else part_from_json(value)
+        key: part_from_json(value, getattr(known, key, None))
         for key, value in data.items()
         if key != "name"
     }

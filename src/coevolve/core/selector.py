@@ -1,4 +1,4 @@
-"""The front door: ask which tasks to evaluate, tell what came out, estimate, choose."""
+"""The selector: ask which tasks to evaluate, tell the outcomes, estimate, choose."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
@@ -6,16 +6,16 @@ from typing import Any, Literal, Self
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
-from coevolve.core.drawing import further_event, round_event, wishes
+from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
-from coevolve.core.events import SCHEMA, Event, Log, checked_line, fitting, sealed, verified
+from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
 from coevolve.core.judgement import chosen, estimated, scores_of, told_in_full, told_of_assignment
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
-from coevolve.core.selector_state import State, check_names, check_settings
+from coevolve.core.selector_state import State, check_settings
 from coevolve.errors import EventError, InputError, PhaseError
 
 
@@ -78,10 +78,10 @@ class Selector:
     def from_events(
         cls, events: Iterable[Mapping[str, Any]], *, protocol: SearchProtocol | None = None
     ) -> Self:
-        """The selector that made these events, ready to go on as if it had never stopped.
+        """The selector that made these events, which continues as if it had never stopped.
 
         Args:
-            events: What `events` gave, or any part of it from the beginning.
+            events: What `events` returned, or any part of it from the beginning.
             protocol: Needed only if the protocol has parts that are neither built in nor
                 registered.
         """
@@ -89,13 +89,13 @@ class Selector:
         selector._log = Log()
         for line in verified(events):
             with fitting(line.event):
-                if not len(selector._log):
-                    selector._state = State.opened(line.event, protocol)
+                if len(selector._log):
+                    selector._apply(line)
                 else:
-                    selector._state.apply(line.event)
-            selector._log.append(line)
+                    selector._state = State.opened(line.event, protocol)
+                    selector._log.append(line)
         if not len(selector._log):
-            raise EventError("no events: a selector cannot be restored from nothing.")
+            raise EventError("there are no events; a selector needs at least the first one.")
         return selector
 
     def __repr__(self) -> str:
@@ -108,34 +108,27 @@ class Selector:
         return self._log.since(0)
 
     def events_since(self, seq: int) -> tuple[Event, ...]:
-        """The events from number `seq` on, for whoever keeps a journal."""
+        """The events from number `seq` on."""
         return self._log.since(seq)
 
-    @property
-    def event_count(self) -> int:
-        """How many events there were, those forgotten included."""
-        return len(self._log)
-
     def forget_events(self) -> None:
-        """Let go of all events so far, to save memory, for whoever keeps a journal of them."""
+        """Drop all events so far to save memory, if a journal keeps them."""
         self._log.forget()
 
     def follow(self, event: Mapping[str, Any]) -> None:
-        """Take in the next event of the selector this one repeats; known events are passed over.
+        """Apply the next event, which `plan` or another selector made.
 
-        >>> first = Selector(Pool(["a", "b"]), protocol="naive")
-        >>> second = Selector.from_events(first.events)
-        >>> (assignment,) = first.ask(["new"])
-        >>> second.follow(first.events[-1])
-        >>> second.outstanding()[0].tasks == assignment.tasks
-        True
+        >>> selector = Selector(Pool(["a", "b"]), protocol="naive")
+        >>> (drawn,) = selector.plan(["new"])
+        >>> selector.candidates
+        ()
+        >>> selector.follow(drawn)
+        >>> selector.candidates
+        ('new',)
         """
-        if event["seq"] < len(self._log):
-            return
         line = checked_line(event, len(self._log), self._log.seal)
         with fitting(line.event):
-            self._state.apply(line.event)
-        self._log.append(line)
+            self._apply(line)
 
     @property
     def pool(self) -> Pool:
@@ -144,7 +137,7 @@ class Selector:
 
     @property
     def protocol(self) -> SearchProtocol:
-        """The protocol in force."""
+        """The protocol."""
         return self._state.protocol
 
     @property
@@ -159,12 +152,12 @@ class Selector:
 
     @property
     def evaluations(self) -> int:
-        """Number of trials told for assignments; Phase 0 and re-scoring are not counted."""
+        """Number of trials told for assignments, without Phase 0 and rescoring."""
         return self._state.evaluations
 
     @property
     def usage(self) -> Usage:
-        """What all told trials consumed together."""
+        """What all told trials consumed."""
         return self._state.usage
 
     def history(self, first: int = 0, last: int | None = None) -> History:
@@ -175,7 +168,7 @@ class Selector:
         return self._state.table.history(first, last)
 
     def scores(self, candidate: str) -> dict[str, float | Missing]:
-        """What was told of a candidate: per task the mean of its trials, or why there is none.
+        """The scores of a candidate: per task the mean of its trials, or why it is missing.
 
         >>> selector = Selector(Pool(["a", "b"]))
         >>> selector.tell_full("start", {"a": 1.0, "b": Missing("no sandbox")})
@@ -185,40 +178,100 @@ class Selector:
         return scores_of(self._state, candidate)
 
     def outstanding(self) -> list[Assignment]:
-        """Assignments with trials that have not been told yet."""
+        """Assignments with trials that were not told yet."""
         return [progress.assignment for progress in self._state.waiting.values()]
 
     def tell_full(self, candidate: str, scores: Results) -> None:
         """Record a candidate's scores on every task.
 
         Before the first `ask` this makes it a starting harness (Phase 0). Later it completes a
-        candidate that was asked about, whose score is then exact. Scores recorded before must be
-        repeated as they are, for outcomes are never rewritten; for a trial that was missing, a
-        score is recorded as one more trial.
+        candidate that was asked about, whose score is then exact. Scores that are already recorded
+        must be repeated unchanged, because outcomes are never rewritten. A score for a trial that
+        was missing is recorded as one more trial.
         """
-        check_names([candidate])
+        _checked_names([candidate])
         fresh = told_in_full(self._state, candidate, scores)
         if fresh.tasks or candidate not in self._state.whole:
-            self._happen("told_full", {"candidate": candidate, **fresh.to_json()})
+            self._record("told_full", {"candidate": candidate, **fresh.to_json()})
 
     def ask(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Assignment]:
-        """Open a round for new candidates, or, without any, get what is still wanted.
+        """Open a round for new candidates, or, without any, return what is still to evaluate.
 
         Without candidates it returns further assignments, of any candidates, or nothing: an
-        adaptive protocol looks closer at contenders, and a round in which under half of the
-        outcomes, or none of a pool, have a score is drawn once more. Call it when everything
+        adaptive protocol evaluates contenders on more tasks, and a round in which under half of
+        the outcomes, or none of a pool, have a score is drawn once more. Call it when everything
         asked has been told, until it returns nothing.
 
         Args:
             new: Names of new candidates.
-            final: Whether no further round will come, so that nothing need be kept in reserve.
+            final: Whether this is after the last round, so that no reserve is kept.
         """
+        lines = self._planned(new, final)
+        for line in lines:
+            self._apply(line)
+        return [
+            self._state.batches[name][-1].assignment
+            for line in lines
+            for name in line.event["candidates"]
+        ]
+
+    def plan(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Event]:
+        """The events `ask` would make, without making them: `follow` applies each.
+
+        A program that keeps a journal records them first, so that the selector is never ahead of
+        the journal.
+        """
+        return [line.event for line in self._planned(new, final)]
+
+    def tell(self, assignment: Assignment, results: Results) -> None:
+        """Record outcomes of an assignment: all or some of them, in any order.
+
+        Repeated outcomes are ignored if they are equal. A different score for a recorded outcome
+        is refused, and then nothing of the call is recorded.
+
+        Args:
+            assignment: What `ask` returned.
+            results: Score, `Missing(reason)` or, with several trials, a list of these for each
+                task; or `Outcome` records.
+        """
+        fresh = told_of_assignment(self._state, assignment, results)
+        if fresh.tasks:
+            key = {"candidate": assignment.candidate, "batch": assignment.batch}
+            self._record("told", {**key, **fresh.to_json()})
+
+    def estimate(self, candidate: str) -> Estimate:
+        """The full-set score of a candidate, from the outcomes told so far."""
+        return estimated(self._state, candidate)
+
+    def best(self) -> Choice:
+        """The winner among the candidates told in full, or in part if there is none.
+
+        Candidates that were not considered are named in `left_out`.
+        """
+        return chosen(self._state)
+
+    def _planned(self, new: Iterable[str] | None, final: bool) -> list[Line]:
+        """The draws of `ask`, which depend on the state alone and not on each other."""
+        state, names = self._state, _checked_names(new)
+        if names:
+            self._check_new(names, final)
+            draws = [round_event(state, len(state.rounds) + 1, names, again=False)]
+        elif failed := state.failed_rounds():
+            draws = [round_event(state, r.number, list(r.candidates), again=True) for r in failed]
+        else:
+            wanted = requests(state, final)
+            draws = [further_event(state, wanted)] if wanted else []
+        lines: list[Line] = []
+        before = self._log.seal
+        for seq, draw in enumerate(draws, len(self._log)):
+            lines.append(sealed(seq, "drawn", draw, before))
+            before = lines[-1].event["seal"]
+        return lines
+
+    def _check_new(self, names: list[str], final: bool) -> None:
         state = self._state
-        names = check_names(new)
-        if not names:
-            return self._ask_further(final)
         if final:
-            raise InputError("final=True means that no round will come; do not name candidates.")
+            raise InputError("final=True is for after the last round; do not name candidates.")
         if known := next((name for name in names if name in state.table), None):
             raise InputError(
                 f"candidate {known!r} was already proposed, in round "
@@ -229,53 +282,26 @@ class Selector:
                 f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
                 "harnesses; call tell_full for one or more of them before the first ask."
             )
-        return self._draw(round_event(state, len(state.rounds) + 1, names, again=False))
 
-    def tell(self, assignment: Assignment, results: Results) -> None:
-        """Record outcomes of an assignment: all or some of them, in any order.
+    def _record(self, kind: str, body: Mapping[str, Any]) -> None:
+        self._apply(sealed(len(self._log), kind, body, self._log.seal))
 
-        Equal repeats change nothing; another score for a recorded outcome is refused, and then
-        nothing of the call is recorded.
-
-        Args:
-            assignment: What `ask` returned.
-            results: Score, `Missing(reason)` or, with several trials, a list of these for each
-                task; or `Outcome` records.
-        """
-        fresh = told_of_assignment(self._state, assignment, results)
-        if fresh.tasks:
-            key = {"candidate": assignment.candidate, "batch": assignment.batch}
-            self._happen("told", {**key, **fresh.to_json()})
-
-    def estimate(self, candidate: str) -> Estimate:
-        """The full-set score of a candidate, from the outcomes told so far."""
-        return estimated(self._state, candidate)
-
-    def best(self) -> Choice:
-        """The winner among the candidates that have been told in full, or in part if none has.
-
-        Candidates that cannot stand are named in `left_out`.
-        """
-        return chosen(self._state)
-
-    def _ask_further(self, final: bool) -> list[Assignment]:
-        state = self._state
-        if failed := state.failed_rounds():
-            return [
-                assignment
-                for round in failed
-                for assignment in self._draw(
-                    round_event(state, round.number, list(round.candidates), again=True)
-                )
-            ]
-        wanted = wishes(state, final)
-        return self._draw(further_event(state, wanted)) if wanted else []
-
-    def _draw(self, event: Event) -> list[Assignment]:
-        self._happen("drawn", event)
-        return [self._state.batches[name][-1].assignment for name in event["candidates"]]
-
-    def _happen(self, kind: str, body: Mapping[str, Any]) -> None:
-        line = sealed(len(self._log), kind, body, self._log.seal)
+    def _apply(self, line: Line) -> None:
         self._state.apply(line.event)
         self._log.append(line)
+
+
+def _checked_names(given: Iterable[str] | None) -> list[str]:
+    """The names of new candidates in their order."""
+    if given is None:
+        return []
+    if not isinstance(given, Iterable) or isinstance(given, str | bytes | set | frozenset):
+        raise InputError(f"ask needs a list of candidate names, got {given!r}.")
+    names = list(given)
+    for name in names:
+        if not isinstance(name, str) or not name:
+            raise InputError(f"the name of a candidate must be a non-empty string, got {name!r}.")
+    if len(set(names)) < len(names):
+        twice = next(name for name in names if names.count(name) > 1)
+        raise InputError(f"candidate {twice!r} is named twice in one round.")
+    return [str(name) for name in names]

@@ -1,6 +1,6 @@
 """The state of a selector: a fold over its events."""
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -26,7 +26,7 @@ from coevolve.errors import EventError, InputError
 
 
 def check_settings(pool: Pool, seed: int, trials: int, draw_per: str, confidence: float) -> None:
-    """Refuse settings of a selector that make no sense."""
+    """Refuse invalid settings of a selector."""
     if not isinstance(pool, Pool):
         raise InputError(f"pool must be a Pool, got {type(pool).__name__}; try Pool(tasks).")
     for name, value, least in (("seed", seed, 0), ("trials", trials, 1)):
@@ -38,25 +38,11 @@ def check_settings(pool: Pool, seed: int, trials: int, draw_per: str, confidence
         raise InputError(f"confidence must be between 0 and 1, got {confidence!r}.")
 
 
-def check_names(given: Iterable[str] | None) -> list[str]:
-    """The names of new candidates in their order, or none."""
-    if given is None:
-        return []
-    if not isinstance(given, Iterable) or isinstance(given, str | bytes | set | frozenset):
-        raise InputError(f"ask takes a list of candidates, in order, got {given!r}.")
-    names = list(given)
-    for name in names:
-        if not isinstance(name, str) or not name:
-            raise InputError(f"candidates are named by non-empty strings, got {name!r}.")
-    if len(set(names)) < len(names):
-        twice = next(name for name in names if names.count(name) > 1)
-        raise InputError(f"candidate {twice!r} is asked for twice in one round.")
-    return [str(name) for name in names]
-
-
 @dataclass(slots=True)
 class Asked:
-    """The tasks asked of every candidate, what is left of each pool, and how many in all.
+    """The tasks that every candidate was asked about, and how many of each pool are left.
+
+    `total` counts the tasks of all draws.
 
     >>> asked = Asked(Pool(["a", "b", "c"]))
     >>> asked.everything("start")
@@ -70,7 +56,7 @@ class Asked:
     total: int = 0
 
     def add(self, candidate: str, designs: Sequence[Design], *, anew: bool) -> None:
-        """Note a draw; a round drawn again starts anew."""
+        """Count a draw; a round that is drawn again starts `anew`."""
         if anew:
             self.masks[candidate] = np.zeros(len(self.pool), dtype=np.bool_)
         mask = self.masks[candidate]
@@ -81,18 +67,21 @@ class Asked:
         self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
 
     def everything(self, candidate: str) -> None:
-        """Note that a candidate is evaluated on every task, by no draw."""
+        """Count a candidate that is evaluated on every task, without a draw."""
         self.masks[candidate] = np.ones(len(self.pool), dtype=np.bool_)
         self.left[candidate] = [0] * len(self.pool.names)
 
     def count(self, candidate: str) -> int:
-        """Number of tasks asked of a candidate."""
+        """Number of tasks a candidate was asked about."""
         return int(np.count_nonzero(self.masks[candidate]))
 
 
 @dataclass(slots=True)
 class Progress:
-    """How many trials of an assignment have been told, and how many of these have a score."""
+    """How many trials of an assignment were told, and how many of these have a score.
+
+    `empty_pool` says whether a complete first draw has no score in some pool.
+    """
 
     assignment: Assignment
     asked: frozenset[str]
@@ -105,7 +94,7 @@ class Progress:
         return self.told == len(self.assignment)
 
     def recount(self, table: OutcomeTable, pool: Pool) -> None:
-        """Count anew, after outcomes came in by another way."""
+        """Count again, after outcomes were told for the whole pool."""
         tasks = pool.positions(self.assignment.tasks)
         self.told = self.scored = 0
         for trial in self.assignment.trials:
@@ -114,10 +103,10 @@ class Progress:
             )
             self.told += int(known.sum())
             self.scored += int((~np.isnan(scores)).sum())
-        self.look(table)
+        self.check_pools(table)
 
-    def look(self, table: OutcomeTable) -> None:
-        """When a first draw is complete, see whether a pool was left without any score."""
+    def check_pools(self, table: OutcomeTable) -> None:
+        """Check a complete first draw for a pool without any score."""
         if self.scored == self.told:
             self.empty_pool = False
         elif self.complete and self.assignment.batch == 0:
@@ -144,13 +133,35 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The assignments that speak for a candidate: one draw and what was added to it later.
+    """The assignments that an estimate is made from: one draw and what was added to it later.
 
     `coming` counts the trials of further batches that are not told in full yet.
     """
 
     batches: tuple[Progress, ...]
     coming: int = 0
+
+    @classmethod
+    def of(cls, batches: Sequence[Progress]) -> "Evidence":
+        """The evidence for a candidate with these assignments.
+
+        A round that is drawn again has other trial numbers and starts anew. It counts once it is
+        complete, unless it has fewer scores than the draw before. Batches that are still open
+        count only if nothing is complete.
+        """
+        draws: dict[tuple[int, ...], list[Progress]] = {}
+        for progress in batches:
+            draws.setdefault(progress.assignment.trials, []).append(progress)
+        found = [
+            cls(
+                tuple(progress for progress in draw if progress.complete),
+                coming=sum(len(p.assignment) for p in draw if not p.complete),
+            )
+            for draw in draws.values()
+            if draw[0].complete
+        ]
+        latest_first = reversed(found)  # of equals, the latest counts
+        return max(latest_first, key=lambda one: one.scored, default=cls((batches[0],)))
 
     @property
     def complete(self) -> bool:
@@ -162,7 +173,7 @@ class Evidence:
 
     @property
     def note(self) -> str:
-        """What is still open about it, if anything."""
+        """What is still missing, if anything."""
         asked = sum(len(progress.assignment) for progress in self.batches)
         told = sum(progress.told for progress in self.batches)
         if told < asked:
@@ -178,36 +189,19 @@ class Evidence:
         return drawn_samples(designs, *table.means(first.candidate, first.trials))
 
 
-def evidence(batches: list[Progress]) -> Evidence:
-    """What speaks for a candidate with these assignments.
-
-    A round drawn again has trial numbers of its own and starts anew; it counts once it is
-    complete, unless it has fewer scores than the draw before. Batches that are still open count
-    only where nothing is complete.
-    """
-    draws: dict[tuple[int, ...], list[Progress]] = {}
-    for progress in batches:
-        draws.setdefault(progress.assignment.trials, []).append(progress)
-    complete = [_told_count(draw) for draw in draws.values() if draw[0].complete]
-    if not complete:
-        return Evidence((batches[0],))
-    return max(enumerate(complete), key=lambda numbered: (numbered[1].scored, numbered[0]))[1]
-
-
-def _told_count(draw: list[Progress]) -> Evidence:
-    """What is told of a draw and of what was added to it."""
-    complete = tuple(progress for progress in draw if progress.complete)
-    coming = sum(len(progress.assignment) for progress in draw if not progress.complete)
-    return Evidence(complete, coming)
-
-
 _REFIT = 8
-"""Rounds between the fits that later ones start from, where draws do not need the model."""
+"""Rounds between the fits that later fits start from, if draws do not depend on the model."""
 
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """All a selector knows. `apply` is the only way it changes."""
+    """All a selector knows; only `apply` changes it.
+
+    `whole` names the candidates told in full, `batches` has the assignments of each, `waiting`
+    those not told yet, `reasons` why outcomes are missing. `past` has the history of every pool
+    before each round, for adaptive protocols. `fitted` is the fit that the next one starts from,
+    and `fresh` the present one, if it is known.
+    """
 
     pool: Pool
     protocol: SearchProtocol
@@ -239,49 +233,47 @@ class State:
         if event["type"] != "opened":
             raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
         if event["schema"] != SCHEMA:
-            raise EventError(f"events of schema {event['schema']!r}; this is schema {SCHEMA}.")
+            raise EventError(
+                f"the events have schema {event['schema']!r}; this version reads schema {SCHEMA}."
+            )
         pool = pool or Pool.from_json(event["pool"])
         check_settings(
             pool, event["seed"], event["trials"], event["draw_per"], event["confidence"]
         )
+        rule = protocol_from_json(event["protocol"], protocol)
         return cls(
             pool=pool,
-            protocol=protocol_from_json(event["protocol"], protocol),
+            protocol=rule,
             seed=event["seed"],
             trials=event["trials"],
             draw_per=event["draw_per"],
             confidence=event["confidence"],
             table=OutcomeTable(len(pool)),
             asked=Asked(pool),
-        )._settled()
-
-    def _settled(self) -> "State":
-        """With the estimator of the protocol, unless a rule is still to decide."""
-        if not isinstance(self.protocol.estimator, EstimatorRule):
-            self.estimator = self.protocol.estimator
-        return self
+            estimator=None if isinstance(rule.estimator, EstimatorRule) else rule.estimator,
+        )
 
     def apply(self, event: Event) -> None:
-        """Take in the next event."""
+        """Apply the next event."""
         handlers: dict[str, Callable[[Event], None]] = {
             "told_full": self._told_full,
             "drawn": self._drawn,
             "told": self._told,
         }
         if event["type"] not in handlers:
-            raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
+            raise EventError("its type is unknown.")
         handlers[event["type"]](event)
 
     def posterior(self) -> Posterior:
         """The joint model, fitted to all outcomes; candidates are in the order of the table.
 
-        A fit starts from that of the last draw, so that it follows from the events alone, however
-        often it was looked at in between.
+        A fit starts from that of the last draw. So it depends on the events alone, and not on how
+        often it was read in between.
         """
         if self.fresh is None:
             model = self.decided()
             if not isinstance(model, JointModel):
-                raise EventError(f"{model!r} is no joint model.")
+                raise EventError(f"{model!r} is not a joint model.")
             self.fresh = model.fit(all_cells(self.table, self.pool), self.fitted)
             check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)
         return self.fresh
@@ -292,12 +284,12 @@ class State:
         return tuple(name for round in self.rounds for name in round.candidates)
 
     def recorded(self, candidate: str, position: int, trial: int) -> float | None:
-        """The score of one trial (NaN where it is missing), if there is an outcome."""
+        """The score of one trial (NaN if it is missing), if there is an outcome."""
         known, scores = self.table.find(candidate, np.array([position]), np.array([trial]))
         return float(scores[0]) if known[0] else None
 
     def decided(self) -> Estimator | JointModel:
-        """The estimator, which is settled when the first round is drawn."""
+        """The estimator, which is decided when the first round is drawn."""
         if self.estimator is None:
             raise EventError("no estimator was decided before the first round.")
         return self.estimator
@@ -307,16 +299,16 @@ class State:
         return [r for r in self.unsettled.values() if r.settled(self.batches) is False]
 
     def now(self) -> list[Past]:
-        """The past of every pool, as it is now."""
+        """The present history of every pool, for a draw."""
         history = self.table.history()
         return [Past.of(history.select(self.pool.members(name))) for name in self.pool.names]
 
     def evidence(self, candidate: str) -> Evidence:
-        """The assignments that speak for a candidate."""
-        return evidence(self.batches[candidate])
+        """The assignments that the estimate of a candidate is made from."""
+        return Evidence.of(self.batches[candidate])
 
     def _told_full(self, event: Event) -> None:
-        candidate, told = event["candidate"], _told(event)
+        candidate, told = event["candidate"], Told.from_json(event)
         if candidate not in self.table:
             self.table.open(candidate, round=0)
             self.starts.append(candidate)
@@ -348,7 +340,7 @@ class State:
             if self.past:
                 self.past[number - 1] = self.now()
         elif kind != "further":
-            raise EventError(f"it has the unknown kind {kind!r}.")
+            raise EventError(f"its kind {kind!r} is unknown.")
         tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
         asked = [frozenset(drawn) for drawn in tasks]
         for index, candidate in enumerate(candidates):
@@ -368,12 +360,12 @@ class State:
             self.asked.add(candidate, draws[which], anew=kind != "further")
 
     def _refits(self, round: int, kind: str) -> bool:
-        """Whether later fits start from one made now: every time the model draws, or seldom."""
+        """Whether later fits start from the present one: always if draws depend on the model."""
         return self.protocol.draws_by_model or (kind == "first" and round % _REFIT == 1)
 
     def _open(self, number: int, candidates: tuple[str, ...]) -> None:
         if number != len(self.rounds) + 1:
-            raise EventError(f"round {number} follows round {len(self.rounds)}.")
+            raise EventError(f"round {number} cannot follow round {len(self.rounds)}.")
         self.rounds.append(Round(number, candidates))
         self.unsettled[number] = self.rounds[-1]
         self.fresh = None
@@ -383,23 +375,23 @@ class State:
             self.table.open(candidate, round=number)
 
     def _told(self, event: Event) -> None:
-        told = _told(event)
+        told = Told.from_json(event)
         if event["batch"] < 0:
             raise EventError(f"there is no batch {event['batch']}.")
         progress = self.batches[event["candidate"]][event["batch"]]
         if not progress.asked.issuperset(told.tasks):
-            raise EventError("it tells tasks that were not asked.")
+            raise EventError("it has tasks that were not asked.")
         if not set(told.trials) <= set(progress.assignment.trials):
-            raise EventError("it tells trials that were not asked.")
+            raise EventError("it has trials that were not asked.")
         self._record(event["candidate"], told)
         progress.told += len(told.tasks)
         progress.scored += len(told.tasks) - len(told.missing)
-        progress.look(self.table)
+        progress.check_pools(self.table)
         self._count(progress)
         self.evaluations += len(told.tasks)
 
     def _count(self, progress: Progress) -> None:
-        """Note which assignments are still waited for."""
+        """Update which assignments and rounds are still open."""
         key = progress.assignment.candidate, progress.assignment.batch
         if not progress.complete and key[0] not in self.whole:
             self.waiting[key] = progress
@@ -412,7 +404,7 @@ class State:
     def _record(self, candidate: str, told: Told) -> None:
         positions, trials = self.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
         if self.table.find(candidate, positions, trials)[0].any():
-            raise EventError("it tells outcomes that are already recorded.")
+            raise EventError("it has outcomes that are already recorded.")
         self.table.add(candidate, positions, trials, told.values())
         self.fresh = None
         for at, reason in told.missing.items():
@@ -421,12 +413,8 @@ class State:
         self.usage += told.total_usage()
 
 
-def _told(event: dict[str, Any]) -> Told:
-    return Told(**{name: event[name] for name in Told.__dataclass_fields__})
-
-
 def _trials(kind: str, batches: list[Progress], trials: int) -> tuple[int, ...]:
-    """Trial numbers: a round drawn again has its own, what is added to a draw has the draw's."""
+    """Trial numbers: new ones for a round drawn again, those of the draw for further tasks."""
     if kind == "further":
         return batches[-1].assignment.trials
     first = trials if kind == "again" else 0

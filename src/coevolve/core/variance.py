@@ -1,27 +1,27 @@
 """Variances of the estimators.
 
-Of the sample alone: Hájek's approximation for fixed-size designs of high entropy, in place of
-second-order inclusion probabilities. For e_t, the values an estimator weights,
+From the sample alone: Hájek's approximation for fixed-size designs of high entropy, which needs
+no second-order inclusion probabilities. For the values e_t that an estimator weights,
 
     V(Σ e_t/π_t) ≈ n/(n-1) Σ_{t∈S} (1 - π_t) (e_t/π_t - B)²,  B = Σ (1-π_t)e_t/π_t / Σ (1-π_t).
 
-It is exact for uniform draws [Hajek1964, BrewerDonadio2003]. After a weighted draw it is right on
-average, but small whenever the rare tasks that would show the spread were not drawn, and then
-the estimate is off as well: 95% intervals of Horvitz–Thompson cover 89% to 91% at 100 of 500
-tasks (`benchmarks/coverage.py`).
+It is exact for uniform draws [Hajek1964, BrewerDonadio2003]. After a weighted draw it is correct
+on average, but too small if the rare tasks that show the spread were not drawn, and then the
+estimate is wrong as well: 95% intervals of Horvitz–Thompson cover 89% to 91% at 100 of 500 tasks
+(`benchmarks/coverage.py`).
 
-Anticipated: the history says more. A task solved k times out of n is solved again with probability
+Anticipated, from the history: a task solved k times out of n is solved again with probability
 θ_t = (k + α)/(n + α + β), drawn or not. The beta distribution of the tasks' success rates is
 fitted by moments: α + β = q/(1 - q), where q compares the disagreement within tasks with that of
-the pool as a whole. Hence the square of a deviation from the anchor is expected to be
-u_t = θ_t(1 - 2p̄_t) + p̄_t², and that from a mean score S to be θ_t(1 - 2S) + S², which gives
+the whole pool. Hence the expected squared deviation from the anchor is
+u_t = θ_t(1 - 2p̄_t) + p̄_t², and from a mean score S it is θ_t(1 - 2S) + S², which gives
 
     V(Hájek) ≈ (1/N²) Σ_{t∈T} (1 - π_t)/π_t · (θ_t(1 - 2Ŝ) + Ŝ²)
     V(difference) ≈ (1/N²) Σ_{t∈T} (1 - π_t)/π_t · u_t · g,
 
-the latter summed separately over tasks mostly failed, mixed and mostly solved. In each of the
-three, g scales the history to the candidate at hand: Σ e_t² / Σ u_t over its sampled tasks,
-counting two more tasks that are just as expected.
+the latter summed separately over mostly failed, mixed and mostly solved tasks. In each of the
+three groups, g scales the history to the candidate at hand: Σ e_t² / Σ u_t over its sampled tasks,
+with two more tasks that deviate as expected.
 """
 
 from collections.abc import Mapping
@@ -44,7 +44,7 @@ def sample_variance(residual: Floats, probabilities: Floats) -> float:
     >>> sample_variance(np.array([0.0, 1.0]), np.array([0.5, 0.5]))
     2.0
     """
-    free = np.maximum(1 - probabilities, 0.0)  # a task of several batches may stand above 1
+    free = np.maximum(1 - probabilities, 0.0)  # may exceed 1 for a task of several batches
     expanded = residual / probabilities
     center = float(free @ expanded) / float(free.sum())
     n = len(residual)
@@ -57,8 +57,8 @@ class Anticipation:
 
     `deviations` holds Σ (1-π_t)/π_t · u_t for each group of anchors, `chance` Σ (1-π_t)/π_t and
     `success` Σ (1-π_t)/π_t · θ_t, each over all tasks of the pool; `squares` Σ u_t, `size` N and
-    `solves` Σ θ_t are the same without the weight. Where only a share a of the drawn tasks
-    answers, π_t becomes a·π_t and the weight (1-π_t)/π_t / a + (1-a)/a.
+    `solves` Σ θ_t are the same without the weight. If only a share a of the drawn tasks has a
+    score, π_t becomes a·π_t and the weight (1-π_t)/π_t / a + (1-a)/a.
     """
 
     deviations: Floats
@@ -88,7 +88,7 @@ class Anticipation:
 
         Args:
             value: The estimated mean score.
-            share: Share of the drawn tasks that answered.
+            share: Share of the drawn tasks that have a score.
         """
         chance = (self.chance + (1 - share) * self.size) / share
         success = (self.success + (1 - share) * self.solves) / share
@@ -100,10 +100,10 @@ class Anticipation:
         """Variance of the difference estimate of the total score.
 
         Args:
-            residual: e_t of the tasks that answered.
+            residual: e_t of the tasks that have a score.
             expected: u_t of the same tasks.
             anchors: p̄_t of the same tasks.
-            share: Share of the drawn tasks that answered.
+            share: Share of the drawn tasks that have a score.
         """
         groups = _group(anchors)
         tasks = np.bincount(groups, minlength=_GROUPS)
@@ -151,7 +151,7 @@ class Past(NamedTuple):
 
 
 def expected_success(history: History) -> Floats:
-    """θ_t of every task of a pool: how likely the next candidate solves it.
+    """θ_t of every task of a pool: the probability that the next candidate solves it.
 
     >>> history = History(mean=np.repeat([0.0, 0.5, 1.0], [40, 20, 40]), count=np.full(100, 2))
     >>> expected_success(history)[[0, 50, 99]].round(2).tolist()
@@ -163,13 +163,13 @@ def expected_success(history: History) -> Floats:
 
 
 def expected_squares(history: History) -> Floats:
-    """u_t of every task of a pool: what (x_t - p̄_t)² is expected to be for the next candidate."""
+    """u_t of every task of a pool: the expected (x_t - p̄_t)² of the next candidate."""
     anchors = history.anchors
     return np.asarray(expected_success(history) * (1 - 2 * anchors) + anchors**2)
 
 
 def _prior(history: History) -> tuple[float, float]:
-    """α and β by moments, counting one more task on which candidates disagree entirely."""
+    """α and β by moments, with one more task on which candidates disagree entirely."""
     several = history.count > 1
     p, n = history.mean[several], history.count[several]
     within = (float((p * (1 - p) * n / (n - 1)).sum()) + 0.25) / (len(p) + 1)

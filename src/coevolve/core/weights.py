@@ -1,22 +1,58 @@
-"""How much each task is worth drawing."""
+"""Weights of tasks: how much each is worth drawing."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 
-from coevolve.core.arrays import Floats
+from coevolve.core.arrays import Floats, Indices
+from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import is_whole
-from coevolve.core.search_view import TaskView
 from coevolve.errors import InputError
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class TaskView:
+    """What a weighting knows of the tasks that may be drawn.
+
+    `history` has their past outcomes, `costs` their expected costs (1 if no costs are given).
+    `chances` are the joint model's probabilities that the candidate at hand solves them; None for
+    a weighting that does not need the model.
+
+    >>> view = TaskView(history=History(mean=np.array([0.5]), count=np.array([2])))
+    >>> view.costs.tolist(), view.chances
+    ([1.0], None)
+    """
+
+    history: History
+    costs: Floats = None  # type: ignore[assignment]
+    chances: Floats | None = None
+
+    def __post_init__(self) -> None:
+        if self.costs is None:
+            object.__setattr__(self, "costs", np.ones(len(self.history.count)))
+
+    def select(self, positions: Indices) -> "TaskView":
+        """The view of some of the tasks."""
+        return TaskView(
+            history=self.history.select(positions),
+            costs=self.costs[positions],
+            chances=None if self.chances is None else self.chances[positions],
+        )
+
+    def solvable(self) -> Floats:
+        """`chances`, for a weighting that needs them."""
+        if self.chances is None:
+            raise InputError("this weighting needs a protocol whose estimator is a joint model.")
+        return self.chances
 
 
 @runtime_checkable
 class Weighting(Protocol):
     """Gives every task a positive weight from what is known of it.
 
-    `needs_history` says whether Phase 0 must come first; `needs_model` whether it looks at the
-    chances of a joint model; `window` how many of the last rounds count (None: all of them).
+    `needs_history` says whether Phase 0 must come first, `needs_model` whether it uses the chances
+    of a joint model, and `window` how many of the last rounds count (None: all of them).
     """
 
     @property
@@ -37,7 +73,6 @@ class Weighting(Protocol):
 class UniformWeights:
     """The same weight for every task.
 
-    >>> from coevolve.core.outcome_table import History
     >>> history = History(mean=np.array([0.0, 0.5]), count=np.array([2, 2]))
     >>> UniformWeights()(TaskView(history=history)).tolist()
     [1.0, 1.0]
@@ -56,19 +91,17 @@ class VarianceWeights:
     """Weight of each task from the Bernoulli variance of its past outcomes.
 
     w_t = max(p̄_t (1 - p̄_t), ℓ_t) + λ / √n_t, where ℓ_t = ℓ for a task never solved, else 0
-    (the paper's equation `vws_weight`). A task without any outcome is as uncertain as can be
-    and gets 1/4 + λ.
+    (the paper's equation `vws_weight`). A task without any outcome is the most uncertain one and
+    gets 1/4 + λ.
 
     Args:
-        floor: ℓ, what a never-solved task is worth: it may become solvable.
+        floor: ℓ, the weight of a task that was never solved, which may become solvable.
         bonus: λ, positive, so that every task can be drawn.
         window: Number of last rounds that count; None for all past rounds, as in the paper.
-        cost: Exponent of the cost c_t the weight is divided by: 0 ignores costs, as the paper
-            does (and then draws expensive tasks more often, where these are the uncertain ones);
-            1/2 draws as Neyman would with w_t for a standard deviation; 1 maximises variance per
+        cost: Exponent of the cost c_t that divides the weight. 0 ignores costs, as the paper does;
+            1/2 is Neyman's allocation with w_t as standard deviation; 1 maximises variance per
             unit of cost.
 
-    >>> from coevolve.core.outcome_table import History
     >>> history = History(mean=np.array([0.0, 0.5, 1.0]), count=np.array([2, 2, 2]))
     >>> VarianceWeights()(TaskView(history=history)).round(4).tolist()
     [0.1427, 0.2677, 0.0177]
@@ -78,6 +111,8 @@ class VarianceWeights:
     bonus: float = 0.025
     window: int | None = None
     cost: float = 0.0
+    needs_history: ClassVar[bool] = True
+    needs_model: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         _check_exponent("cost", self.cost)
@@ -91,9 +126,6 @@ class VarianceWeights:
         if self.window is not None and not is_whole(self.window, least=1):
             raise InputError(f"window must be at least 1 round, got {self.window}.")
 
-    needs_history: ClassVar[bool] = True
-    needs_model: ClassVar[bool] = False
-
     def __call__(self, view: TaskView) -> Floats:
         history = view.history
         seen = history.count > 0
@@ -105,17 +137,17 @@ class VarianceWeights:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InformationWeights:
-    """Weight of each task from what the joint model does not know about its outcome.
+    """Weight of each task from how uncertain the joint model is about its outcome.
 
-    w_t = (4 P_t (1 - P_t))^k + `floor`, with P_t the chance that the candidate at hand solves the
-    task: the variance an outcome would take away, which is also its information on the candidate.
+    w_t = (4 P_t (1 - P_t))^k + `floor`, where P_t is the chance that the candidate at hand solves
+    the task. P_t (1 - P_t) is the variance that the outcome removes, and its information about the
+    candidate.
 
     Args:
         floor: Positive, so that every task can be drawn.
-        power: k; 1 draws in proportion to the information, larger ones go for the most of it.
-        cost: Exponent of the cost c_t the weight is divided by; 0 ignores costs.
+        power: k; 1 draws in proportion to the information, larger values favour the most of it.
+        cost: Exponent of the cost c_t that divides the weight; 0 ignores costs.
 
-    >>> from coevolve.core.outcome_table import History
     >>> view = TaskView(history=History(mean=np.full(2, 0.5), count=np.full(2, 9)),
     ...     chances=np.array([0.5, 0.99]))
     >>> InformationWeights()(view).round(4).tolist()
@@ -125,16 +157,15 @@ class InformationWeights:
     floor: float = 0.04
     power: float = 1.0
     cost: float = 0.0
+    needs_history: ClassVar[bool] = False
+    needs_model: ClassVar[bool] = True
+    window: ClassVar[int | None] = None
 
     def __post_init__(self) -> None:
         _check_exponent("cost", self.cost)
         _check_exponent("power", self.power)
         if not isinstance(self.floor, int | float) or not 0 < self.floor < np.inf:
             raise InputError(f"floor must be positive, got {self.floor}.")
-
-    needs_history: ClassVar[bool] = False
-    needs_model: ClassVar[bool] = True
-    window: ClassVar[int | None] = None
 
     def __call__(self, view: TaskView) -> Floats:
         p = view.solvable()

@@ -16,13 +16,13 @@ from coevolve.core.outcomes import Missing, Usage, checked_score
 from coevolve.errors import ConfigError, InputError, ScoreError
 from coevolve.executors.failures import InfrastructureError, OperatorError, classify
 from coevolve.executors.isolation import Executed, Harness
+from coevolve.registry import where_raised
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
 MOST_OUTPUT = 16_000
 """How many characters of a candidate's output are kept: the last ones."""
 MOST_TRACE = 64_000
 """How many characters of a trace are kept."""
-_OURS = str(Path(__file__).parent.parent)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,19 +168,6 @@ def building_fault(error: BaseException, spec: Spec) -> Fault:
         kind=fault.kind,
         advice=fault.advice or "Fix the benchmark or its arguments, then resume the run.",
     ).fault
-
-
-def where_raised(error: BaseException, folder: Path | None) -> str:
-    """The file and line of an error: the last one in the project, else outside of coevolve."""
-    if isinstance(error, SyntaxError):
-        return f"{error.filename}, line {error.lineno}"
-    stack = [
-        frame
-        for frame in traceback.extract_tb(error.__traceback__)
-        if "importlib" not in frame.filename and not frame.filename.startswith(_OURS)
-    ]
-    own = [f for f in stack if folder is not None and Path(f.filename).is_relative_to(folder)]
-    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or stack)[-1:])
 
 
 class Flag(Protocol):

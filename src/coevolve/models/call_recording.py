@@ -1,12 +1,12 @@
-"""Every call of a model in a file, and a provider that answers from such a file.
+"""Recording the calls of a model in a file, and a provider that replays such a file.
 
-A line of the first kind says which model the lines that name its `model` are about:
+A line of the first kind describes the model to which the other lines refer by `model`:
 
     {"model": "3f0c9a…", "identity": {"name": …}, "window": 8192, "scores": true}
     {"model": "3f0c9a…", "request": {…}, "reply": {…}, "cached": false}
     {"model": "3f0c9a…", "counts": {"<sha256 of a text>": 17}}
 
-Lines are only ever appended. A line that a crash cut off is taken away before the next.
+Lines are only appended. A line that a crash cut off is removed before the next is written.
 """
 
 import fcntl
@@ -28,15 +28,15 @@ _BLOCK = 1 << 16
 
 
 class RecordError(StoreError):
-    """A recording that cannot be written or read; the message says why and what to do."""
+    """The recording cannot be written or read; the message says why and what to do."""
 
 
 class Recorder:
-    """Appends the calls of a provider to a file; one process at a time may record into a file.
+    """Appends the calls of a provider to a file; one process at a time may write it.
 
     Args:
-        path: The file; it is made, with its folder, if it is not there.
-        provider: Who answers.
+        path: The file; it is created, with its folder, if it does not exist.
+        provider: The model.
     """
 
     def __init__(self, path: Path, provider: Provider) -> None:
@@ -65,7 +65,7 @@ class Recorder:
         self._write(request=request.to_json(), reply=reply.to_json(), cached=cached)
 
     def counts(self, texts: Sequence[str], counts: Sequence[int]) -> None:
-        """Record how many tokens texts have; each text once."""
+        """Record the number of tokens of texts, each text once."""
         found = dict(zip(map(digest, texts), counts, strict=True))
         fresh = {text: count for text, count in found.items() if text not in self._counted}
         if fresh:
@@ -73,7 +73,7 @@ class Recorder:
             self._counted |= fresh.keys()
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
@@ -89,7 +89,7 @@ class Recorder:
             fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError as error:
             raise RecordError(
-                f"another run records into {self.path} now. Choose another file for `record`."
+                f"another run is recording to {self.path}. Choose another file for `record`."
             ) from error
 
     def _write(self, **parts: object) -> None:
@@ -100,7 +100,7 @@ class Recorder:
                 while left:
                     left = left[os.write(self._file, left) :]
             except OSError:
-                os.ftruncate(self._file, self._size)  # half a line would spoil those after it
+                os.ftruncate(self._file, self._size)  # half a line would corrupt the next
                 raise
         self._size += len(line)
 
@@ -111,18 +111,18 @@ class Recorder:
         except OSError as error:
             why = error.strerror or str(error)
             raise RecordError(
-                f"the recording {self.path} cannot be written: {why}. Put that right and resume "
-                "the run, or take `record` out of [model]."
+                f"the recording {self.path} cannot be written: {why}. Fix this and resume the "
+                "run, or remove `record` from [model]."
             ) from error
 
 
 def digest(text: str) -> str:
-    """The SHA-256 of a text, which may have halves of characters in it."""
+    """The SHA-256 of a text, which may contain half characters."""
     return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 
 def _whole_lines(file: int) -> int:
-    """How many bytes of a file are complete lines."""
+    """The number of bytes in complete lines of a file."""
     end = os.fstat(file).st_size
     while end:
         start = max(0, end - _BLOCK)
@@ -137,11 +137,10 @@ _SHOWN = 80
 
 
 class ReplayProvider(Provider):
-    """Answers from what a `Recorder` wrote, and nothing else.
+    """Answers only from a recording.
 
-    A request that was asked several times gets its answers in their order, and then the last of
-    them again and again. Usage is that of the recording, so that a repeated run is the same in
-    this too.
+    A request that was recorded several times gets its answers in order, and then the last one
+    again. Usage is that of the recording, so a repeated run has the same usage.
 
     Args:
         path: The recording, of one model.
@@ -163,29 +162,29 @@ class ReplayProvider(Provider):
                 request = ModelRequest.from_json(line["request"])
                 self._prompts.add(_prompt(request))
                 replies = self._replies[request.key(self._identity)]
-                if not (replies and line["cached"]):  # a cached one repeats what is there
+                if not (replies and line["cached"]):  # a cached reply repeats an earlier one
                     replies.append(ModelReply.from_json(line["reply"]))
 
     @property
     def identity(self) -> Mapping[str, JSON]:
-        """That of the model that was recorded."""
+        """The identity of the recorded model."""
         return self._identity
 
     @property
     def window(self) -> int | None:
-        """That of the model that was recorded."""
+        """The window of the recorded model."""
         return self._window
 
     @property
     def gives_scores(self) -> bool:
-        """Whether the model that was recorded gives scores."""
+        """Whether the recorded model gives scores."""
         return self._scores
 
     async def complete(self, request: ModelRequest, /) -> ModelReply:
         """The recorded answer.
 
         Raises:
-            NotRecorded: There is none.
+            NotRecorded: The recording does not have it.
         """
         replies = self._replies.get(request.key(self._identity))
         if not replies:
@@ -196,54 +195,58 @@ class ReplayProvider(Provider):
         """The recorded numbers of tokens.
 
         Raises:
-            NotRecorded: A text was not counted then.
+            NotRecorded: The recording does not have one of them.
         """
         for text in texts:
             if digest(text) not in self._counts:
                 raise NotRecorded(
-                    f"the recording {self.path} does not say how many tokens "
-                    f"{_start(text)} has. {_ADVICE}"
+                    f"the recording {self.path} does not have the number of tokens of "
+                    f"{_start(text)}. {_ADVICE}"
                 )
         return [self._counts[digest(text)] for text in texts]
 
     async def close(self) -> None:
-        """Nothing to end."""
+        """Do nothing."""
 
     def _head(self, lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
         heads = {line["model"]: line for line in lines if "identity" in line}
         called = {line["model"] for line in lines if "request" in line}
         if not called:
-            raise RecordError(f"the recording {self.path} has no call in it.")
+            raise RecordError(
+                f"the recording {self.path} contains no call. Choose another file for `replay`."
+            )
         names = sorted(str(heads[model]["identity"].get("name")) for model in called)
         if len(names) > 1:
             raise RecordError(
-                f"the recording {self.path} has calls of several models ({', '.join(names)}), "
-                "and one can be replayed at a time. Record each into a file of its own."
+                f"the recording {self.path} has calls of several models ({', '.join(names)}), but "
+                "only one can be replayed. Record each model to a separate file."
             )
         return heads[called.pop()]
 
     def _missing(self, request: ModelRequest) -> NotRecorded:
         asked = request.texts()[-1]
         known = _prompt(request) in self._prompts
-        what = ", though to the same prompt with other parameters" if known else ""
+        what = "; it has one to the same prompt with other parameters" if known else ""
         return NotRecorded(
             f"the recording {self.path} has no answer to {_start(asked)}{what}. {_ADVICE}"
         )
 
 
 _ADVICE = (
-    "Replay the run that was recorded, with its configuration and seed, or take `replay` out of "
-    "[model] to ask the model itself."
+    "Replay the recorded run with its configuration and seed, or remove `replay` from [model] to "
+    "use the model itself."
 )
 
 
 def _read(path: Path) -> list[dict[str, Any]]:
-    """The lines of a recording; one that a crash cut off is left out."""
+    """The lines of a recording, without one that a crash cut off."""
     try:
         *lines, _ = path.read_bytes().split(b"\n")
     except OSError as error:
         why = error.strerror or str(error)
-        raise RecordError(f"the recording {path} cannot be read: {why}.") from error
+        raise RecordError(
+            f"the recording {path} cannot be read: {why}. Check `replay` in [model]."
+        ) from error
     found: list[dict[str, Any]] = []
     models: set[str] = set()
     for number, line in enumerate(lines, start=1):
@@ -253,7 +256,7 @@ def _read(path: Path) -> list[dict[str, Any]]:
         if part.get("model") not in models:
             raise RecordError(
                 f"the recording {path} is damaged in line {number}. Restore it from a copy, or "
-                "delete that line to go without the call."
+                "delete that line to replay without the call."
             )
         found.append(part)
     return found

@@ -1,7 +1,7 @@
-"""The one way from harnesses to a model; it lives in the engine's process.
+"""The gateway: the only way from harnesses to a model, in the engine's process.
 
-It holds the keys, the cache, the pace and the ledger of the model. Harnesses reach it as services
-of the engine, and get no further than a request as `coevolve.models.request_payload` reads it.
+It has the key, the cache, the rate limits and the spend of the model. Harnesses reach it as a
+service of the engine, and can only send a request that `request_payload` accepts.
 """
 
 import asyncio
@@ -9,17 +9,21 @@ import math
 from collections.abc import Callable, Coroutine, Mapping
 from typing import Any
 
+from coevolve.core.outcomes import Usage
 from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.model_errors import ModelError, ModelReplyError, ModelUnavailable, NoChoice
-from coevolve.models.model_spend import Prices, Spent, check_caps, need_prices
+from coevolve.models.model_spend import Prices, check_caps, need_prices
 from coevolve.models.provider import Caps, ModelReply, ModelRequest, Provider, Sampling
 from coevolve.models.rate_limits import Pace, Retrying
 from coevolve.models.request_payload import read_request, read_texts
 from coevolve.models.response_cache import ResponseCache
 
+CHARACTERS = 4
+"""Characters of a token, for the estimate before a call."""
 
-class Flight[Answer]:
-    """A call under way, and who waits for it."""
+
+class SharedCall[Answer]:
+    """A running call and the number of callers that wait for it."""
 
     def __init__(self, task: asyncio.Task[Answer]) -> None:
         self.task = task
@@ -27,86 +31,69 @@ class Flight[Answer]:
         self.claimed = False
 
 
-class Flights[Answer]:
-    """Calls under way by key.
+class SharedCalls[Answer]:
+    """Running calls by key; equal calls at the same time are made once.
 
-    A call goes on until it is answered or nobody waits for it any more.
+    A call runs until it is answered or no caller waits for it.
     """
 
     def __init__(self) -> None:
-        self._flights: dict[str, Flight[Answer]] = {}
+        self._calls: dict[str, SharedCall[Answer]] = {}
         self._tasks: set[asyncio.Task[Answer]] = set()
 
     async def join(
         self, key: str, ask: Callable[[], Coroutine[Any, Any, Answer]]
     ) -> tuple[Answer, bool]:
-        """What `ask` answers, and whether this is the first to get that answer.
+        """The answer of `ask`, and whether this caller is the first to get it.
 
         Raises:
-            ModelUnavailable: The flights were closed meanwhile.
+            ModelUnavailable: The calls were closed in the meantime.
         """
-        flight = self._flights.get(key) or self._begun(key, ask)
-        flight.waiting += 1
+        call = self._calls.get(key) or self._started(key, ask)
+        call.waiting += 1
         try:
-            answer = await asyncio.shield(flight.task)
+            answer = await asyncio.shield(call.task)
         except asyncio.CancelledError:
             task = asyncio.current_task()
-            if flight.task.cancelled() and task is not None and not task.cancelling():
+            if call.task.cancelled() and task is not None and not task.cancelling():
                 raise ModelUnavailable("the gateway was closed before the answer came") from None
             raise
         finally:
-            flight.waiting -= 1
-            if not flight.waiting and not flight.task.done():
-                self._forget(key, flight)
-                flight.task.cancel()
-        first, flight.claimed = not flight.claimed, True
+            call.waiting -= 1
+            if not call.waiting and not call.task.done():
+                self._forget(key, call)
+                call.task.cancel()
+        first, call.claimed = not call.claimed, True
         return answer, first
 
     async def close(self) -> None:
-        """End every call under way."""
+        """Cancel every running call."""
         for task in self._tasks:
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
 
-    def _begun(self, key: str, ask: Callable[[], Coroutine[Any, Any, Answer]]) -> Flight[Answer]:
-        flight = self._flights[key] = Flight(asyncio.create_task(ask()))
-        self._tasks.add(flight.task)
+    def _started(
+        self, key: str, ask: Callable[[], Coroutine[Any, Any, Answer]]
+    ) -> SharedCall[Answer]:
+        call = self._calls[key] = SharedCall(asyncio.create_task(ask()))
+        self._tasks.add(call.task)
 
-        def landed(task: asyncio.Task[Answer]) -> None:
+        def done(task: asyncio.Task[Answer]) -> None:
             self._tasks.discard(task)
-            self._forget(key, flight)
+            self._forget(key, call)
             if not task.cancelled():
-                task.exception()  # or asyncio complains when nobody waits for it any more
+                task.exception()  # asyncio warns about an exception that is never read
 
-        flight.task.add_done_callback(landed)
-        return flight
+        call.task.add_done_callback(done)
+        return call
 
-    def _forget(self, key: str, flight: Flight[Answer]) -> None:
-        if self._flights.get(key) is flight:
-            del self._flights[key]
-
-
-def checked(reply: ModelReply, request: ModelRequest) -> ModelReply:
-    """A reply that answers its request.
-
-    Raises:
-        NoChoice: Its text is none of the choices.
-        ModelReplyError: Scores were asked for, and it has not one for each choice.
-    """
-    if request.choices and reply.text not in request.choices:
-        raise NoChoice(
-            f"the model answered {reply.text!r:.80}, which is none of the "
-            f"{len(request.choices)} choices ({request.choices[0]!r:.40}, ...)."
-        )
-    if request.scores:
-        scores = reply.scores or {}
-        if scores.keys() != set(request.choices) or not all(map(math.isfinite, scores.values())):
-            raise ModelReplyError("the model did not give a score for each of the choices.")
-    return reply
+    def _forget(self, key: str, call: SharedCall[Answer]) -> None:
+        if self._calls.get(key) is call:
+            del self._calls[key]
 
 
-def answer(reply: ModelReply, consumed: Spent | None) -> dict[str, Any]:
-    """What a harness gets; nothing was consumed where the answer was known.
+def answer(reply: ModelReply, used: Usage | None) -> dict[str, Any]:
+    """The answer for a harness; `used` is None if the answer was cached.
 
     >>> reply = ModelReply(text="yes", finish="stop", tokens_in=9, tokens_out=1)
     >>> answer(reply, None)["saved"]
@@ -116,38 +103,35 @@ def answer(reply: ModelReply, consumed: Spent | None) -> dict[str, Any]:
         "text": reply.text,
         "finish": reply.finish,
         "scores": None if reply.scores is None else dict(reply.scores),
-        "cached": consumed is None,
-        "usage": usage(consumed or Spent()),
+        "cached": used is None,
+        "usage": _plain(used or Usage()),
     }
-    return {**given, "saved": usage(Spent.on(reply))} if consumed is None else given
+    return {**given, "saved": _plain(reply.usage)} if used is None else given
 
 
-def usage(spent: Spent) -> dict[str, float]:
-    """What was consumed, as the engine counts it for a trial."""
-    return {
-        "tokens_in": spent.tokens_in,
-        "tokens_out": spent.tokens_out,
-        "dollars": spent.dollars,
-    }
-
-
-CHARACTERS = 4
-"""Of a token, roughly: how long a prompt is before anybody has counted."""
+def _plain(usage: Usage) -> dict[str, float]:
+    """A usage without seconds, which the engine measures for the whole trial."""
+    return {name: value for name, value in usage.to_json().items() if name != "seconds"}
 
 
 class Gateway:
-    """Asks a model on behalf of harnesses: at its pace, again where that helps, and once.
+    """Sends requests to a model: rate limited, retried, cached and counted.
 
     Args:
-        provider: Who answers; closed with the gateway, as are the cache and the recorder.
-        sampling: How it answers where a request does not say.
-        pace: How many calls at once, and per minute.
-        retrying: How often it is asked again.
-        caps: How much may be spent.
-        prices: What tokens cost; None takes the word of the provider.
-        cache: Where answers are kept; with None every call is asked, also two that are alike.
-        recorder: Where all calls are written down.
-        spent: What earlier sessions of the run have spent; it counts for the caps.
+        provider: The model; it is closed with the gateway, like the cache and the recorder.
+        sampling: The settings for what a request leaves out.
+        pace: Limits on calls at once and per minute.
+        retrying: The rule for failed calls.
+        caps: Limits on the spend.
+        prices: Prices of tokens; None uses the dollars that the provider reports.
+        cache: Where answers are kept; None asks every call, even two equal ones.
+        recorder: Where all calls are recorded.
+        spent: What earlier sessions of the run have spent, which counts towards the caps.
+
+    Attributes:
+        spent: What the run has spent on the model, earlier sessions included.
+        calls: Calls that the model answered in this session.
+        cached: Calls that were answered from the cache in this session.
     """
 
     def __init__(
@@ -161,9 +145,11 @@ class Gateway:
         prices: Prices | None = None,
         cache: ResponseCache | None = None,
         recorder: Recorder | None = None,
-        spent: Spent | None = None,
+        spent: Usage | None = None,
     ) -> None:
         self.provider = provider
+        self.spent = spent or Usage()
+        self.calls = self.cached = 0
         self._sampling = sampling or Sampling()
         self._pace = pace or Pace()
         self._retrying = retrying or Retrying()
@@ -171,39 +157,32 @@ class Gateway:
         self._prices = prices
         self._cache = cache
         self._recorder = recorder
-        self._spent = spent or Spent()
-        self._under_way = 0
-        self._flights: Flights[tuple[ModelReply, Spent]] = Flights()
+        self._shared: SharedCalls[tuple[ModelReply, Usage]] = SharedCalls()
         need_prices(self._caps, prices is not None or isinstance(provider, ReplayProvider))
 
-    @property
-    def spent(self) -> Spent:
-        """What was spent so far, by earlier sessions of the run too."""
-        return self._spent
-
     def services(self) -> Mapping[str, Callable[..., Any]]:
-        """What the engine offers to benchmarks."""
+        """The services that the engine offers to benchmarks."""
         return {"model": self.ask, "count": self.count, "model_facts": self.facts}
 
     async def ask(self, **payload: object) -> dict[str, Any]:
-        """The answer to a request, as JSON both ways.
+        """The answer to a request, both as JSON.
 
         Raises:
-            RequestRefused: The payload is no request.
-            ModelCapError: The run has spent what it may spend.
+            RequestRefused: The payload is not a valid request.
+            ModelCapError: A cap of the run is reached.
             ModelError: The model gave no answer.
         """
         scores = self.provider.gives_scores
         request = read_request(payload, self._sampling, gives_scores=scores)
-        reply, consumed = await self._answered(request)
-        if consumed is None:
-            self._spent += Spent(cached=1)
+        reply, used = await self._answered(request)
+        if used is None:
+            self.cached += 1
         if self._recorder is not None:
-            self._recorder.call(request, reply, cached=consumed is None)
-        return answer(reply, consumed)
+            self._recorder.call(request, reply, cached=used is None)
+        return answer(reply, used)
 
     async def count(self, texts: object) -> list[int]:
-        """How many tokens each text has."""
+        """The number of tokens of each text."""
         read = read_texts(texts)
         counts = await self.provider.count(read)
         if self._recorder is not None:
@@ -211,7 +190,7 @@ class Gateway:
         return counts
 
     def facts(self) -> dict[str, Any]:
-        """What a harness may know of the model, and what a trial may ask of it."""
+        """What a harness may know about the model and the caps of a trial."""
         return {
             "name": self.provider.identity.get("name"),
             "window": self.provider.window,
@@ -221,59 +200,75 @@ class Gateway:
         }
 
     async def close(self) -> None:
-        """End what is under way, and let go of everything."""
+        """Cancel running calls and close all parts."""
         try:
-            await self._flights.close()
+            await self._shared.close()
             await self.provider.close()
         finally:
             for part in (self._cache, self._recorder):
                 if part is not None:
                     part.close()
 
-    async def _answered(self, request: ModelRequest) -> tuple[ModelReply, Spent | None]:
-        """A reply, and what it took; None if it was known, or another call got it first."""
+    async def _answered(self, request: ModelRequest) -> tuple[ModelReply, Usage | None]:
+        """A reply and its usage; None if it was cached or another call paid for it."""
         key = request.key(self.provider.identity)
         if self._cache is None:
             return await self._asked(key, request)
         if (known := self._cache.get(key)) is not None:
             return known, None
-        (reply, consumed), first = await self._flights.join(key, lambda: self._asked(key, request))
-        return reply, consumed if first else None
+        (reply, used), first = await self._shared.join(key, lambda: self._asked(key, request))
+        return reply, used if first else None
 
-    async def _asked(self, key: str, request: ModelRequest) -> tuple[ModelReply, Spent]:
-        consumed = Spent()
+    async def _asked(self, key: str, request: ModelRequest) -> tuple[ModelReply, Usage]:
+        used = Usage()
 
         async def attempt() -> ModelReply:
-            nonlocal consumed
+            nonlocal used
             reply = await self._attempted(request)
-            consumed += Spent.on(reply)
-            return checked(reply, request)
+            used += reply.usage
+            return _checked(reply, request)
 
         try:
             reply = await self._retrying(key, attempt)
         except ModelError as error:
-            error.usage = usage(consumed)
+            error.usage = _plain(used)
             raise
         if self._cache is not None:
             self._cache.put(key, reply)
-        return reply, consumed
+        return reply, used
 
     async def _attempted(self, request: ModelRequest) -> ModelReply:
-        async with self._pace.turn(_estimate(request)) as turn:
-            check_caps(self._caps, self._spent, self._under_way)
-            self._under_way += 1
-            try:
-                reply = await self._retrying.in_time(self.provider.complete(request))
-            finally:
-                self._under_way -= 1
-            turn.used(reply.tokens_in + reply.tokens_out)
+        async with self._pace.slot(_estimate(request)) as entry:
+            check_caps(self._caps, self.spent)
+            reply = await self._retrying.in_time(self.provider.complete(request))
+            entry.amount = reply.tokens_in + reply.tokens_out
         reply = reply if self._prices is None else self._prices.priced(reply)
-        self._spent += Spent.on(reply)
+        self.calls += 1
+        self.spent += reply.usage
         return reply
 
 
+def _checked(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """A reply that answers its request.
+
+    Raises:
+        NoChoice: Its text is none of the choices.
+        ModelReplyError: It does not have a score for each choice, as requested.
+    """
+    if request.choices and reply.text not in request.choices:
+        raise NoChoice(
+            f"the model answered {reply.text!r:.80}, which is none of the "
+            f"{len(request.choices)} choices ({request.choices[0]!r:.40}, ...)."
+        )
+    if request.scores:
+        scores = reply.scores or {}
+        if scores.keys() != set(request.choices) or not all(map(math.isfinite, scores.values())):
+            raise ModelReplyError("the model did not give a score for each of the choices.")
+    return reply
+
+
 def _estimate(request: ModelRequest) -> int:
-    """Tokens that a call may take."""
+    """The tokens that a call may use."""
     read = sum(map(len, request.texts())) // CHARACTERS
     if not request.choices:
         return read + request.max_tokens

@@ -1,4 +1,4 @@
-"""The model as a benchmark offers it to a candidate, and a stub for checks."""
+"""The model as a benchmark offers it to a candidate, and a stub of it for checks."""
 
 import math
 from collections.abc import Callable, Mapping
@@ -8,39 +8,37 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import InputError, nearest
 from coevolve.models.gateway import answer
 from coevolve.models.model_errors import TrialCapError
-from coevolve.models.model_spend import Spent
 from coevolve.models.provider import ModelReply, Sampling
 from coevolve.models.request_payload import read_request, read_texts
 
 MOST_CALLS = 200
-"""Calls of a trial that are kept for its trace."""
+"""Calls in the trace of a trial."""
 MOST_CHARACTERS = 200_000
-"""Characters of all of them together."""
+"""Characters of all calls in a trace."""
 LONGEST_TEXT = 40_000
-"""Characters of one prompt or answer; of a longer one the two ends are kept."""
+"""Characters of one prompt or answer in a trace; of a longer text both ends are kept."""
 SAMPLES = 1_000
-"""Numbers of samples that belong to one trial."""
+"""Sample numbers reserved for one trial."""
 
 
 class Asks(Protocol):
-    """The engine, or something in its place."""
+    """The engine, or a stub of it."""
 
     def ask(self, service: str, /, **payload: Any) -> Any:
-        """What a service answers; JSON both ways."""
+        """The answer of a service; payload and answer are JSON."""
         ...
 
 
 class ModelClient:
-    """Passes a candidate's requests on to the engine, within what a trial may ask.
+    """Passes a candidate's requests to the engine, within the caps of a trial.
 
     Args:
         host: The engine as the worker sees it, or a `StubModel`.
 
     Attributes:
-        calls: What was asked and answered since `begin`, for the trace: the first calls, as long
-            as they are not too many or too long.
-        left_out: How many calls are not among them.
-        usage: What the model consumed since `begin`. The engine counts this by itself.
+        calls: Requests and answers since `begin`, for the trace; the first ones, up to a limit.
+        left_out: The number of calls beyond the limit.
+        usage: The usage of the model since `begin`. The engine counts it separately.
     """
 
     def __init__(self, host: Asks) -> None:
@@ -49,7 +47,7 @@ class ModelClient:
         self.begin()
 
     def begin(self, *, capped: bool = True, trial: int = 0) -> None:
-        """Start a trial; without caps a preparation, which may learn from many examples.
+        """Start a trial, or without caps a preparation, which may learn from many examples.
 
         Another trial of a task gets other samples of the model.
         """
@@ -62,12 +60,12 @@ class ModelClient:
 
     @property
     def services(self) -> Mapping[str, Callable[..., Any]]:
-        """What to hand to `harness.call`."""
+        """The `services` of `harness.call`."""
         return {"model": self.model, "count": self.count, "model_facts": self.facts}
 
     @property
     def asked(self) -> int:
-        """How many calls were made since `begin`, cached ones included."""
+        """The number of calls since `begin`, with cached ones."""
         return self._asked
 
     def model(
@@ -83,11 +81,11 @@ class ModelClient:
     ) -> dict[str, Any]:
         """The answer to a request, which the engine checks.
 
-        It says what it takes to answer, and not whether the answer was known already: no score
-        may depend on what happens to be cached.
+        Its usage is that of the original call, even if the answer was cached, because no score
+        may depend on the cache.
 
         Raises:
-            TrialCapError: The trial has asked all that it may.
+            TrialCapError: A cap of the trial is reached.
         """
         parts = {
             "prompt": prompt,
@@ -115,18 +113,18 @@ class ModelClient:
         return {name: answer[name] for name in ("text", "finish", "scores")} | {"usage": counted}
 
     def count(self, texts: object) -> list[int]:
-        """How many tokens each text has."""
+        """The number of tokens of each text."""
         counts: list[int] = self._host.ask("count", texts=texts)
         return counts
 
     def facts(self) -> dict[str, Any]:
-        """What a harness may know of the model; asked of the engine once."""
+        """What a harness may know about the model; the engine is asked once."""
         if self._facts is None:
             self._facts = self._host.ask("model_facts")
         return dict(self._facts)
 
     def _own(self, sample: object) -> object:
-        """A number of a sample, among those of this trial."""
+        """A sample number within those of this trial."""
         if not self._trial or not isinstance(sample, int | None):
             return sample
         return (sample or 0) + self._trial * SAMPLES
@@ -142,7 +140,7 @@ class ModelClient:
         for name, (value, cap) in caps.items():
             if cap is not None and value >= cap:
                 raise TrialCapError(
-                    f"a trial may ask {cap:,} {name} of the model, and this one has had "
+                    f"a trial may use {cap:,} {name} of the model, and this one has used "
                     f"{self._asked:,} calls and {self._tokens:,} tokens."
                 )
 
@@ -157,7 +155,7 @@ class ModelClient:
 
 
 def _shown(answer: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
-    """An answer for the trace, with the tokens it took or once took."""
+    """An answer for the trace, with the tokens of the original call."""
     kept = {"text": clipped(answer["text"]), "finish": answer["finish"]}
     if answer["scores"] is not None:
         kept["scores"] = answer["scores"]
@@ -166,7 +164,7 @@ def _shown(answer: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, A
 
 
 def clipped(value: object, longest: int = LONGEST_TEXT) -> object:
-    """A value as it is, but of a long text its two ends.
+    """A value; of a long text only both ends.
 
     >>> clipped("abcdefghij", 4)
     'ab … 6 characters … ij'
@@ -178,13 +176,14 @@ def clipped(value: object, longest: int = LONGEST_TEXT) -> object:
 
 
 class StubModel:
-    """Stands in for the engine: requests are read as strictly, and answered by rote.
+    """A stub of the engine: it reads requests as strictly, and gives fixed answers.
 
-    The text is "stub", or the first of the choices; all choices score alike; a word is a token.
+    The text is "stub", or the first of the choices. All choices have equal scores. A word is a
+    token.
 
     Args:
-        window: What it says of itself.
-        gives_scores: What it says of itself.
+        window: The window it reports.
+        gives_scores: Whether it reports scores.
 
     >>> StubModel().ask("model", prompt="Wet?", choices=["yes", "no"], scores=True)["text"]
     'yes'
@@ -196,14 +195,14 @@ class StubModel:
 
     @property
     def services(self) -> Mapping[str, Callable[..., Any]]:
-        """What to hand to `harness.call`."""
+        """The `services` of `harness.call`."""
         return {"model": self._model, "count": self._count, "model_facts": self._facts}
 
     def ask(self, service: str, /, **payload: Any) -> Any:
-        """What a service answers."""
+        """The answer of a service."""
         if service not in self.services:
             known = nearest(service, self.services)
-            raise InputError(f"the stub model offers no service {service!r}.{known}")
+            raise InputError(f"the stub model has no service {service!r}.{known}")
         return self.services[service](**payload)
 
     def _model(self, **payload: object) -> dict[str, Any]:
@@ -216,7 +215,7 @@ class StubModel:
             tokens_out=1,
             scores=even if request.scores else None,
         )
-        return answer(reply, Spent())
+        return answer(reply, Usage())
 
     def _count(self, texts: object) -> list[int]:
         return [len(text.split()) for text in read_texts(texts)]

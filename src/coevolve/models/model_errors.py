@@ -1,19 +1,19 @@
-"""What can go wrong between a harness and a model, as one tree.
+"""Errors between a harness and a model, as one tree.
 
 ModelError
-    ├── ModelUnavailable    no answer this time: rate limit, overload, time-out, lost connection
-    ├── ModelReplyError     an answer that is none: truncated, malformed
+    ├── ModelUnavailable    no answer: rate limit, overload, time-out, lost connection
+    ├── ModelReplyError     an answer that cannot be read: truncated, malformed
     ├── NoChoice            an answer that is none of the choices
-    ├── ContextTooLong      a prompt longer than the model reads
-    ├── RequestRefused      a request that is none, or that the service will not answer
-    ├── TrialCapError       a trial has asked all that a trial may ask
+    ├── ContextTooLong      the prompt is too long for the model
+    ├── RequestRefused      the request is not valid, or the service refuses to answer it
+    ├── TrialCapError       a cap of the trial is reached
     ├── ModelKeyError       the service refuses the key, or there is none
-    ├── ModelNotFound       no such model, or not with these parameters, or no such address
-    ├── ModelCapError       the run has spent all that it may spend
-    └── NotRecorded         a replayed recording lacks the answer
+    ├── ModelNotFound       unknown model or address, or refused parameters
+    ├── ModelCapError       a cap of the run is reached
+    └── NotRecorded         a replayed recording does not have the answer
 
-The first two are worth another attempt, which the gateway makes. Who is to blame for what remains
-is in the table of `coevolve.executors.failure_table`, which knows these classes by their names.
+The gateway retries the first two. The table in `coevolve.executors.failure_table`, which knows
+these classes by name, has the blame for each.
 """
 
 from collections.abc import Mapping
@@ -24,14 +24,14 @@ from coevolve.errors import CoevolveError
 class ModelError(CoevolveError):
     """Base of every error between a harness and a model.
 
-    `usage` is what the answers cost that came all the same, until somebody has counted it.
+    `usage` is the cost of answers before the error; the engine counts it and then clears it.
     """
 
     usage: Mapping[str, float] | None = None
 
 
 class ModelUnavailable(ModelError):  # noqa: N818
-    """The model did not answer this time; `retry_after` is how long it asked to be left alone.
+    """The model did not answer; `retry_after` is the wait that the service requests.
 
     >>> ModelUnavailable("429: slow down", retry_after=2.0).retry_after
     2.0
@@ -43,23 +43,23 @@ class ModelUnavailable(ModelError):  # noqa: N818
 
 
 class ModelReplyError(ModelError):
-    """The model's answer cannot be read: truncated, malformed, without a text."""
+    """The answer of the model cannot be read: truncated, malformed, without text."""
 
 
 class NoChoice(ModelError):  # noqa: N818
-    """The model answered with none of the choices; a wrong answer, and asking again costs more."""
+    """The answer is none of the choices; it is a wrong answer, and not retried."""
 
 
 class ContextTooLong(ModelError):  # noqa: N818
-    """The prompt is longer than the model reads."""
+    """The prompt is too long for the model."""
 
 
 class RequestRefused(ModelError):  # noqa: N818
-    """The request is none, or the service will not answer it."""
+    """The request is not valid, or the service refuses to answer it."""
 
 
 class TrialCapError(ModelError):
-    """The trial has asked all that a trial may ask."""
+    """A cap of the trial is reached."""
 
 
 class ModelKeyError(ModelError):
@@ -67,12 +67,12 @@ class ModelKeyError(ModelError):
 
 
 class ModelNotFound(ModelError):  # noqa: N818
-    """No such model, or not with these parameters, or nothing of the kind at this address."""
+    """The model or address is unknown, or the parameters are refused."""
 
 
 class ModelCapError(ModelError):
-    """The run has spent all that it may spend on the model."""
+    """A cap of the run on the model is reached."""
 
 
 class NotRecorded(ModelError):  # noqa: N818
-    """The recording that is replayed has no answer to this request."""
+    """The replayed recording does not have the answer."""

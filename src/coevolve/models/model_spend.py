@@ -1,10 +1,9 @@
-"""What tokens cost, and what calls of a model consumed in sum."""
+"""Prices of tokens, and the caps of a run on what it spends on a model."""
 
 import math
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, fields, replace
-from typing import Any, Self
+from dataclasses import dataclass, fields, replace
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError
 from coevolve.models.hosted_service import load
 from coevolve.models.model_errors import ModelCapError
@@ -20,7 +19,7 @@ class Prices:
     Args:
         tokens_in: Tokens read.
         tokens_out: Tokens written.
-        tokens_kept: Tokens read that the service had kept from before; as `tokens_in` if None.
+        tokens_kept: Tokens read from the prompt cache of the service; None: as `tokens_in`.
 
     >>> prices = Prices(tokens_in=0.5, tokens_out=2.0)
     >>> reply = ModelReply(text="yes", finish="stop", tokens_in=3000, tokens_out=100)
@@ -42,26 +41,22 @@ class Prices:
                 )
 
     def priced(self, reply: ModelReply) -> ModelReply:
-        """A reply with what it cost."""
+        """A reply with its cost."""
         kept_price = self.tokens_in if self.tokens_kept is None else self.tokens_kept
         fresh = reply.tokens_in - reply.tokens_kept
         dollars = fresh * self.tokens_in + reply.tokens_kept * kept_price
         dollars += reply.tokens_out * self.tokens_out
         return replace(reply, dollars=dollars / MILLION)
 
-    def to_json(self) -> dict[str, float | None]:
-        """Plain JSON."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
-
 
 def price_of(name: str) -> Prices | None:
-    """The price of a model by LiteLLM's own table, or None if it is not in there.
+    """The price of a model in LiteLLM's table, or None if it is not listed.
 
     Raises:
         ConfigError: LiteLLM is not installed.
     """
     table = load().model_cost
-    row = table.get(name) or table.get(name.partition("/")[2])  # most are there by bare names
+    row = table.get(name) or table.get(name.partition("/")[2])  # most have no prefix there
     if not row or "input_cost_per_token" not in row or "output_cost_per_token" not in row:
         return None
     kept = row.get("cache_read_input_token_cost")
@@ -76,82 +71,34 @@ def _per_million(dollars: float) -> float:
     return round(float(dollars) * MILLION, 6)  # 1.5e-07 is 0.15, not 0.15000000000000002
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spent:
-    """Calls that were asked of a model and those that were not, since their answer was known.
+def check_caps(caps: Caps, spent: Usage) -> None:
+    """Refuse a further call if a cap of the run is reached.
 
-    Tokens and dollars are those of `calls`; a cached call costs nothing.
-
-    >>> Spent(calls=2, tokens_in=900, dollars=0.25) + Spent(calls=1, cached=4, tokens_in=100)
-    Spent(calls=3, cached=4, tokens_in=1000, tokens_out=0, dollars=0.25)
-    """
-
-    calls: int = 0
-    cached: int = 0
-    tokens_in: int = 0
-    tokens_out: int = 0
-    dollars: float = 0.0
-
-    @property
-    def tokens(self) -> int:
-        """Tokens read and written."""
-        return self.tokens_in + self.tokens_out
-
-    @classmethod
-    def on(cls, reply: ModelReply) -> Self:
-        """What one call consumed."""
-        return cls(
-            calls=1,
-            tokens_in=reply.tokens_in,
-            tokens_out=reply.tokens_out,
-            dollars=reply.dollars,
-        )
-
-    def __add__(self, other: "Spent") -> "Spent":
-        sums = {name: value + getattr(other, name) for name, value in asdict(self).items()}
-        return Spent(**sums)
-
-    def to_json(self) -> dict[str, float]:
-        """Plain JSON."""
-        return asdict(self)
-
-    @classmethod
-    def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """What `to_json` described."""
-        return cls(**data)
-
-
-def check_caps(caps: Caps, spent: Spent, under_way: int = 0) -> None:
-    """Refuse a further call when a cap of the run is reached.
+    Calls that are running may exceed the caps by what they use.
 
     Raises:
-        ModelCapError: It is. Calls that are `under_way` count as calls, and may take the
-            tokens and dollars past their caps by what they consume.
+        ModelCapError: A cap is reached.
     """
-    reached = {
-        "calls": (spent.calls + under_way, caps.calls),
-        "tokens": (spent.tokens, caps.tokens),
-        "dollars": (spent.dollars, caps.dollars),
-    }
-    for name, (value, cap) in reached.items():
+    tokens = spent.tokens_in + spent.tokens_out
+    for name, value, cap in (
+        ("tokens", tokens, caps.tokens),
+        ("dollars", spent.dollars, caps.dollars),
+    ):
         if cap is not None and value >= cap:
             raise ModelCapError(
-                f"the run may spend {cap:,} {name} on the model, and has spent {_plain(spent)}."
+                f"the run may spend {cap:,} {name} on the model, and has spent {tokens:,} tokens "
+                f"and {spent.dollars:.2f} dollars."
             )
 
 
 def need_prices(caps: Caps, known: bool) -> None:
-    """Refuse a cap of dollars where nobody knows what a call costs.
+    """Refuse a cap on dollars if the price of a call is unknown.
 
     Raises:
         ConfigError: There is such a cap.
     """
     if caps.dollars is not None and not known:
         raise ConfigError(
-            f"the cap of {caps.dollars:g} dollars needs the price of the model, which is not "
-            "known. Give price_in and price_out in [model], in dollars per million tokens."
+            f"the cap of {caps.dollars:g} dollars needs the price of the model, which is unknown. "
+            "Give price_in and price_out in [model], in dollars per million tokens."
         )
-
-
-def _plain(spent: Spent) -> str:
-    return f"{spent.calls:,} calls, {spent.tokens:,} tokens and {spent.dollars:.2f} dollars"

@@ -1,4 +1,4 @@
-"""What a model is to the gateway: a request, a reply, and who turns one into the other."""
+"""Requests to a model, its replies, and the interface of a model."""
 
 import json
 import math
@@ -7,18 +7,19 @@ from dataclasses import dataclass, fields
 from hashlib import sha256
 from typing import Any, Literal, NamedTuple, Protocol, Self
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """How a model answers where a request does not say.
+    """The settings for what a request leaves out.
 
     Args:
-        temperature: In [0, 2]; None leaves it to the model.
-        max_tokens: How long an answer may get; a request can ask for less and not for more.
-        system: What the model is told before all else.
-        reasoning_effort: A word the service knows, such as "low"; None leaves it to the model.
+        temperature: In [0, 2]; None uses the default of the model.
+        max_tokens: The longest answer; a request can lower it, but not raise it.
+        system: The system prompt.
+        reasoning_effort: A value that the service accepts, such as "low"; None uses its default.
 
     >>> Sampling(temperature=3)
     Traceback (most recent call last):
@@ -41,21 +42,19 @@ class Sampling:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Caps:
-    """How much may be spent; None means no cap.
+    """Limits on what is spent; None means no limit.
 
     Args:
-        calls: Calls of the run, cached ones not counted.
-        tokens: Tokens of the run, read and written, cached calls not counted.
+        tokens: Tokens of the run, read and written, without cached calls.
         dollars: Dollars of the run.
-        trial_calls: Calls of one trial, cached ones counted, so that no score depends on a cache.
-        trial_tokens: Tokens of one trial, cached calls counted.
+        trial_calls: Calls of one trial. Cached calls count, so no score depends on the cache.
+        trial_tokens: Tokens of one trial, with those of cached calls.
 
-    >>> Caps(calls=0)
+    >>> Caps(tokens=0)
     Traceback (most recent call last):
-    coevolve.errors.ConfigError: the cap calls must be positive, got 0.
+    coevolve.errors.ConfigError: the cap tokens must be positive, got 0.
     """
 
-    calls: int | None = None
     tokens: int | None = None
     dollars: float | None = None
     trial_calls: int | None = None
@@ -74,11 +73,11 @@ Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length"]
 
 SCHEMA = 1
-"""Part of every key: another meaning of a request must not find the answers of this one."""
+"""Part of every key. A change in the meaning of requests needs another number."""
 
 
 class Message(NamedTuple):
-    """One turn of a conversation."""
+    """One message of a conversation."""
 
     role: Role
     content: str
@@ -86,19 +85,19 @@ class Message(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelRequest:
-    """One question to a model: a prompt or a conversation, and how to answer it.
+    """One request to a model: a prompt or a conversation, and how to answer it.
 
     Args:
         prompt: A text; exactly one of `prompt` and `messages` is given.
         messages: A conversation.
-        system: What the configuration tells the model before all else.
-        choices: The answer must be exactly one of these, if there are any.
-        scores: Whether the log-probability of every choice is wanted.
-        max_tokens: How long the answer may get.
-        temperature: None leaves it to the model.
+        system: The system prompt of the configuration.
+        choices: If there are any, the answer must be exactly one of these.
+        scores: Whether to return the log-probability of every choice.
+        max_tokens: The longest answer.
+        temperature: None uses the default of the model.
         stop: The answer ends before any of these.
-        sample: Its number among independent answers to one question.
-        reasoning_effort: A word the service knows, such as "low"; None leaves it to the model.
+        sample: The number of this answer among independent answers to one request.
+        reasoning_effort: A value that the service accepts, such as "low"; None uses its default.
 
     >>> request = ModelRequest(prompt="Is water wet?", choices=("yes", "no"), max_tokens=8)
     >>> request.conversation()
@@ -123,25 +122,25 @@ class ModelRequest:
             object.__setattr__(self, "temperature", float(self.temperature) + 0.0)
 
     def conversation(self) -> list[Message]:
-        """The request as turns, of which one at most is the system's; a prompt is the user's."""
+        """The request as messages, with at most one of the system; a prompt is the user's."""
         asked = list(self.messages) if self.prompt is None else [Message("user", self.prompt)]
-        told = [self.system] if self.system else []
+        system = [self.system] if self.system else []
         if asked and asked[0].role == "system":
-            told.append(asked.pop(0).content)
-        first = [Message("system", "\n\n".join(told))] if told else []
+            system.append(asked.pop(0).content)
+        first = [Message("system", "\n\n".join(system))] if system else []
         return [*first, *asked]
 
     def texts(self) -> list[str]:
-        """All that the model has to read."""
+        """All texts that the model reads."""
         return [message.content for message in self.conversation()]
 
     def key(self, identity: Mapping[str, JSON]) -> str:
-        """The address of the answer that a provider of this identity gives."""
+        """The key of the answer from a provider of this identity."""
         asked = {"schema": SCHEMA, "provider": dict(identity), "request": self.to_json()}
         return sha256(canonical(asked).encode()).hexdigest()
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, without what was left out."""
+        """Plain JSON, without defaults."""
         plain: dict[str, Any] = {}
         for part in fields(self):
             value = getattr(self, part.name)
@@ -163,16 +162,16 @@ class ModelRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelReply:
-    """What a model answered, and what that took.
+    """The answer of a model, and its cost.
 
     Args:
         text: The answer.
         finish: "length" if the answer was cut off at `max_tokens`.
-        tokens_in: Tokens read, those that the service had kept from before included.
-        tokens_out: Tokens written, those of its reasoning included.
-        tokens_kept: How many of `tokens_in` the service had kept from before, and sells for less.
-        dollars: What the call cost; the gateway fills it in where it knows prices.
-        scores: The log-probability of every choice, where it was asked for.
+        tokens_in: Tokens read, with those from the prompt cache of the service.
+        tokens_out: Tokens written, with those of the reasoning.
+        tokens_kept: How many of `tokens_in` were in the prompt cache, and cost less.
+        dollars: The cost of the call; the gateway sets it if it knows the prices.
+        scores: The log-probability of every choice, if requested.
     """
 
     text: str
@@ -182,6 +181,11 @@ class ModelReply:
     tokens_kept: int = 0
     dollars: float = 0.0
     scores: Mapping[str, float] | None = None
+
+    @property
+    def usage(self) -> Usage:
+        """The usage of the call, without seconds."""
+        return Usage(tokens_in=self.tokens_in, tokens_out=self.tokens_out, dollars=self.dollars)
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -202,7 +206,7 @@ class ModelReply:
 
 
 def canonical(value: object) -> str:
-    """JSON that is the same for the same value, whatever the order of its keys.
+    """JSON with sorted keys, the same for equal values.
 
     >>> canonical({"b": 1, "a": [True, None]})
     '{"a":[true,null],"b":1}'
@@ -211,17 +215,17 @@ def canonical(value: object) -> str:
 
 
 class Provider(Protocol):
-    """Something that answers requests: a service, the embedded model, a recording.
+    """A model: a service, the embedded model, a recording, or your own.
 
-    Several requests may be under way at once, all in one event loop; the gateway sees to how
-    many, to time-outs, retries, prices and the cache. A call that is cancelled should end what
-    it began. A provider raises the errors of `coevolve.models.model_errors`: what is worth another
-    attempt as `ModelUnavailable` or `ModelReplyError`, and everything else as what it is.
+    Several requests may run at once, all in one event loop. The gateway limits their number, and
+    handles time-outs, retries, prices and the cache. A cancelled call should stop its work. A
+    provider raises the errors of `coevolve.models.model_errors`; the gateway retries
+    `ModelUnavailable` and `ModelReplyError`.
     """
 
     @property
     def identity(self) -> Mapping[str, JSON]:
-        """All that makes its answers what they are: model, address, weights; never a key.
+        """All that its answers depend on: model, address, weights; never a key.
 
         It has a `name`, which harnesses may see.
         """
@@ -229,7 +233,7 @@ class Provider(Protocol):
 
     @property
     def window(self) -> int | None:
-        """How many tokens prompt and answer may have together; None if nobody knows."""
+        """The most tokens of prompt and answer together; None if unknown."""
         ...
 
     @property
@@ -240,14 +244,14 @@ class Provider(Protocol):
     async def complete(self, request: ModelRequest, /) -> ModelReply:
         """The answer to a request.
 
-        With `choices`, its text is one of them to the letter, or the gateway asks again.
+        With `choices`, its text must be exactly one of them; the gateway refuses any other.
         """
         ...
 
     async def count(self, texts: Sequence[str], /) -> list[int]:
-        """How many tokens each text has; an estimate where the service does not tell."""
+        """The number of tokens of each text; an estimate if the service does not report it."""
         ...
 
     async def close(self) -> None:
-        """End whatever it started."""
+        """End everything it started."""
         ...

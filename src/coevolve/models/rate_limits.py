@@ -1,26 +1,28 @@
-"""Calls at once, calls and tokens per minute, and asking again after a failure."""
+"""Limits on calls at once and on calls and tokens per minute, and retries of failed calls."""
 
 import asyncio
+import math
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
+from itertools import count
 
 import numpy as np
 
 from coevolve.errors import ConfigError
 from coevolve.models.model_errors import ModelReplyError, ModelUnavailable
-from coevolve.search.evaluation import backoff
+from coevolve.search.retries import Retries
 
 MINUTE = 60.0
 LONGEST_NAP = 1.0
-"""Seconds after which the head of the queue looks again, since a call may give tokens back."""
+"""Seconds between two looks at the limits; a call that used fewer tokens frees the rest."""
 
 Sleep = Callable[[float], Awaitable[object]]
 
 
 class Entry:
-    """What a call took of its minute; `amount` may be put right afterwards."""
+    """The amount that a call uses of its minute; it may be corrected after the call."""
 
     def __init__(self, at: float, amount: float) -> None:
         self.at = at
@@ -41,7 +43,7 @@ class Minute:
         self._entries: deque[Entry] = deque()
 
     def wait(self, now: float, amount: float) -> float:
-        """Seconds until there is room for an amount; one beyond all bounds counts as the most."""
+        """Seconds until an amount fits; one above the limit counts as the limit."""
         while self._entries and self._entries[0].at + MINUTE <= now:
             self._entries.popleft()
         over = sum(entry.amount for entry in self._entries) + min(amount, self.most) - self.most
@@ -54,34 +56,22 @@ class Minute:
         return 0.0
 
     def enter(self, now: float, amount: float) -> Entry:
-        """Take an amount."""
+        """Record an amount."""
         entry = Entry(now, min(amount, self.most))
         self._entries.append(entry)
         return entry
 
 
-class Turn:
-    """The right to make one call."""
-
-    def __init__(self, entry: Entry | None) -> None:
-        self._entry = entry
-
-    def used(self, tokens: int) -> None:
-        """Say how many tokens the call really took."""
-        if self._entry is not None:
-            self._entry.amount = tokens
-
-
 class Pace:
-    """Lets calls begin, first come first served, within the limits of a service.
+    """Starts calls in order, within the limits of a service.
 
     Args:
-        concurrency: Calls under way at once.
-        requests_per_minute: Calls that begin in any sixty seconds; None for any number.
-        tokens_per_minute: Tokens of calls that begin in any sixty seconds. A call counts with
-            what it may take until it is known what it took.
+        concurrency: Calls at once.
+        requests_per_minute: Calls that start in any sixty seconds; None for no limit.
+        tokens_per_minute: Tokens of calls that start in any sixty seconds; None for no limit. An
+            estimate counts until the call has ended.
         clock: The time in seconds.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -108,8 +98,8 @@ class Pace:
         self._clock, self._sleep = clock, sleep
 
     @asynccontextmanager
-    async def turn(self, tokens: int) -> AsyncIterator[Turn]:
-        """Wait for the right to make a call that may take so many tokens."""
+    async def slot(self, tokens: int) -> AsyncIterator[Entry]:
+        """Wait until a call of an estimated number of tokens may start."""
         async with self._slots:
             async with self._head:
                 while (wait := self._wait(tokens)) > 0:
@@ -117,8 +107,8 @@ class Pace:
                 now = self._clock()
                 if self._requests is not None:
                     self._requests.enter(now, 1)
-                entry = None if self._tokens is None else self._tokens.enter(now, tokens)
-            yield Turn(entry)
+                entry = (self._tokens or Minute(math.inf)).enter(now, tokens)
+            yield entry
 
     def _wait(self, tokens: int) -> float:
         now = self._clock()
@@ -129,21 +119,18 @@ class Pace:
 
 
 AGAIN = (ModelUnavailable, ModelReplyError)
-"""What is worth another attempt."""
+"""The errors that are retried."""
 
 
 class Retrying:
-    """How often and how patiently a model is asked again.
-
-    Between attempts it waits as `coevolve.search.evaluation.backoff` says, or longer if the
-    service asks for it, up to a bound.
+    """Retries failed calls by the rule of `coevolve.search.retries`.
 
     Args:
-        attempts: Attempts at one call in all.
+        attempts: Attempts at one call, with the first.
         seconds: Time-out of one attempt.
-        longest_wait: Seconds to wait at most where the service says how long.
+        longest_wait: The longest wait, in seconds, that a service may request.
         seed: The seed of the run, for the jitter.
-        sleep: Waits so many seconds.
+        sleep: Waits for a number of seconds.
     """
 
     def __init__(
@@ -160,32 +147,31 @@ class Retrying:
         for name, value in {"seconds": seconds, "longest_wait": longest_wait}.items():
             if not value > 0:
                 raise ConfigError(f"{name} must be positive, got {value!r}.")
-        self._attempts, self._seconds, self._longest = attempts, seconds, longest_wait
-        self._seed, self._sleep = seed, sleep
+        self._retries = Retries(attempts=attempts, longest_asked=longest_wait)
+        self._seconds, self._seed, self._sleep = seconds, seed, sleep
 
     async def __call__[Answer](self, key: str, ask: Callable[[], Awaitable[Answer]]) -> Answer:
-        """What `ask` gives; the error of the last attempt if none gives anything.
+        """The result of `ask`, or the error of its last attempt.
 
-        The jitter depends on the seed and the key alone, not on what else is going on.
+        The jitter depends on the seed and the key alone, not on other calls.
         """
         rng = np.random.default_rng([self._seed, int(key[:16], 16)])
-        for attempt in range(self._attempts):
+        for attempt in count():
             try:
                 return await ask()
             except AGAIN as error:
-                if attempt + 1 == self._attempts:
-                    error.args = (f"{error} (after {self._attempts} attempts)",)
+                wait = self._retries.wait(attempt, rng, getattr(error, "retry_after", None))
+                if wait is None:
+                    error.args = (f"{error} (after {self._retries.attempts} attempts)",)
                     raise
-                wait = backoff(attempt, rng)
-                asked = getattr(error, "retry_after", None)
-            await self._sleep(wait if asked is None else max(wait, min(asked, self._longest)))
-        raise AssertionError("there is at least one attempt")
+            await self._sleep(wait)
+        raise AssertionError("there is a last attempt")
 
     async def in_time[Answer](self, answer: Awaitable[Answer]) -> Answer:
-        """An answer, if it comes within the time-out.
+        """An answer within the time-out.
 
         Raises:
-            ModelUnavailable: It did not.
+            ModelUnavailable: The time-out was reached first.
         """
         limit = asyncio.timeout(self._seconds)
         try:
@@ -195,6 +181,6 @@ class Retrying:
             if not limit.expired():
                 raise
             raise ModelUnavailable(
-                f"the model did not answer within {self._seconds:g} s; `seconds` in [model] "
-                "allows more."
+                f"the model did not answer within {self._seconds:g} s. Raise `seconds` in [model] "
+                "to wait longer."
             ) from error

@@ -1,7 +1,7 @@
-"""Requests as harnesses write them: JSON that may be anything, read strictly.
+"""Requests from harnesses: any JSON, read strictly.
 
-A harness chooses what to ask, and how to have it answered within what the configuration allows.
-It cannot name a model, an address or a key, since a request has no place for them.
+A harness chooses the prompt and, within the limits of the configuration, how it is answered. A
+request has no field for a model, an address or a key.
 """
 
 from collections.abc import Mapping
@@ -23,7 +23,7 @@ NAMES = (
 )
 MOST_CHOICES = 1_000
 MOST_STOPS = 4
-"""What the services that take fewest take."""
+"""The most that every service accepts."""
 MOST_SAMPLES = 1_000_000
 
 _ROLES = get_args(Role)
@@ -32,10 +32,10 @@ _ROLES = get_args(Role)
 def read_request(
     payload: Mapping[str, object], sampling: Sampling, *, gives_scores: bool = True
 ) -> ModelRequest:
-    """The request that a payload describes; None stands for what is left out.
+    """The request in a payload; None values count as left out.
 
     Raises:
-        RequestRefused: It describes none.
+        RequestRefused: The payload is not a valid request.
 
     >>> read_request({"prompt": "Hello", "max_tokens": 9000}, Sampling()).max_tokens
     1024
@@ -43,8 +43,8 @@ def read_request(
     given = {name: value for name, value in payload.items() if value is not None}
     for name in given:
         if name not in NAMES:
-            known = nearest(name, NAMES) or f" It has {', '.join(NAMES)}."
-            raise RequestRefused(f"a request to the model has no {name!r:.80}.{known}")
+            known = nearest(name, NAMES) or f" Known are {', '.join(NAMES)}."
+            raise RequestRefused(f"a request to the model cannot have {name!r:.80}.{known}")
     choices = _texts("choices", given.get("choices", []), MOST_CHOICES)
     if "choices" in given and not choices:
         raise RequestRefused("choices must not be empty; leave it out for a free answer.")
@@ -67,10 +67,10 @@ def read_request(
 
 
 def read_texts(texts: object) -> list[str]:
-    """The texts whose tokens are to be counted.
+    """The texts in which to count tokens.
 
     Raises:
-        RequestRefused: They are none.
+        RequestRefused: They are not a list of texts.
     """
     if not isinstance(texts, list):
         raise RequestRefused(f"texts must be a list of texts, got {texts!r:.80}.")
@@ -80,12 +80,12 @@ def read_texts(texts: object) -> list[str]:
 def _asked(given: Mapping[str, object]) -> tuple[str | None, tuple[Message, ...]]:
     if ("prompt" in given) == ("messages" in given):
         got = "both" if "prompt" in given else "neither"
-        raise RequestRefused(f"a request to the model has a prompt or messages, got {got}.")
+        raise RequestRefused(f"a request to the model needs a prompt or messages, got {got}.")
     if "prompt" in given:
         return _text("prompt", given["prompt"]), ()
     messages = given["messages"]
     if not isinstance(messages, list) or not messages:
-        raise RequestRefused(f"messages must be a list of some messages, got {messages!r:.80}.")
+        raise RequestRefused(f"messages must be a list of messages, got {messages!r:.80}.")
     turns = tuple(_message(turn) for turn in messages)
     _check_turns([turn.role for turn in turns])
     return None, turns
@@ -100,13 +100,13 @@ def _message(turn: object) -> Message:
 
 
 def _check_turns(roles: list[Role]) -> None:
-    """Refuse what only some models take: others fail on it, which would look like an outage."""
+    """Refuse an order of roles that only some models accept; others fail as if overloaded."""
     turns = roles[1:] if roles[0] == "system" else roles
     wanted = ["assistant" if place % 2 else "user" for place in range(len(turns))]
     if turns != wanted or len(turns) % 2 == 0:
         raise RequestRefused(
-            "messages must be those of the user and the assistant by turns, the user first and "
-            f"last, and before them maybe one of the system; got {', '.join(roles):.80}."
+            "messages must alternate between user and assistant, the user first and last, with "
+            f"an optional system message before them; got {', '.join(roles):.80}."
         )
 
 
@@ -119,7 +119,7 @@ def _text(name: str, value: object, *, empty: bool = False) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise RequestRefused(f"{name} has half a character in it: {error}.") from None
+            raise RequestRefused(f"{name} contains half a character: {error}.") from None
     return value
 
 
@@ -128,7 +128,7 @@ def _texts(name: str, value: object, most: int) -> tuple[str, ...]:
         raise RequestRefused(f"{name} must be a list of texts, got {value!r:.80}.")
     if len(value) > most:
         raise RequestRefused(f"{name} must be {most:,} texts or fewer, got {len(value):,}.")
-    # White space alone is a fair place to stop, and no choice.
+    # White space alone may be a stop, but not a choice.
     return tuple(
         _text(f"each of {name}", text, empty=name == "stop" and text != "") for text in value
     )
@@ -138,9 +138,9 @@ def _scores(value: object, choices: tuple[str, ...], given: bool) -> bool:
     if not isinstance(value, bool):
         raise RequestRefused(f"scores must be true or false, got {value!r:.80}.")
     if value and not choices:
-        raise RequestRefused("scores are those of choices; give the choices too.")
+        raise RequestRefused("scores need choices; give the choices too.")
     if value and not given:
-        raise RequestRefused("this model gives no scores; ask for one of the choices instead.")
+        raise RequestRefused("this model gives no scores; request one of the choices instead.")
     return value
 
 

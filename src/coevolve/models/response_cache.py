@@ -1,8 +1,8 @@
-"""Answers by the address of their request, in one SQLite file that many may share.
+"""Answers by the key of their request, in one SQLite file that processes may share.
 
-One table, `replies(key, reply, seal)`; a row is never changed. The seal is a hash of the other
-two, since SQLite does not notice all damage itself. The file is in WAL mode, so that readers wait
-for nobody; that needs a local disk.
+It has one table, `replies(key, reply, seal)`; a row is never changed. The seal is a hash of the
+other two, because SQLite does not detect all damage. The file is in WAL mode, so readers never
+wait; that needs a local disk.
 """
 
 import json
@@ -21,9 +21,9 @@ from coevolve.models.provider import ModelReply, canonical
 
 
 def cache_folder() -> Path:
-    """The folder for what is fetched once and shared by all projects.
+    """The folder for downloads and answers that all projects share.
 
-    `$COEVOLVE_CACHE`, or `coevolve` in `$XDG_CACHE_HOME` or `~/.cache`. It may not exist yet.
+    It is `$COEVOLVE_CACHE`, or `coevolve` in `$XDG_CACHE_HOME` or `~/.cache`. It may not exist.
     """
     own = os.environ.get("COEVOLVE_CACHE")
     if own:
@@ -35,7 +35,7 @@ def cache_folder() -> Path:
 APPLICATION = 0x436F4361
 VERSION = 1
 PATIENCE = 30.0
-"""Seconds to wait for another process that writes."""
+"""Seconds to wait while another process writes."""
 
 _TABLE = """
 CREATE TABLE replies (
@@ -44,24 +44,24 @@ CREATE TABLE replies (
 """
 _READONLY = "it cannot be written. Make it writable for this user, or choose another cache"
 _TROUBLE = {
-    sqlite3.SQLITE_FULL: "the disk is full. Make room and resume the run",
-    sqlite3.SQLITE_BUSY: "another program holds it. Close that program and resume the run",
+    sqlite3.SQLITE_FULL: "the disk is full. Free some disk space and resume the run",
+    sqlite3.SQLITE_BUSY: "another program has locked it. Close that program and resume the run",
     sqlite3.SQLITE_READONLY: _READONLY,
     sqlite3.SQLITE_CANTOPEN: _READONLY,
     sqlite3.SQLITE_PERM: _READONLY,
-    sqlite3.SQLITE_IOERR: "the disk failed. Look at it, then resume the run",
+    sqlite3.SQLITE_IOERR: "the disk failed. Check the disk, then resume the run",
 }
 
 
 class CacheError(StoreError):
-    """A cache that cannot be used; the message says why and what to do."""
+    """The cache cannot be used; the message says why and what to do."""
 
 
 class ResponseCache:
-    """Replies by key; safe between threads, and between processes that share the file.
+    """Replies by key; threads and processes may share it.
 
     Args:
-        path: The file; it is made, with its folder, if it is not there.
+        path: The file; it is created, with its folder, if it does not exist.
 
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     with ResponseCache(Path(folder) / "cache.db") as cache:
@@ -73,7 +73,7 @@ class ResponseCache:
 
     def __init__(self, path: Path) -> None:
         self.path = Path(path)
-        self._turn = threading.Lock()
+        self._using = threading.Lock()
         with self._explained():
             if not self.path.exists():
                 self._make()
@@ -91,30 +91,30 @@ class ResponseCache:
     def get(self, key: str) -> ModelReply | None:
         """The reply at a key, if there is one."""
         query = "SELECT reply, seal FROM replies WHERE key = ?"
-        with self._explained(), self._turn:
+        with self._explained(), self._using:
             row = self._connection.execute(query, (bytes.fromhex(key),)).fetchone()
         if row is None:
             return None
         reply, seal = row
         if not isinstance(reply, bytes) or seal != _seal(key, reply):
-            raise self._damaged(f"the reply at {key[:12]} is not what was written")
+            raise self._damaged(f"the reply at {key[:12]} has changed")
         return ModelReply.from_json(json.loads(reply))
 
     def put(self, key: str, reply: ModelReply) -> None:
-        """Keep a reply; what is at the key already stays."""
+        """Store a reply, unless the key has one already."""
         content = canonical(reply.to_json()).encode()
         row = (bytes.fromhex(key), content, _seal(key, content))
         insert = "INSERT INTO replies VALUES (?, ?, ?) ON CONFLICT (key) DO NOTHING"
-        with self._explained(), self._turn:
+        with self._explained(), self._using:
             self._connection.execute(insert, row)
 
     def __len__(self) -> int:
-        with self._explained(), self._turn:
+        with self._explained(), self._using:
             [count] = self._connection.execute("SELECT count(*) FROM replies").fetchone()
         return int(count)
 
     def close(self) -> None:
-        """Let go of the file."""
+        """Close the file."""
         self._connection.close()
 
     def __enter__(self) -> Self:
@@ -124,12 +124,12 @@ class ResponseCache:
         self.close()
 
     def _make(self) -> None:
-        """An empty cache, which goes by its name once it is complete."""
+        """Create an empty cache; it gets its name when it is complete."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.exists() and log.stat().st_size:
-            raise CacheError(  # SQLite would write what is in it into the new file
-                f"{log} is the log of a cache that is not there. Put {self.path.name} back, or "
+            raise CacheError(  # SQLite would write its contents into the new file
+                f"{log} is the log of a cache that is missing. Put {self.path.name} back, or "
                 "delete the log."
             )
         with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:
@@ -142,7 +142,7 @@ class ResponseCache:
             try:
                 os.link(fresh, self.path)
             except FileExistsError:
-                return  # another process was quicker, and its cache is as good
+                return  # another process was faster
 
     def _check(self) -> None:
         [application] = self._connection.execute("PRAGMA application_id").fetchone()
@@ -154,8 +154,8 @@ class ResponseCache:
             )
         if version != VERSION:
             raise CacheError(
-                f"{self.path} was written by another version of coevolve (version {version}; "
-                f"this one reads {VERSION}). Choose another file."
+                f"{self.path} was written by another version of coevolve (cache version "
+                f"{version}; this one reads {VERSION}). Choose another file."
             )
         self._connection.execute("SELECT key, reply, seal FROM replies LIMIT 1").fetchone()
 
@@ -166,22 +166,21 @@ class ResponseCache:
         except OSError as error:
             why = error.strerror or str(error)
             raise CacheError(f"the cache {self.path} cannot be used: {why}.") from error
-        except UnicodeDecodeError as error:  # SQLite quotes what it cannot make sense of
-            raise self._damaged("its own description cannot be read") from error
+        except UnicodeDecodeError as error:  # in a message of SQLite that quotes the file
+            raise self._damaged("its tables cannot be read") from error
         except sqlite3.Error as error:
             code = getattr(error, "sqlite_errorcode", None)
-            if code is None:  # the fault of this program, such as using a closed cache
+            if code is None:  # an error in this program, such as a closed cache
                 raise
             if code == sqlite3.SQLITE_IOERR_SHORT_READ or code & 0xFF not in _TROUBLE:
                 raise self._damaged(str(error)) from error
-            said = f"the cache {self.path} cannot be used: {_TROUBLE[code & 0xFF]} ({error})."
-            raise CacheError(said) from error
+            why = f"{_TROUBLE[code & 0xFF]} ({error})"
+            raise CacheError(f"the cache {self.path} cannot be used: {why}.") from error
 
     def _damaged(self, what: str) -> CacheError:
         return CacheError(
-            f"the cache {self.path} is damaged: {what}. Move it and its -wal and -shm files "
-            "away and resume the run: outcomes are kept elsewhere, and answers that are missing "
-            "are asked again."
+            f"the cache {self.path} is damaged: {what}. Move it and its -wal and -shm files away "
+            "and resume the run. No outcome is lost; missing answers are requested again."
         )
 
 

@@ -1,4 +1,4 @@
-"""What a proposer is, and a check that one keeps to it."""
+"""The interface of proposers, and threads for slow functions."""
 
 import asyncio
 import contextlib
@@ -6,8 +6,6 @@ import contextvars
 import threading
 from collections.abc import Callable
 
-from coevolve.errors import CandidateError, InputError, nearest
-from coevolve.search.candidate import check_files
 from coevolve.search.proposal import (
     Broken,
     Proposal,
@@ -32,45 +30,15 @@ __all__ = [
     "View",
     "as_proposal",
     "as_proposed",
-    "check_proposer",
+    "in_thread",
 ]
 
 
-async def check_proposer(proposer: Proposer, view: View, count: int = 1) -> Proposed:
-    """Ask a proposer once, as the engine does, and check what it hands over; for tests.
-
-    Raises:
-        InputError: It is no proposer, or hands over what is no proposal, too many of them, or one
-            with a parent that is not in the view.
-    """
-    source = type(proposer).__name__
-    if not isinstance(proposer, Proposer):
-        raise InputError(f"{source} has no method propose(view, count).")
-    made = as_proposed(await proposer.propose(view, count), source=source)
-    if len(made.proposals) > count:
-        raise InputError(
-            f"{source} returned {len(made.proposals)} proposals, but was asked for {count}."
-        )
-    known = {standing.candidate.name for standing in view.standings}
-    for proposal in made.proposals:
-        try:
-            check_files(proposal.files, proposal.name)
-        except CandidateError as error:
-            raise InputError(f"{source}: {error}") from error
-        for parent in proposal.parents:
-            if parent not in known:
-                raise InputError(
-                    f"{source}: the parent {parent!r} of {proposal.name!r} is no candidate of "
-                    f"the run.{nearest(parent, known)}"
-                )
-    return made
-
-
 async def in_thread[**P, T](function: Callable[P, T], *arguments: P.args, **named: P.kwargs) -> T:
-    """What a function returns that may take minutes.
+    """The result of a slow function, run in a thread.
 
-    The thread is a daemon, unlike those of `asyncio.to_thread`: a run that is interrupted ends
-    at once and not when the function does.
+    The thread is a daemon, unlike those of `asyncio.to_thread`: an interrupted run ends at once,
+    without waiting for the function.
 
     >>> asyncio.run(in_thread(sum, [1, 2]))
     3

@@ -1,4 +1,4 @@
-"""The control any search must beat: independent proposals, without feedback."""
+"""Best of n, the control that a search must beat: independent proposals without feedback."""
 
 import time
 from collections.abc import Sequence
@@ -22,19 +22,19 @@ from coevolve.search.acceptance import described
 from coevolve.search.candidate import Candidate
 
 ATTEMPTS = 4
-"""How often a proposer is asked for a candidate that is no copy of an earlier one."""
+"""How often a proposer is asked for a candidate that is not a copy of an earlier one."""
 
 
 class BestOfN:
-    """Asks a proposer as if every round were the first and nothing had been evaluated.
+    """Asks a proposer as if every round were the first, before any evaluation.
 
-    It sees the files of the starting harnesses, of which the best is the parent, and no outcome.
-    With the same rounds and candidates it spends what the search spends, so that what the search
-    gains over it comes from the feedback. For copies of earlier candidates others are asked for,
-    as long as there is time.
+    The proposer sees the files of the starting harnesses, with the best of them as the parent,
+    and no outcomes. With the same rounds and candidates it spends as much as the search. The
+    difference between the two is what feedback gains. Copies of earlier candidates are requested
+    again while there is time.
 
     Args:
-        inner: Who writes candidates.
+        inner: The proposer.
     """
 
     def __init__(self, inner: Proposer) -> None:
@@ -48,7 +48,7 @@ class BestOfN:
         for attempt in range(ATTEMPTS):
             now = time.monotonic()
             left = view.seconds - (now - began)
-            if len(made) == count or left < longest:  # what is made must not be lost
+            if len(made) == count or left < longest:  # a time-out would lose what is made
                 break
             blind = replace(_blind(view, attempt), seconds=left)
             try:
@@ -56,8 +56,8 @@ class BestOfN:
             except Exception as error:
                 if not answers:
                     raise
-                lost = f"another attempt failed: {described(error).rstrip('.')}."
-                answers.append(Proposed(proposals=(), notes=(lost,)))
+                note = f"another attempt failed: {described(error).rstrip('.')}."
+                answers.append(Proposed(proposals=(), notes=(note,)))
                 break
             longest = max(longest, time.monotonic() - now)
             answers.append(as_proposed(given))
@@ -66,29 +66,29 @@ class BestOfN:
             copies = len(answers[-1].proposals) - len(new)
             if not copies:
                 break
-            told = f"{copies} of {len(answers[-1].proposals)} were copies of earlier candidates."
-            answers.append(Proposed(proposals=(), notes=(told,)))
-        said = [answer.transcript for answer in answers if answer.transcript is not None]
+            note = f"{copies} of {len(answers[-1].proposals)} were copies of earlier candidates."
+            answers.append(Proposed(proposals=(), notes=(note,)))
+        transcripts = [one.transcript for one in answers if one.transcript is not None]
         return Proposed(
             proposals=tuple(made),
             usage=sum((answer.usage for answer in answers), Usage()),
-            transcript="\n\n".join(said) if said else None,
+            transcript="\n\n".join(transcripts) if transcripts else None,
             notes=tuple(dict.fromkeys(note for answer in answers for note in answer.notes)),
         )
 
     def check(self) -> None:
-        """Make sure that the inner proposer can work here."""
+        """Check that the inner proposer can work here."""
         if (check := getattr(self._inner, "check", None)) is not None:
             check()
 
     async def close(self) -> None:
-        """End whatever the inner proposer keeps open."""
+        """Close the inner proposer."""
         if (close := getattr(self._inner, "close", None)) is not None:
             await close()
 
 
 class RepairingBestOfN(BestOfN):
-    """The same, around a proposer that mends its candidates."""
+    """The same, around a proposer that repairs its candidates."""
 
     def __init__(self, inner: Repairer) -> None:
         super().__init__(inner)
@@ -99,17 +99,17 @@ class RepairingBestOfN(BestOfN):
 
 
 def best_of_n(inner: Proposer) -> BestOfN:
-    """A proposer without feedback, which mends its candidates if the inner one does."""
+    """A proposer without feedback; it repairs its candidates if the inner one does."""
     return RepairingBestOfN(inner) if isinstance(inner, Repairer) else BestOfN(inner)
 
 
 def _new(proposals: Sequence[Proposal], known: set[str]) -> list[Proposal]:
-    """The proposals that are no copies of what is known, which they are from then on."""
+    """The proposals that are not copies of known ones; they are added to the known ones."""
     new = []
     for proposal in proposals:
         try:
             address = Candidate.of(proposal.files, name=proposal.name).address
-        except CandidateError:  # the engine says what is wrong with it, and takes the others
+        except CandidateError:  # the engine refuses it with a message
             new.append(proposal)
             continue
         if address not in known:
@@ -119,7 +119,7 @@ def _new(proposals: Sequence[Proposal], known: set[str]) -> list[Proposal]:
 
 
 def _blind(view: View, attempt: int) -> View:
-    """The view before anything was evaluated, with a seed of its own for every attempt."""
+    """The view before any evaluation, with another seed for every attempt."""
     seed = int(np.random.SeedSequence([view.seed, attempt]).generate_state(1, np.uint64)[0] >> 1)
     starts = [s for s in view.standings if s.candidate.round == 0]
     return replace(

@@ -15,15 +15,15 @@ Item = Path | str | Proposal
 
 
 class Scripted:
-    """Proposes what a list says, and nothing when it has come to its end.
+    """Proposes the items of a list in order, and nothing after the last.
 
-    What a round gets follows from its number alone, so that a resumed run goes on with the right
-    item. A folder is read when its turn comes; its name becomes the candidate's, and the first
-    line of its `harness.py`'s docstring the hypothesis.
+    The items of a round depend only on its number, so a resumed run continues with the right
+    item. A folder is read in its round. Its name becomes the name of the candidate, and the first
+    line of the docstring in its `harness.py` becomes the hypothesis.
 
     Args:
-        items: Folders or proposals in their order, of which each round gets as many as it asks
-            for; or a list of such lists, one for each round.
+        items: Folders or proposals, of which each round gets the next `count`; or a list of such
+            lists, one for each round.
 
     >>> import asyncio
     >>> new = [Proposal(name=name, files={"harness.py": b""}) for name in ("a", "b", "c")]
@@ -45,20 +45,20 @@ class Scripted:
 
     async def propose(self, view: View, count: int) -> Proposed:
         if self._rounds is None:
-            turn = self._items[(view.round - 1) * count : view.round * count]
+            items = self._items[(view.round - 1) * count : view.round * count]
         else:
-            turn = self._rounds[view.round - 1] if view.round <= len(self._rounds) else ()
-        return as_proposed([_proposal(item) for item in turn], source="the script")
+            items = self._rounds[view.round - 1] if view.round <= len(self._rounds) else ()
+        return as_proposed([_proposal(item) for item in items], source="the script")
 
 
 class FunctionProposer:
-    """Proposes what a Python function returns.
+    """Proposes the results of a Python function.
 
     Args:
-        function: Called with the view and how many candidates are wanted; returns proposals, or
-            mappings with the keys name, files (text or bytes), parents, hypothesis, kind and
-            components. A plain function runs in a thread of its own; an `async` one is awaited.
-        name: What errors call it; its own name when left out.
+        function: Gets the view and the number of candidates. Returns proposals, or mappings with
+            the keys name, files (text or bytes), parents, hypothesis, kind and components. A plain
+            function runs in a thread; an `async` one is awaited.
+        name: Its name in error messages; by default that of the function.
 
     >>> import asyncio
     >>> def propose(view, count):
@@ -82,7 +82,7 @@ class FunctionProposer:
         """The proposer in a Python file.
 
         Raises:
-            ConfigError: The file cannot be loaded or has no such function.
+            ConfigError: The file cannot be loaded, or does not have the function.
         """
         return cls(load_function(path, function), name=f"{function} in {path.name}")
 
@@ -106,13 +106,13 @@ def _proposal(item: Item) -> Proposal:
 
 
 def first_line(source: bytes) -> str:
-    """What the docstring of a Python file says first; nothing if there is none.
+    """The first line of the docstring of a Python file; empty if there is none.
 
     >>> first_line(b"'The nearest example belongs last.'")
     'The nearest example belongs last.'
     """
     try:
-        said = ast.get_docstring(ast.parse(source))
+        docstring = ast.get_docstring(ast.parse(source))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return ""  # the check will say what is wrong with it
-    return (said or "").partition("\n")[0]
+        return ""  # the check reports the error
+    return (docstring or "").partition("\n")[0]

@@ -1,33 +1,45 @@
-"""From a configuration to a benchmark, and the spec workers build it from."""
+"""From a configuration to the parts of a run: benchmark, proposer, model, executor and rules."""
 
-import json
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
-from coevolve.benchmarks.base import Benchmark, check_sealed, check_starts
-from coevolve.benchmarks.textclass.harness_files import built_in
-from coevolve.core.pool import Pool
-from coevolve.errors import CoevolveError, ConfigError
-from coevolve.executors.failures import named
-from coevolve.executors.workload import Host, Spec, where_raised
-from coevolve.runs.config import RunConfig
-from coevolve.runs.plugs import (
-    CommandBenchmarkSettings,
-    FunctionBenchmarkSettings,
-    SyntheticBenchmarkSettings,
-    TextClassificationSettings,
-    is_path,
+from coevolve import registry
+from coevolve.benchmarks.base import (
+    Benchmark,
+    briefing_of,
+    check_sealed,
+    check_starts,
+    leak_scan_of,
+    services_of,
 )
+from coevolve.core.pool import Pool
+from coevolve.errors import ConfigError
+from coevolve.executors.executor_settings import Work
+from coevolve.executors.local import Contents
+from coevolve.executors.workload import Host, Spec
+from coevolve.models.gateway import Gateway
+from coevolve.proposers.best_of_n import best_of_n
+from coevolve.runs.config import RunConfig
+from coevolve.search.acceptance import Rules
+from coevolve.search.candidate import Candidate
+from coevolve.search.proposal import Proposer
+from coevolve.search.trials import Executor, Prepared, Result, Trial
+from coevolve.settings import Context
+
+
+def benchmark_spec(config: RunConfig, base: Path) -> Spec:
+    """How a worker builds the benchmark of a configuration whose paths start from `base`."""
+    return config.benchmark.spec(Context(config=config, base=base))
 
 
 def build_benchmark(config: RunConfig, base: Path, host: Host | None = None) -> Benchmark:
     """The benchmark of a configuration whose paths start from `base`.
 
-    It reaches the services of a `host`, where it wants any.
+    It reaches the services of the `host`, if it uses any.
 
     Raises:
-        ConfigError: What the configuration names cannot be loaded or is no benchmark.
+        ConfigError: The benchmark cannot be built, or lacks something that every benchmark has.
     """
     config.check_paths(base)
     spec = benchmark_spec(config, base)
@@ -36,90 +48,168 @@ def build_benchmark(config: RunConfig, base: Path, host: Host | None = None) -> 
     except ConfigError:
         raise
     except (Exception, SystemExit) as error:
-        raise ConfigError(_told(error, config.benchmark.kind, spec)) from error
-
-
-def benchmark_spec(config: RunConfig, base: Path) -> Spec:
-    """How a worker builds the benchmark of a configuration."""
-    base = base.resolve()
-    table = config.benchmark
-    match table:
-        case FunctionBenchmarkSettings():
-            factory = "coevolve.benchmarks.function:load_file"
-            given: dict[str, Any] = {
-                "path": str(base / table.file),
-                "model": config.model is not None,
-                "starts": _within(base, table.starts),
-            }
-        case CommandBenchmarkSettings():
-            factory = "coevolve.benchmarks.command:CommandBenchmark"
-            given = table.model_dump(mode="json", exclude={"kind", "tasks_file", "briefing"})
-            if table.briefing is not None:
-                given["briefing"] = (base / table.briefing).read_text(encoding="utf-8")
-            given["base"] = str(base)
-            given["starts"] = _within(base, table.starts)
-            if table.tasks_file is not None:
-                given["tasks"] = read_tasks(base / table.tasks_file)
-        case TextClassificationSettings():
-            factory = "coevolve.benchmarks.textclass.text_classification:TextClassification"
-            given = {
-                "sets": [str(base / name) if is_path(name) else name for name in table.sets],
-                "data": None if table.data is None else str(base / table.data),
-                "starts": [_harness(base, name) for name in table.starts],
-                "mode": table.mode,
-            }
-        case SyntheticBenchmarkSettings():
-            factory = "coevolve.benchmarks.synthetic.synthetic_benchmark:build"
-            given = table.model_dump(mode="json", exclude={"kind"})
-        case _:
-            factory = table.kind
-            given = dict(table.arguments)
-    return Spec(factory=factory, arguments=given, folder=base)
-
-
-def read_tasks(path: Path) -> list[str] | dict[str, list[str]]:
-    """The tasks in a file: one id a line, or JSON with a list or a list for each pool."""
-    text = path.read_text(encoding="utf-8")
-    if path.suffix != ".json":
-        return [line.strip() for line in text.splitlines() if line.strip()]
-    try:
-        found = json.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"{path} is no JSON: {error}") from error
-    if not isinstance(found, list | dict):
-        raise ConfigError(f"{path} must hold a list, or a list for each pool, got {found!r}.")
-    return found
+        raise ConfigError(
+            f"benchmark.kind {config.benchmark.kind!r} cannot be built: "
+            f"{registry.described(error, spec.folder)}"
+        ) from error
 
 
 def _checked(found: object, factory: str) -> Benchmark:
-    """What a factory gave, if it is a benchmark."""
     for name in ("pool", "starts", "check", "prepare", "run"):
         if not hasattr(found, name):
             raise ConfigError(
-                f"benchmark {factory!r} gave a {type(found).__name__} without {name!r}, "
-                "which is no benchmark; see docs/benchmark.md."
+                f"the benchmark {factory!r} is an object of type {type(found).__name__}, which "
+                f"has no {name}; see docs/benchmark.md."
             )
     assert isinstance(found, Benchmark)
     if not isinstance(found.pool, Pool):
-        raise ConfigError(f"the pool of benchmark {factory!r} is no Pool: {found.pool!r}.")
+        raise ConfigError(f"the pool of benchmark {factory!r} is not a Pool: {found.pool!r}.")
     check_starts(found.starts)
     check_sealed(found)
     return found
 
 
-def _told(error: BaseException, kind: str, spec: Spec) -> str:
-    """What kept a benchmark from being built, and where."""
-    said = str(error) if isinstance(error, CoevolveError) else named(error)
-    if isinstance(error, SyntaxError):  # whose text has half of the place
-        said = f"{type(error).__name__}: {error.msg}"
-    where = where_raised(error, spec.folder)
-    return f"benchmark.kind {kind!r} cannot be built: {said}" + (f" ({where})" if where else "")
+def build_proposer(config: RunConfig, base: Path, *, folder: Path | None = None) -> Proposer:
+    """The proposer of a configuration whose paths start from `base`.
+
+    Args:
+        config: The configuration.
+        base: The folder of the TOML file.
+        folder: The folder of the run; without one, the proposer writes nothing to disk.
+
+    Raises:
+        ConfigError: The proposer cannot be built.
+    """
+    config.check_paths(base)
+    try:
+        made = config.proposer.build(Context(config=config, base=base, folder=folder))
+    except ConfigError as error:
+        if "proposer" in str(error):
+            raise
+        raise ConfigError(f"[proposer]: {error}") from error
+    return best_of_n(made) if getattr(config.proposer, "best_of_n", False) else made
 
 
-def _harness(base: Path, name: str) -> str:
-    """A built-in harness by its name, another by its folder."""
-    return name if name in built_in() else str(base / name)
+def priced(config: RunConfig) -> RunConfig:
+    """The configuration with the prices of tokens that are known, so that the run records them."""
+    model = None if config.model is None else config.model.priced()
+    return config.model_copy(update={"model": model, "proposer": config.proposer.priced()})
 
 
-def _within(base: Path, paths: Sequence[str]) -> list[str]:
-    return [str(base / path) for path in paths]
+def check_model(config: RunConfig, base: Path) -> None:
+    """Refuse a model that is certainly not available, before there is a run.
+
+    Raises:
+        ConfigError: The settings cannot work here; nothing was asked.
+    """
+    trial_gateway(config, base)
+    if config.model is not None:
+        config.model.check_service()
+
+
+def trial_gateway(config: RunConfig, base: Path) -> Gateway | None:
+    """A gateway for trials outside a run, which leaves nothing in caches or recordings."""
+    if config.model is None:
+        return None
+    model = config.model.priced().unrecorded()
+    return model.gateway(base=base, folder=base, budget=config.budget)
+
+
+def workers(config: RunConfig) -> int:
+    """Trials that run at once: enough to keep the model busy, or all cores without a model.
+
+    With more workers than requests per minute, trials would spend their time waiting.
+    """
+    if config.executor.workers is None and config.model is not None:
+        most = config.model.at_once
+        return min(most, config.model.requests_per_minute or most)
+    return config.executor.processes()
+
+
+def build_executor(
+    config: RunConfig,
+    base: Path,
+    benchmark: Benchmark,
+    *,
+    contents: Contents,
+    gateway: Gateway | None = None,
+    at_once: int | None = None,
+    around: Callable[[Any], Executor] = lambda executor: executor,
+) -> Executor:
+    """The executor of a configuration; it closes the gateway too.
+
+    Args:
+        config: The configuration.
+        base: The folder of the TOML file.
+        benchmark: The benchmark, whose services workers may ask.
+        contents: Where the files and states of candidates are.
+        gateway: The way to the model, if there is one.
+        at_once: Attempts at once, if not those of the configuration.
+        around: What to put around the executor.
+    """
+    services = {**services_of(benchmark), **(gateway.services() if gateway else {})}
+    work = Work(
+        benchmark=benchmark_spec(config, base),
+        contents=contents,
+        workers=at_once or workers(config),
+        isolation=config.isolation.kind,
+        limits=config.isolation.limits(),
+        services=services,
+    )
+    executor = around(config.executor.build(Context(config=config, base=base), work))
+    return executor if gateway is None else _WithGateway(executor, gateway)
+
+
+class _WithGateway:
+    """An executor whose trials reach a model; both are closed together."""
+
+    def __init__(self, executor: Executor, gateway: Gateway) -> None:
+        self._executor, self._gateway = executor, gateway
+        self.isolation_name = getattr(executor, "isolation_name", "")
+
+    @property
+    def capacity(self) -> int:
+        return self._executor.capacity
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        return await self._executor.check(candidate)
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        return await self._executor.prepare(candidate)
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        return await self._executor.run(candidate, trial)
+
+    async def close(self) -> None:
+        try:
+            await self._executor.close()
+        finally:
+            await self._gateway.close()
+
+
+def build_rules(config: RunConfig, benchmark: Benchmark, gateway: Gateway | None) -> Rules:
+    """The briefing of proposers, and the scan for tasks that candidates must not know."""
+    scan = leak_scan_of(benchmark)
+    parts = [briefing_of(benchmark), "" if gateway is None else _model_briefing(gateway.facts())]
+    briefing = "\n\n".join(filter(None, parts))
+    refuse = config.search.leaks == "refuse"
+    if scan is not None:
+        return Rules(briefing=briefing, scan=scan.scan, refuse_leaks=refuse)
+    if refuse:
+        raise ConfigError(
+            "'search.leaks' is 'refuse', which has no effect: the benchmark does not say what its "
+            "tasks ask (docs/benchmark.md, secrets)."
+        )
+    return Rules(briefing=briefing)
+
+
+def _model_briefing(facts: Mapping[str, Any]) -> str:
+    """The model that harnesses reach, in Markdown."""
+    scores = "gives" if facts["scores"] else "does not give"
+    lines = [f"- It is `{facts['name']}`, and {scores} scores of choices."]
+    if facts["window"] is not None:
+        lines.append(f"- Prompt and answer together may have {facts['window']:,} tokens.")
+    for what in ("calls", "tokens"):
+        if (most := facts[f"trial_{what}"]) is not None:
+            lines.append(f"- A trial may use {most:,} {what} of it.")
+    return "\n".join(["## The model", "", *lines])

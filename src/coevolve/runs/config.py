@@ -1,45 +1,119 @@
-"""The configuration of a run, read from one TOML file."""
+"""The configuration of a run: the tables of one TOML file, and sentences for mistakes in it."""
 
 import tomllib
 from collections.abc import Mapping
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import Any, Self
+from typing import Annotated, Any, Literal, Self, get_args
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import (
+    Field,
+    PlainSerializer,
+    PlainValidator,
+    SerializeAsAny,
+    ValidationError,
+    create_model,
+)
+from pydantic_core import ErrorDetails
 
-from coevolve.benchmarks.textclass.harness_files import built_in
-from coevolve.errors import ConfigError, InputError, nearest
-from coevolve.runs.mistakes import sentences
-from coevolve.runs.model_settings import ModelSettings
-from coevolve.runs.plugs import (
-    BenchmarkSettings,
-    CommandBenchmarkSettings,
-    ProposerSettings,
-    SyntheticBenchmarkSettings,
-    TextClassificationSettings,
-)
-from coevolve.runs.proposer_settings import (
-    OfflineProposerSettings,
-    ScriptedProposerSettings,
-    SyntheticProposerSettings,
-)
-from coevolve.runs.settings import (
-    BudgetSettings,
-    ExecutorSettings,
-    IsolationSettings,
-    RunSettings,
-    SearchSettings,
-    Table,
-)
+from coevolve import registry
+from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, FactoryBenchmark
+from coevolve.core.choice import HighestEstimate
+from coevolve.core.protocols import SearchProtocol, checked_protocol, protocol, register
+from coevolve.errors import ConfigError, InputError, UnknownProtocolError, nearest
+from coevolve.executors.executor_settings import ExecutorSettings, FactoryExecutor, LocalSettings
+from coevolve.executors.isolation import Limits
+from coevolve.models.model_settings import ModelPlug, ModelSettings
+from coevolve.proposers.proposer_settings import FactoryProposer, ProposerSettings
 from coevolve.search.budget import Budget, Settings
+from coevolve.settings import Amount, Count, Plugged, Table, Text
 
-_NO_MODEL = (CommandBenchmarkSettings, SyntheticBenchmarkSettings)
-_HARNESSES = ("starts", "folders")
-_THERE = {"file": Path.is_file, "folder": Path.is_dir, "either": Path.exists}
+_THERE = {
+    "file": Path.is_file,
+    "folder": Path.is_dir,
+    "either": Path.exists,
+    "harness": Path.is_dir,
+}
+_WORDS = {"either": "file or folder", "harness": "folder"}
+_TABLES = ("benchmark", "proposer", "model", "executor")
+
+
+class RunSettings(Table):
+    """`[run]`: the name of the run and where it is stored."""
+
+    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]*$")] = "run"
+    folder: Text = "runs"
+    seed: Annotated[int, Field(ge=0)] = 0
+
+
+class SearchSettings(Table):
+    """`[search]`: how many candidates, and how they are judged."""
+
+    rounds: Count
+    candidates: Count = 1
+    protocol: Text = "task-coevolve"
+    fraction: Annotated[float, Field(gt=0, le=1)] | None = None
+    trials: Count = 1
+    draw_per: Literal["round", "candidate"] = "round"
+    confidence: Annotated[float, Field(gt=0, le=0.9999)] = 0.95
+    overlap: bool = False
+    include_start: bool = False
+    rescore: bool = False
+    leaks: Literal["report", "refuse"] = "report"
+
+    def rule(self) -> SearchProtocol:
+        """The protocol, in which a starting harness may win if `include_start` says so."""
+        rule = protocol(self.protocol)
+        if not self.include_start:
+            return rule
+        if not isinstance(rule.choice, HighestEstimate):
+            raise InputError(
+                f"include_start has no effect on protocol {rule.name!r}, which chooses by "
+                f"{type(rule.choice).__name__}; leave it out."
+            )
+        return replace(rule, choice=replace(rule.choice, include_start=True))
+
+
+BudgetTable: type[Table] = create_model(
+    "BudgetTable",
+    __base__=Table,
+    **{  # type: ignore[call-overload]
+        cap.name: ((Count if int in get_args(cap.type) else Amount) | None, None)
+        for cap in fields(Budget)
+    },
+)
+"""`[budget]`: hard caps, a key for each field of `Budget`; what is left out is not capped."""
+
+
+def _read_budget(value: Any) -> Budget:
+    return (
+        value if isinstance(value, Budget) else Budget(**dict(BudgetTable.model_validate(value)))
+    )
+
+
+class IsolationSettings(Table):
+    """`[isolation]`: where candidate code runs, and its limits."""
+
+    kind: Literal["auto", "bwrap", "process"] = "auto"
+    seconds: Amount = 60.0
+    cpu_seconds: Amount | None = None
+    memory_mb: Count = 2048
+    processes: Count = 32
+    file_mb: Count = 64
+    output_mb: Amount = 10.0
+    answer_mb: Amount = 4.0
+    startup_seconds: Amount = 20.0
+    asks: Count = 1000
+
+    def limits(self) -> Limits:
+        """The limits on candidate code."""
+        return Limits(**self.model_dump(exclude={"kind"}))
 
 
 class RunConfig(Table):
     """Everything that decides a run; paths are relative to the folder of the TOML file.
+
+    The tables of plugs are read by the settings class of the plug that their `kind` names.
 
     >>> config = RunConfig.from_json({
     ...     "search": {"rounds": 3},
@@ -52,41 +126,24 @@ class RunConfig(Table):
 
     run: RunSettings = Field(default_factory=RunSettings)
     search: SearchSettings
-    budget: BudgetSettings = Field(default_factory=BudgetSettings)
-    benchmark: BenchmarkSettings
-    proposer: ProposerSettings
-    model: ModelSettings | None = None
-    executor: ExecutorSettings = Field(default_factory=ExecutorSettings)
+    budget: Annotated[
+        Budget,
+        PlainValidator(_read_budget),
+        PlainSerializer(Budget.to_json, return_type=dict[str, Any]),
+    ] = Field(default_factory=Budget)
+    benchmark: Annotated[
+        SerializeAsAny[BenchmarkSettings],
+        Plugged("benchmarks", BenchmarkSettings, FactoryBenchmark),
+    ]
+    proposer: Annotated[
+        SerializeAsAny[ProposerSettings], Plugged("proposers", ProposerSettings, FactoryProposer)
+    ]
+    model: Annotated[SerializeAsAny[ModelSettings], ModelPlug()] | None = None
+    executor: Annotated[
+        SerializeAsAny[ExecutorSettings],
+        Plugged("executors", ExecutorSettings, FactoryExecutor, default="local"),
+    ] = Field(default_factory=LocalSettings)
     isolation: IsolationSettings = Field(default_factory=IsolationSettings)
-
-    @model_validator(mode="after")
-    def _fits_together(self) -> Self:
-        if isinstance(self.proposer, SyntheticProposerSettings) and not isinstance(
-            self.benchmark, SyntheticBenchmarkSettings
-        ):
-            raise InputError(
-                "proposer.kind 'synthetic' knows synthetic worlds only, but benchmark.kind is "
-                f"{self.benchmark.kind!r}."
-            )
-        if isinstance(self.proposer, OfflineProposerSettings) and not isinstance(
-            self.benchmark, TextClassificationSettings
-        ):
-            raise InputError(
-                "proposer.kind 'offline' writes harnesses for benchmark.kind 'textclass' only, "
-                f"and benchmark.kind is {self.benchmark.kind!r}; see docs/proposers.md for others."
-            )
-        if isinstance(self.benchmark, TextClassificationSettings) and self.model is None:
-            raise InputError(
-                "benchmark.kind 'textclass' needs a model; write [model] with name = \"embedded\" "
-                "or the name of another one (docs/models.md)."
-            )
-        if self.model is not None and isinstance(self.benchmark, _NO_MODEL):
-            raise InputError(
-                f"[model] has no effect on benchmark.kind {self.benchmark.kind!r}; leave it out."
-            )
-        if isinstance(self.proposer, ScriptedProposerSettings):
-            self.proposer.check_length(self.search.rounds, self.search.candidates)
-        return self
 
     def settings(self) -> Settings:
         """How the engine searches."""
@@ -96,7 +153,7 @@ class RunConfig(Table):
             seed=self.run.seed,
             overlap=self.search.overlap,
             rescore=self.search.rescore,
-            budget=Budget(**self.budget.model_dump()),
+            budget=self.budget,
         )
 
     def to_json(self) -> dict[str, Any]:
@@ -104,39 +161,68 @@ class RunConfig(Table):
         return self.model_dump(mode="json")
 
     @classmethod
-    def from_json(cls, data: Mapping[str, Any], *, source: str = "configuration") -> Self:
-        """The configuration of plain JSON; `source` is what errors call it."""
+    def from_json(
+        cls, data: Mapping[str, Any], *, source: str = "configuration", folder: Path | None = None
+    ) -> Self:
+        """The configuration of plain JSON.
+
+        Args:
+            data: The tables.
+            source: The name of the configuration in errors.
+            folder: The project folder, from which plugs are imported first; the current folder
+                if left out.
+        """
+        folder = folder or Path()
         try:
-            return cls.model_validate(data)
+            config = cls.model_validate(data, context={"folder": folder})
         except ValidationError as error:
-            raise ConfigError(_joined(source, sentences(error, cls))) from None
+            raise ConfigError(_joined(source, _sentences(error))) from None
+        try:
+            config._check_protocol(folder)
+            for table in (getattr(config, name) for name in _TABLES):
+                if table is not None:
+                    table.check(config)
+        except InputError as error:
+            raise ConfigError(_joined(source, [str(error)])) from error
+        return config
+
+    def _check_protocol(self, folder: Path) -> None:
+        """Find the protocol, which the project may define, and register it for the run."""
+        name = self.search.protocol
+        try:
+            if registry.REFERENCE.match(name):
+                found = registry.find("protocols", name, folder=folder)
+                register(checked_protocol(name, found))
+            try:
+                protocol(name)
+            except UnknownProtocolError:
+                self.benchmark.load(folder)
+                protocol(name)
+        except InputError as error:
+            raise InputError(f"'search.protocol': {error}") from error
+        self.search.rule()
 
     def check_paths(self, base: Path, *, source: str = "configuration") -> None:
-        """Refuse paths that lead nowhere from the folder `base`."""
+        """Refuse paths that do not exist, from the folder `base` on."""
+        known = self.benchmark.harnesses()
         lacking = [
-            f"'{name}.{key}' names {path!r}, but there is no such "
-            f"{'file or folder' if kind == 'either' else kind} in {base.resolve()}."
-            f"{self._near_harness(key, path)}"
-            for name in ("benchmark", "proposer", "model")
+            f"'{name}.{key}' names {path!r}, but there is no such {_WORDS.get(kind, kind)} in "
+            f"{base.resolve()}.{nearest(path, known) if kind == 'harness' else ''}"
+            for name in _TABLES
             if (table := getattr(self, name)) is not None
             for key, path, kind in table.needs()
-            if not _THERE[kind](base / path)
+            if not (kind == "harness" and path in known) and not _THERE[kind](base / path)
         ]
         if lacking:
             raise ConfigError(_joined(source, lacking))
 
-    def _near_harness(self, key: str, path: str) -> str:
-        """A suggestion for a name that may be meant for a built-in harness."""
-        named = isinstance(self.benchmark, TextClassificationSettings) and key in _HARNESSES
-        return nearest(path, built_in()) if named else ""
-
 
 def read_config(path: Path) -> RunConfig:
-    """The configuration in a TOML file; the run is named after the file unless it says how.
+    """The configuration in a TOML file; the file's name is the run's unless `run.name` is given.
 
     Raises:
-        ConfigError: The file is missing, is no TOML, or says something a run cannot do; the
-            message names the file, the key, the value and what is expected.
+        ConfigError: The file is missing, is not TOML, or has a key or value that a run cannot
+            use; the message names the file, the key, the value and what is expected.
     """
     try:
         data = tomllib.loads(path.read_text(encoding="utf-8"))
@@ -145,13 +231,106 @@ def read_config(path: Path) -> RunConfig:
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     except tomllib.TOMLDecodeError as error:
-        raise ConfigError(f"{path} is no valid TOML: {error}.") from error
+        raise ConfigError(f"{path} is not valid TOML: {error}.") from error
     if isinstance(run := data.setdefault("run", {}), dict):
         run.setdefault("name", path.stem)
-    config = RunConfig.from_json(data, source=str(path))
+    config = RunConfig.from_json(data, source=str(path), folder=path.parent)
     config.check_paths(path.parent, source=str(path))
     return config
 
 
 def _joined(source: str, found: list[str]) -> str:
     return f"{source}: {found[0]}" if len(found) == 1 else "\n  ".join([f"{source}:", *found])
+
+
+def _sentences(error: ValidationError) -> list[str]:
+    """One sentence for every mistake, unknown keys first, without repeats."""
+    found = sorted(error.errors(), key=lambda one: one["type"] != "unknown_key")
+    keyed = [(_path(one["loc"]), _sentence(one)) for one in found]
+    kept = [text for path, text in keyed if not any(_leads_to(path, other) for other, _ in keyed)]
+    suggested = " ".join(text for text in kept if text.startswith("unknown"))
+    return [
+        text
+        for text in dict.fromkeys(kept)
+        if not (text.endswith("is missing.") and text.split("'")[1] in suggested.split("'"))
+    ]
+
+
+def _leads_to(path: list[str], other: list[str]) -> bool:
+    """Whether another mistake is within a value, and so names the place better.
+
+    A value that may be of several types has a mistake for each of them.
+    """
+    mine, its = ".".join(path), ".".join(other)
+    return mine != its and its.startswith((f"{mine}.", f"{mine}["))
+
+
+def _sentence(found: ErrorDetails) -> str:
+    path = _path(found["loc"])
+    key = ".".join(path)
+    value = _shown(found["input"])
+    match found["type"]:
+        case "unknown_key":
+            known = found["ctx"]["known"]
+            prefix = key.removesuffix(path[-1])
+            close = nearest(path[-1], known) or f" It may have {', '.join(known)}."
+            return f"unknown key '{key}'.{close.replace("'", "'" + prefix, 1)}"
+        case "missing":
+            what = "table" if len(path) == 1 else "key"
+            return f"the {what} '{key}' is missing."
+        case "plug":
+            said = found["msg"]
+            return f"'{key}' {said}" if said.startswith("is ") else f"'{key}': {said}"
+        case "too_short":
+            least = found["ctx"]["min_length"]
+            return f"'{key}' must have at least {least} entries, got {value}."
+        case "value_error":
+            reason = found["msg"].removeprefix("Value error, ")
+            return f"'{key}': {reason}" if key else reason
+        case "model_type" | "dict_type":
+            return f"'{key}' must be a table, got {value}."
+        case "string_pattern_mismatch" if path[-1].startswith("key"):  # it may be one: not shown
+            return f"'{key}' must be the name of an environment variable, and never a key itself."
+        case "string_pattern_mismatch":
+            return (
+                f"'{key}' is {value}, which is not allowed; use letters, digits, '.', '_' and "
+                "'-', beginning with a letter or digit."
+            )
+        case _:
+            return f"'{key}' {_expected(found['msg'])}, got {value}."
+
+
+def _path(loc: tuple[int | str, ...]) -> list[str]:
+    """The dotted key of a place.
+
+    Pydantic names the member of a union in between, which is not a key of the file.
+    """
+    path: list[str] = []
+    for part in loc:
+        if isinstance(part, int):
+            path[-1] += f"[{part}]"
+        elif len(path) < 2 or not ("[" in part or part == "str" or part.startswith("constrained")):
+            path.append(part)
+    return path
+
+
+def _expected(message: str) -> str:
+    """Pydantic's message as the rest of our sentence."""
+    text = message.replace("Input should", "must").replace("should", "must")
+    for plain, better in (
+        ("a valid integer", "a whole number"),
+        ("a valid number", "a number"),
+        ("a valid string", "text"),
+        ("a valid boolean", "true or false"),
+        ("a valid tuple", "a list"),
+        ("a valid array", "a list"),
+        ("greater than or equal to", "at least"),
+        ("less than or equal to", "at most"),
+    ):
+        text = text.replace(plain, better)
+    return text if text.startswith("must") else f"is wrong: {text}"
+
+
+def _shown(value: Any) -> str:
+    text = repr(value)
+    return text if len(text) <= 80 else f"{text[:77]}..."

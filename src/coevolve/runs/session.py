@@ -1,29 +1,38 @@
-"""Runs on disk: opening one from a TOML file, going on with it, looking at it."""
+"""Runs on disk: opening one from a TOML file, resuming it, reading its state."""
 
 import os
+import sys
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from coevolve.benchmarks.base import Benchmark, make_pool, services_of
+from coevolve.benchmarks.base import Benchmark, make_pool
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
+from coevolve.core.protocols import protocol_from_json
 from coevolve.core.selector import Selector
-from coevolve.errors import ConfigError
-from coevolve.executors.local import LocalExecutor
-from coevolve.models.gateway import Gateway
-from coevolve.runs.building import benchmark_spec, build_benchmark
+from coevolve.errors import ConfigError, EventError
+from coevolve.proposers.proposer_settings import check_ready
+from coevolve.runs.building import (
+    build_benchmark,
+    build_executor,
+    build_proposer,
+    build_rules,
+    check_model,
+    priced,
+)
 from coevolve.runs.config import RunConfig, read_config
-from coevolve.runs.model import ModelledExecutor, build_gateway, check_model, priced, workers
-from coevolve.runs.proposer import build_proposer, build_rules, check_ready, proposal_seconds
 from coevolve.search.effects import fold
-from coevolve.search.journal import Executor
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
+from coevolve.search.trials import Executor
 from coevolve.store import RunStore
+
+BY_OPTIMIZE = "optimize"
+"""The only key of a recorded configuration if `coevolve.optimize` started the run."""
 
 
 def run_folder(path: Path, config: RunConfig | None = None) -> Path:
@@ -35,12 +44,18 @@ def run_folder(path: Path, config: RunConfig | None = None) -> Path:
 def create_run(path: Path) -> Path:
     """Open the run that a TOML file describes, and return its folder.
 
-    Nothing is evaluated yet; `session` does that. A folder whose run was never opened, because
-    the first try was interrupted, is taken over.
+    Nothing is evaluated yet; `session` does that. A folder without any event, which an interrupted
+    first try leaves, is used again.
     """
-    config = priced(read_config(path))
-    base = path.parent.resolve()
+    config = read_config(path)
     folder = run_folder(path, config)
+    open_folder(folder, config, path.parent)
+    return folder
+
+
+def open_folder(folder: Path, config: RunConfig, base: Path) -> None:
+    """Open the run of a configuration, whose paths start from `base`, in a folder."""
+    config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
     check_ready(proposer)
@@ -48,7 +63,6 @@ def create_run(path: Path) -> Path:
     build_rules(config, benchmark, None)
     selector = new_selector(config, benchmark.pool)
     with _empty_store(folder) as store:
-        recorded = {**config.to_json(), "project": os.path.relpath(base, folder.resolve())}
         open_run(
             store,
             name=config.run.name,
@@ -56,9 +70,8 @@ def create_run(path: Path) -> Path:
             selector=selector,
             starts=benchmark.starts,
             test=test_pool(benchmark),
-            config=recorded,
+            config={**config.to_json(), "project": os.path.relpath(base, folder.resolve())},
         )
-    return folder
 
 
 @contextmanager
@@ -66,11 +79,11 @@ def session(
     folder: Path,
     *,
     listen: Callable[[Event], None] = lambda event: None,
-    around: Callable[[LocalExecutor], Executor] = lambda executor: executor,
+    around: Callable[[Any], Executor] = lambda executor: executor,
 ) -> Iterator[Search]:
-    """A run to go on with: its journal, executor and proposer, as its first event says.
+    """A run to work on: its journal, executor and proposer, from its recorded configuration.
 
-    The run is this process's alone until the end of the `with` block.
+    No other process can write the run until the end of the `with` block.
 
     Args:
         folder: The folder of the run.
@@ -78,56 +91,71 @@ def session(
         around: What to put around the executor, such as a `FaultyExecutor` for a drill.
     """
     with RunStore.open(folder.resolve()) as store:
-        config, base = recorded_config(_opened(store), folder)
+        opened = _opened(store)
+        config, base = recorded_config(opened, folder)
         benchmark = build_benchmark(config, base)
-        _check_unchanged(_opened(store), benchmark)
-        gateway = _gateway(config, base, store)
-        executor = LocalExecutor(
-            benchmark_spec(config, base),
-            contents=store,
-            workers=workers(config),
-            isolation=config.isolation.kind,
-            limits=config.isolation.limits(),
-            trial_seconds=config.executor.seconds,
-            prepare_seconds=config.executor.prepare_seconds,
-            services={**services_of(benchmark), **(gateway.services() if gateway else {})},
-        )
-        inner = around(executor)
+        _check_unchanged(opened, benchmark)
+        gateway = None
+        if config.model is not None:
+            state = fold(store.skim())
+            gateway = config.model.gateway(
+                base=base,
+                folder=store.folder,
+                budget=state.settings.budget,
+                spent=state.evaluating,
+                seed=config.run.seed,
+            )
         yield Search(
             store,
-            inner if gateway is None else ModelledExecutor(inner, gateway),
+            build_executor(
+                config, base, benchmark, contents=store, gateway=gateway, around=around
+            ),
             build_proposer(config, base, folder=store.folder),
             listen=listen,
-            proposal_seconds=proposal_seconds(config),
+            proposal_seconds=config.proposer.patience,
             rules=build_rules(config, benchmark, gateway),
         )
 
 
-def _gateway(config: RunConfig, base: Path, store: RunStore) -> Gateway | None:
-    if config.model is None:
-        return None
-    spent = fold(store.skim()).evaluating
-    return build_gateway(
-        config.model,
-        base=base,
-        folder=store.folder,
-        budget=config.budget,
-        spent=spent,
-        seed=config.run.seed,
-    )
-
-
 def read_state(folder: Path) -> RunState:
     """The state of a run as of now, also while another process works on it."""
+    find_protocol(folder)
     with RunStore.read(folder) as store:
         return fold(store.skim())
 
 
+def find_protocol(folder: Path) -> None:
+    """Load the project of a run if it defines the run's protocol, which every fold needs.
+
+    Raises:
+        ConfigError: The project does not define the protocol any more.
+    """
+    with RunStore.read(folder) as store:
+        opened = next(store.events(until=1), None)
+    if opened is None or "search" not in opened["config"]:
+        return
+    try:
+        protocol_from_json(opened["selector"]["protocol"])
+    except EventError:
+        with redirect_stdout(sys.stderr):  # code of the project may print
+            recorded_config(opened, folder)
+
+
 def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
-    """The configuration a run was opened with, and the folder its paths start from."""
+    """The configuration a run was opened with, and the folder its paths start from.
+
+    Raises:
+        ConfigError: `coevolve.optimize` started the run, so that it has no configuration.
+    """
     recorded: dict[str, Any] = dict(opened["config"])
+    if BY_OPTIMIZE in recorded:
+        raise ConfigError(
+            f"the run in {folder} was started by coevolve.optimize, and its functions are not "
+            f"stored; call optimize again with folder={str(folder)!r}."
+        )
     base = (folder / recorded.pop("project", ".")).resolve()
-    return RunConfig.from_json(recorded, source=f"the configuration of {folder}"), base
+    source = f"the configuration of {folder}"
+    return RunConfig.from_json(recorded, source=source, folder=base), base
 
 
 def test_pool(benchmark: Benchmark) -> Pool | None:
@@ -137,7 +165,7 @@ def test_pool(benchmark: Benchmark) -> Pool | None:
 
 
 def new_selector(config: RunConfig, pool: Pool) -> Selector:
-    """The selector of a configuration, before anything was told."""
+    """A new selector, as the configuration describes it."""
     search = config.search
     return Selector(
         pool,
@@ -152,13 +180,13 @@ def new_selector(config: RunConfig, pool: Pool) -> Selector:
 
 @contextmanager
 def _empty_store(folder: Path) -> Iterator[RunStore]:
-    """A new store, or one that was made before and has no event yet."""
+    """A new store, or an existing one without any event."""
     if (folder / "run.db").exists():
         with RunStore.open(folder) as store:
             if store.count:
                 raise ConfigError(
-                    f"{folder} holds a run already. Go on with `coevolve resume {folder}`, or "
-                    "give the new run another name."
+                    f"{folder} holds a run already. Continue it with `coevolve resume {folder}`, "
+                    "or give the new run another name."
                 )
             yield store
     else:
@@ -174,11 +202,11 @@ def _opened(store: RunStore) -> Event:
 
 
 def _check_unchanged(opened: Event, benchmark: Benchmark) -> None:
-    """Refuse to go on with other tasks than the run began with."""
+    """Refuse to resume a run with other tasks than it began with."""
     test = test_pool(benchmark)
     now = {"pool": benchmark.pool.to_json(), "test": None if test is None else test.to_json()}
     if now != {"pool": opened["selector"]["pool"], "test": opened["test"]}:
         raise ConfigError(
-            "the benchmark has other tasks than when the run began, so that its estimates would "
-            "mean something else; bring the tasks back, or start a new run."
+            "the benchmark has other tasks than when the run began, and its estimates would mean "
+            "something else; restore the tasks, or start a new run."
         )

@@ -1,40 +1,33 @@
-"""How a run searches: its settings, hard caps, and the two ledgers they apply to."""
+"""What a run may spend and has spent, and the other settings of a search.
+
+A `Usage` is what one trial, check or proposal consumed. A `Ledger` sums usages; a run has two, for
+proposing and evaluating. `Spending` is what both come to, in the terms of a `Budget`.
+"""
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Any, Self
 
-from coevolve.core.outcomes import Usage, is_whole
+from coevolve.core.outcomes import USAGE, is_whole
 from coevolve.errors import InputError
 
 CAPS = ("trials", "tokens", "dollars", "hours")
-
-
-USAGE = ("tokens_in", "tokens_out", "dollars", "seconds")
-"""The order in which events list what was consumed."""
-
-
-def usage_row(usage: Usage) -> list[float]:
-    """A usage as events list it.
-
-    >>> usage_row(Usage(tokens_in=900, seconds=2.5))
-    [900, 0, 0.0, 2.5]
-    """
-    return [getattr(usage, name) for name in USAGE]
+_SUMS = ("trials", "failed_attempts", "tokens_in", "tokens_out", "nano_dollars", "nano_seconds")
 
 
 @dataclass(slots=True, kw_only=True)
 class Ledger:
-    """What one side of a run has spent.
+    """What one side of a run has spent, and the highest cost of a single entry.
 
     `trials` counts outcomes, `failed_attempts` the attempts that were made again. Money and time
     are kept in whole billionths, so that a sum does not depend on the order of its terms.
 
     >>> ledger = Ledger()
     >>> ledger.spend([900, 100, 0.01, 2.5], trials=1)
-    >>> ledger.tokens, ledger.dollars
-    (1000, 0.01)
+    >>> ledger.spend([9, 1, 0.02, 0.5], trials=1)
+    >>> ledger.tokens, ledger.dollars, ledger.most_tokens, ledger.most_dollars
+    (1010, 0.03, 1000, 0.02)
     """
 
     trials: int = 0
@@ -43,6 +36,8 @@ class Ledger:
     tokens_out: int = 0
     nano_dollars: int = 0
     nano_seconds: int = 0
+    most_tokens: float = 0
+    most_dollars: float = 0.0
 
     @property
     def tokens(self) -> int:
@@ -65,43 +60,39 @@ class Ledger:
         self.nano_seconds += round(seconds * 1e9)
         self.trials += trials
         self.failed_attempts += failed_attempts
+        self._raise_most(tokens_in + tokens_out, dollars)
 
     def add(self, other: "Ledger") -> None:
         """Add what another ledger has."""
-        for name, value in other.exact().items():
+        for name, value in other.sums().items():
             setattr(self, name, getattr(self, name) + value)
+        self._raise_most(other.most_tokens, other.most_dollars)
 
-    def exact(self) -> dict[str, int]:
-        """Every field, in whole numbers."""
-        return asdict(self)
+    def _raise_most(self, tokens: float, dollars: float) -> None:
+        self.most_tokens = max(self.most_tokens, tokens)
+        self.most_dollars = max(self.most_dollars, dollars)
+
+    def sums(self) -> dict[str, int]:
+        """Every sum, in whole numbers."""
+        return {name: getattr(self, name) for name in _SUMS}
 
     def to_json(self) -> dict[str, float]:
-        """What it says, as plain JSON."""
+        """The sums in the units of `Usage`, as plain JSON."""
         names = ("trials", "failed_attempts", *USAGE)
         return {name: getattr(self, name) for name in names}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """What a budget is held against: both ledgers, trials and hours."""
+    """An amount of everything that a budget can cap."""
 
     trials: float = 0
     tokens: float = 0
     dollars: float = 0.0
     hours: float = 0.0
 
-    @classmethod
-    def of(cls, proposing: Ledger, evaluating: Ledger, seconds: float) -> Self:
-        """What both sides have spent in this time."""
-        return cls(
-            trials=evaluating.trials,
-            tokens=proposing.tokens + evaluating.tokens,
-            dollars=proposing.dollars + evaluating.dollars,
-            hours=seconds / 3600,
-        )
-
     def plus(self, times: float, each: "Spending") -> "Spending":
-        """With several more of the same added."""
+        """With `each` added several times."""
         return Spending(**{c: getattr(self, c) + times * getattr(each, c) for c in CAPS})
 
 
@@ -109,8 +100,8 @@ class Spending:
 class Budget:
     """Hard caps on trials, tokens, US dollars and hours, proposing and evaluating together.
 
-    A cap left out does not bind. Caps are checked before every trial; what the trials under way
-    may still cost is counted in, as much each as the dearest trial so far.
+    A cap that is left out does not bind. Caps are checked before every trial, and each trial
+    under way counts with the highest cost of a trial so far.
 
     >>> budget = Budget(trials=100, dollars=5)
     >>> budget.reached(Spending(trials=99, dollars=1.0)) is None
@@ -132,7 +123,7 @@ class Budget:
 
     @property
     def priced(self) -> bool:
-        """Whether a cap binds that nobody knows the price of a trial in, before one has run."""
+        """Whether it caps tokens or dollars, of which a trial's cost is unknown beforehand."""
         return self.tokens is not None or self.dollars is not None
 
     def reached(self, spent: Spending) -> str | None:
@@ -169,11 +160,11 @@ class Settings:
         candidates: Candidates proposed per round.
         seed: Seed of the run.
         overlap: Whether the next round is proposed while the last one is evaluated. The proposer
-            then knows one round less, which makes it another search.
+            then knows one round less, so the search differs from one without overlap.
         budget: Hard caps.
         rescore: Whether the winner is scored on every validation task after the choice, to show
             how good its estimate was.
-        repair: Whether a candidate that fails its check goes back to its proposer, once.
+        repair: Whether a candidate that fails its check is sent back for repair, once.
 
     >>> Settings(rounds=20, candidates=3).overlap
     False
@@ -189,9 +180,10 @@ class Settings:
 
     def __post_init__(self) -> None:
         for name, least in (("rounds", 1), ("candidates", 1), ("seed", 0)):
-            if not is_whole(getattr(self, name), least=least):
+            value = getattr(self, name)
+            if not is_whole(value, least=least):
                 raise InputError(
-                    f"{name} must be a whole number from {least} on, got {getattr(self, name)!r}."
+                    f"{name} must be a whole number of at least {least}, got {value!r}."
                 )
 
     def to_json(self) -> dict[str, Any]:

@@ -9,11 +9,11 @@ from hashlib import blake2b
 from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self
 
-from coevolve.errors import CandidateError
+from coevolve.errors import CandidateError, InputError
 
 
 def plain(text: str, most: int) -> str:
-    r"""A text without what a terminal would obey or UTF-8 cannot hold, cut to a length.
+    r"""A text without control characters and without what UTF-8 cannot encode, cut to a length.
 
     >>> plain("red\x1b[31m \ud800 two\r\nlines", 40)
     'red�[31m � two\nlines'
@@ -42,10 +42,10 @@ MOST_PATH = 1_000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Candidate:
-    """A harness: its files by content address, and where it comes from.
+    """A harness: the addresses of its files, and where it comes from.
 
-    `files` maps relative paths to addresses; `address` follows from it alone, so that two
-    candidates of equal files have equal addresses. Starting harnesses are of round 0.
+    `files` maps relative paths to addresses of their content. `address` depends on it alone, so
+    two candidates with equal files have equal addresses. Starting harnesses are of round 0.
 
     >>> plain = Candidate.of({"harness.py": b"def answer(q): return q"}, name="plain")
     >>> plain.round, sorted(plain.files), len(plain.address)
@@ -104,7 +104,7 @@ class Candidate:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The candidate `to_json` described."""
         if data["address"] != _tree_address(data["files"]):
-            raise CandidateError(f"the address of candidate {data['name']!r} is not its files'.")
+            raise CandidateError(f"the address of candidate {data['name']!r} is not of its files.")
         lists = {name: tuple(data.get(name, ())) for name in ("parents", "components")}
         return cls(**{**data, **lists})
 
@@ -121,7 +121,7 @@ def address_of(data: bytes) -> str:
 def read_folder(folder: Path) -> dict[str, bytes]:
     """The files of a folder by relative path, without caches and hidden files.
 
-    Only plain files count; a link is refused, for it may lead out of the folder.
+    A link is refused, because it may point outside the folder.
     """
     if not folder.is_dir():
         raise CandidateError(f"{folder} is not a folder; a candidate is a folder of files.")
@@ -135,7 +135,7 @@ def read_folder(folder: Path) -> dict[str, bytes]:
                 continue
             kept = path.relative_to(folder).as_posix()
             if not stat.S_ISREG(path.lstat().st_mode):
-                raise CandidateError(f"{kept} in {folder} is a link or no plain file; remove it.")
+                raise CandidateError(f"{kept} in {folder} is not a regular file; remove it.")
             total += path.stat().st_size
             if total > MOST_BYTES or len(files) >= MOST_FILES:
                 raise CandidateError(_too_much(str(folder)))
@@ -144,26 +144,45 @@ def read_folder(folder: Path) -> dict[str, bytes]:
     return files
 
 
+def only_text(files: Files, name: str) -> str:
+    """The text of a candidate that has one file.
+
+    >>> only_text({"prompt.txt": b"Answer briefly."}, "brief")
+    'Answer briefly.'
+    """
+    if len(files) != 1:
+        listed = ", ".join(list(files)[:5])
+        raise InputError(
+            f"candidate {name!r} has {len(files)} files ({listed}), not one; use its files "
+            "instead of its text."
+        )
+    return next(iter(files.values())).decode(errors="replace")
+
+
 def check_files(files: Files, name: str) -> None:
-    """Refuse files no candidate can have: none, too many, or paths out of the folder."""
+    """Refuse files that cannot be a candidate: none, too many, or paths outside the folder."""
     if not files:
         raise CandidateError(f"candidate {name!r} has no files.")
     if not isinstance(files, Mapping):
-        raise CandidateError(f"candidate {name!r} has no files but {files!r:.80}.")
+        raise CandidateError(
+            f"the files of candidate {name!r} must map paths to bytes, got {files!r:.80}."
+        )
     if len(files) > MOST_FILES or sum(map(len, files.values())) > MOST_BYTES:
         raise CandidateError(_too_much(f"candidate {name!r}"))
     for path, content in files.items():
         if not _is_path(path):
-            raise CandidateError(f"candidate {name!r} has a file with the path {path!r:.300}.")
+            raise CandidateError(
+                f"candidate {name!r}: {path!r:.300} is not a valid path; use a relative one."
+            )
         if not isinstance(content, bytes):
             kind = type(content).__name__
-            raise CandidateError(f"candidate {name!r}: {path!r} must hold bytes, got {kind}.")
+            raise CandidateError(f"candidate {name!r}: {path!r} must be bytes, got {kind}.")
         if any(str(parent) in files for parent in PurePosixPath(path).parents):
-            raise CandidateError(f"candidate {name!r}: {path!r} lies below another file.")
+            raise CandidateError(f"candidate {name!r}: {path!r} is inside another file.")
 
 
 def _is_path(path: object) -> bool:
-    """Whether it is a relative path that any file system and terminal can take."""
+    """Whether it is a relative path that any file system accepts and any terminal can show."""
     if not isinstance(path, str) or not path.isprintable() or "\\" in path:
         return False
     pure = PurePosixPath(path)
@@ -173,7 +192,7 @@ def _is_path(path: object) -> bool:
 
 
 def _too_much(what: str) -> str:
-    return f"{what} has more than {MOST_FILES} files or {MOST_BYTES:,} bytes."
+    return f"{what} has more than {MOST_FILES:,} files or {MOST_BYTES:,} bytes; remove some."
 
 
 def _tree_address(addresses: Mapping[str, str]) -> str:

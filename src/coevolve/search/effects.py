@@ -1,19 +1,34 @@
 """What each event does to the state of a run."""
 
 from collections.abc import Callable, Iterable
-from typing import Any
+from dataclasses import replace
+from typing import Any, Literal
 
 from coevolve.core.events import MISFITS, Event, fitting, misfit
-from coevolve.core.outcomes import Told
+from coevolve.core.outcomes import Missing, Told
 from coevolve.core.pool import Pool
 from coevolve.errors import EventError
+from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
-from coevolve.search.run_state import Entry, RunState, Status, Turn
+from coevolve.search.run_state import CandidateState, RunRound, RunState, Status
 from coevolve.search.wave import Group, Wave
 
 
+def fold(events: Iterable[Event]) -> RunState:
+    """The state of the run that these events record, from the first on."""
+    lines = iter(events)
+    first = next(lines, None)
+    if first is None:
+        raise EventError("the journal has no events: the run was never opened.")
+    with fitting(first):
+        state = RunState.opened(first)
+    for event in lines:
+        apply(state, event)
+    return state
+
+
 def apply(state: RunState, event: Event) -> None:
-    """Take in the next event: the only way a state changes."""
+    """Apply the next event: the only way a state changes."""
     handler = _HANDLERS.get(event["type"])
     if handler is None:
         raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
@@ -26,64 +41,43 @@ def apply(state: RunState, event: Event) -> None:
 
 def _session(state: RunState, event: Event) -> None:
     state.sessions += 1
+    state.session_at, state.empty_rounds = event["seq"], 0
     state.stopped = None
 
 
 def _checked(state: RunState, event: Event) -> None:
-    entry = state.entries[event["candidate"]]
-    _spend(state, event)
-    fault = event["fault"]
+    known, fault = state.candidates[event["candidate"]], event["fault"]
+    state.totals.ledger.spend(event["usage"])
     if fault is None:
-        entry.status = Status.CHECKED
+        known.status = Status.CHECKED
         return
-    entry.refuse(f"check failed: {fault['reason']}")
-    mendable = entry.candidate.round > 0 and fault["blame"] == "candidate"
-    if state.settings.repair and mendable and not entry.repaired:
-        entry.status = Status.BROKEN
-    _ready(state)
-
-
-def _repaired(state: RunState, event: Event) -> None:
-    """Take the mended files, or set the candidate aside for what its check said."""
-    entry, turn = state.entries[event["candidate"]], state.turn
-    _spend_proposing(state, event)
-    entry.repaired = True
-    if turn is not None:
-        if event["transcript"] is not None:
-            turn.repairs[entry.candidate.name] = event["transcript"]
-        if event["note"]:
-            said = f"Mending {entry.candidate.name}: {event['note']}"
-            turn.note = f"{turn.note} {said}".lstrip()
-    if event["to"] is None:
-        entry.refuse(entry.reason)
-    else:
-        entry.candidate = Candidate.from_json(event["to"])
-        entry.leaks = tuple(event["leaks"])
-        entry.status, entry.reason = Status.PROPOSED, ""
-        if event["refused"]:
-            entry.refuse(event["refused"])
+    known.refuse(f"check failed: {fault['reason']}")
+    repairable = not known.start and fault["blame"] == "candidate" and not known.repaired
+    if state.settings.repair and repairable:
+        known.status = Status.BROKEN
+    _begin_phase_0(state)
 
 
 def _prepared(state: RunState, event: Event) -> None:
-    entry = state.entries[event["candidate"]]
-    _spend(state, event)
-    if event["fault"] is not None:
-        entry.refuse(f"preparing failed: {event['fault']['reason']}")
+    known, fault = state.candidates[event["candidate"]], event["fault"]
+    state.totals.ledger.spend(event["usage"])
+    if fault is None:
+        known.status, known.state = Status.READY, event["state"]
     else:
-        entry.status, entry.state = Status.READY, event["state"]
-    _ready(state)
+        known.refuse(f"preparing failed: {fault['reason']}")
+    _begin_phase_0(state)
 
 
-def _ready(state: RunState) -> None:
+def _begin_phase_0(state: RunState) -> None:
     """Begin Phase 0 when every starting harness is ready."""
-    if state.turns:
-        return
-    starts = [entry for entry in state.entries.values() if entry.candidate.round == 0]
-    if all(entry.status == Status.READY for entry in starts):
-        state.wave = _whole(state, "start", state.starts, state.selector.pool)
+    starts = [known.status for known in state.candidates.values() if known.start]
+    if not state.rounds and all(status == Status.READY for status in starts):
+        state.wave = _on_every_task(state, "start", state.starts, state.selector.pool)
 
 
-def _whole(state: RunState, kind: Any, names: Iterable[str], pool: Pool) -> Wave:
+def _on_every_task(
+    state: RunState, kind: Literal["start", "rescore", "test"], names: Iterable[str], pool: Pool
+) -> Wave:
     trials = tuple(range(state.trials))
     groups = tuple(Group(candidate=n, tasks=pool.tasks, trials=trials) for n in names)
     parts = tuple(frozenset(pool.tasks[i] for i in pool.members(p)) for p in pool.names)
@@ -96,24 +90,45 @@ def _proposing(state: RunState, event: Event) -> None:
 
 def _proposed(state: RunState, event: Event) -> None:
     state.proposing_since = None
-    _spend_proposing(state, event)
-    turn = Turn(number=event["round"], transcript=event["transcript"], note=event["note"])
-    for row in event["candidates"]:
-        candidate = Candidate.from_json(row["candidate"])
-        leaks = tuple(row.get("leaks", ()))
-        state.entries[candidate.name] = entry = Entry(candidate=candidate, leaks=leaks)
-        if row["refused"]:
-            entry.refuse(row["refused"])
-    turn.names = tuple(row["candidate"]["name"] for row in event["candidates"])
-    state.turns.append(turn)
+    state.proposing.spend(event["usage"])
+    new = [CandidateState.from_json(row) for row in event["candidates"]]
+    state.candidates |= {known.name: known for known in new}
+    state.rounds.append(
+        RunRound(
+            number=event["round"],
+            names=tuple(known.name for known in new),
+            transcript=event["transcript"],
+            note=event["note"],
+        )
+    )
+
+
+def _repaired(state: RunState, event: Event) -> None:
+    """Take the repaired files, or refuse the candidate for the reason of its check."""
+    known, round = state.candidates[event["candidate"]], state.current_round
+    state.proposing.spend(event["usage"])
+    known.repaired = True
+    if round is not None:
+        if event["transcript"] is not None:
+            round.repairs[known.name] = event["transcript"]
+        if event["note"]:
+            round.note = f"{round.note} Repair of {known.name}: {event['note']}".lstrip()
+    if event["to"] is None:
+        known.refuse(known.reason)
+        return
+    known.candidate = Candidate.from_json(event["to"])
+    known.leaks = tuple(event["leaks"])
+    known.status, known.reason = Status.PROPOSED, ""
+    if event["refused"]:
+        known.refuse(event["refused"])
 
 
 def _asked(state: RunState, event: Event) -> None:
     for drawn in event["events"]:
         state.selector.follow(drawn)
     state.finishing = event["final"]
-    if state.turn is not None:
-        state.turn.asked = True
+    if state.current_round is not None:
+        state.current_round.asked = True
     groups = tuple(
         Group(candidate=a.candidate, tasks=a.tasks, trials=a.trials, assignment=a)
         for a in state.selector.outstanding()
@@ -122,61 +137,71 @@ def _asked(state: RunState, event: Event) -> None:
 
 
 def _outcome(state: RunState, event: Event) -> None:
-    _waiting(state).take(event)
+    _wave(state).take(event)
 
 
 def _failed(state: RunState, event: Event) -> None:
-    _waiting(state).failed(event)
+    _wave(state).failed(event)
 
 
 def _reopened(state: RunState, event: Event) -> None:
-    _waiting(state).reopen(event["candidates"])
+    _wave(state).reopen(event["candidates"], event["seq"])
+
+
+def _wave(state: RunState) -> Wave:
+    if state.wave is None:
+        raise EventError("no wave of trials is under way.")
+    return state.wave
 
 
 def _told(state: RunState, event: Event) -> None:
-    """Close the wave: tell the selector what came out, in the order it was asked.
+    """Close the wave: tell the selector its outcomes, in the order they were asked.
 
-    The outcomes are known from their own events, or else from this one alone.
+    The outcomes are known from their own events, or from this event alone.
     """
-    wave = _waiting(state)
-    if not wave.done and not wave.tally.ledger.failed_attempts:
+    wave = _wave(state)
+    if wave.untouched:
         wave.restore(event)
     elif wave.to_json() != {name: event[name] for name in ("scores", "missing", "tally")}:
-        raise EventError("it does not sum up the outcomes before it.")
-    state.wave, turn = None, state.turn
+        raise EventError("its scores or sums differ from the outcomes before it.")
+    state.wave, round = None, state.current_round
     state.totals.add(wave.tally)
+    if wave.kind in ("start", "round"):
+        state.cut = wave if wave.open else None
     if wave.kind == "start" and not wave.complete:
         return
     for group in wave.groups:
         told = wave.told(group)
         _tell(state, wave, group, told, event["rest"])
         if told.tasks:
-            state.entries[group.candidate].status = Status.EVALUATED
-        if wave.kind == "round" and turn is not None:
-            turn.trials += len(told.tasks)
-            turn.missing += len(told.missing)
+            state.candidates[group.candidate].status = Status.EVALUATED
+        if wave.kind == "round" and round is not None:
+            round.trials += len(told.tasks)
+            round.missing += len(told.missing)
+            round.told_at = event["seq"]
     state.selector.forget_events()
     if wave.kind == "rescore":
-        state.wave = _test_wave(state)
+        state.wave = _sealed_test(state)
 
 
 def _tell(state: RunState, wave: Wave, group: Group, told: Told, rest: str) -> None:
     if group.assignment is not None:
         state.selector.tell(group.assignment, told)
         return
-    whole = {"rescore": state.rescored, "test": state.test}
-    selector = whole.get(wave.kind, state.selector)
+    selectors = {"rescore": state.rescored, "test": state.test}
+    selector = selectors.get(wave.kind, state.selector)
     if selector is None:
-        raise EventError("it tells outcomes of a sealed test, and there is none.")
+        raise EventError("it tells outcomes of a sealed test, but the run has none.")
     selector.tell_full(group.candidate, wave.told(group, rest=rest) if rest else told)
     selector.forget_events()
 
 
 def _settled(state: RunState, event: Event) -> None:
-    turn = state.turn
-    if turn is None or turn.number != event["round"]:
-        raise EventError(f"round {event['round']} is not the one under way.")
-    turn.settled = True
+    round = state.current_round
+    if round is None or round.number != event["round"]:
+        raise EventError(f"round {event['round']} is not under way.")
+    round.settled = True
+    state.empty_rounds = 0 if round.asked else state.empty_rounds + 1
 
 
 def _exhausted(state: RunState, event: Event) -> None:
@@ -184,49 +209,57 @@ def _exhausted(state: RunState, event: Event) -> None:
 
 
 def _chosen(state: RunState, event: Event) -> None:
-    state.chosen = _plain(event)
+    state.chosen = _body(event)
     winner = event["candidate"]
-    if state.settings.rescore and winner is not None and winner not in state.starts:
-        state.wave = _whole(state, "rescore", [winner], state.rescored.pool)
+    known = (*state.starts, *state.rescored.starts, None)
+    if state.settings.rescore and winner not in known:
+        state.wave = _on_every_task(state, "rescore", [winner], state.rescored.pool)
     else:
-        state.wave = _test_wave(state)
+        state.wave = _sealed_test(state)
 
 
-def _test_wave(state: RunState) -> Wave | None:
-    """The sealed test of the starting harnesses and the winner, if there is one of each."""
+def _sealed_test(state: RunState) -> Wave | None:
+    """The sealed test of the starting harnesses and the winner, if there is one of each.
+
+    A run that was extended has tested some of them before.
+    """
     winner = None if state.chosen is None else state.chosen["candidate"]
     if state.test is None or winner is None:
         return None
-    return _whole(state, "test", dict.fromkeys([*state.starts, winner]), state.test.pool)
+    names = [n for n in dict.fromkeys([*state.starts, winner]) if n not in state.test.starts]
+    return _on_every_task(state, "test", names, state.test.pool) if names else None
 
 
 def _stopped(state: RunState, event: Event) -> None:
-    state.stopped = _plain(event)
+    state.stopped = _body(event)
 
 
 def _ended(state: RunState, event: Event) -> None:
-    state.ended = _plain(event)
+    state.ended = _body(event)
 
 
-def _spend(state: RunState, event: Event) -> None:
-    tokens_in, tokens_out, dollars, _ = event["usage"]
-    state.totals.ledger.spend(event["usage"])
-    state.totals.pace.dearer(tokens_in + tokens_out, dollars)
+def _extended(state: RunState, event: Event) -> None:
+    """Take the new limits; a run that had ended continues where they ended it."""
+    budget = Budget.from_json(event["budget"])
+    state.settings = replace(state.settings, rounds=event["rounds"], budget=budget)
+    if state.ended is None:
+        return
+    state.ended = state.chosen = state.exhausted = None
+    state.finishing = False
+    if state.cut is None:
+        return
+    state.wave, round = state.cut.continued(), state.current_round
+    if state.cut.kind == "round" and round is not None:  # counted again when the rest is told
+        round.trials -= len(state.cut.done)
+        round.missing -= sum(isinstance(score, Missing) for score in state.cut.done.values())
+    state.cut = None
 
 
-def _spend_proposing(state: RunState, event: Event) -> None:
-    tokens_in, tokens_out, dollars, _ = event["usage"]
-    state.proposing.spend(event["usage"])
-    state.proposals.dearer(tokens_in + tokens_out, dollars)
+def _body(event: Event) -> dict[str, Any]:
+    """The fields of an event without those of every event."""
+    stamps = ("seq", "type", "at", "clock", "seal")
+    return {key: value for key, value in event.items() if key not in stamps}
 
-
-def _waiting(state: RunState) -> Wave:
-    if state.wave is None:
-        raise EventError("it tells an outcome while none is waited for.")
-    return state.wave
-
-
-_STAMPS = frozenset({"seq", "type", "at", "clock", "seal"})
 
 _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "session": _session,
@@ -245,22 +278,5 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "chosen": _chosen,
     "stopped": _stopped,
     "ended": _ended,
+    "extended": _extended,
 }
-
-
-def _plain(event: Event) -> dict[str, Any]:
-    """What an event says, without when it was recorded."""
-    return {key: value for key, value in event.items() if key not in _STAMPS}
-
-
-def fold(events: Iterable[Event]) -> RunState:
-    """The state of the run that these events record, from the first on."""
-    lines = iter(events)
-    first = next(lines, None)
-    if first is None:
-        raise EventError("the journal has no events: the run was never opened.")
-    with fitting(first):
-        state = RunState.opened(first)
-    for event in lines:
-        apply(state, event)
-    return state

@@ -3,100 +3,75 @@
 import asyncio
 import heapq
 import math
-from collections.abc import Awaitable, Callable, Iterable
-from dataclasses import replace
+from collections.abc import Awaitable, Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coevolve.core.outcomes import Missing, Usage
 from coevolve.errors import CoevolveError, StopRun, titled
-from coevolve.search.budget import Spending, usage_row
+from coevolve.search.budget import Spending
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import Executor, Recorder, fault_json
-from coevolve.search.run_state import Entry, RunState, Status, Turn
-from coevolve.search.trials import Blame, Cell, Fault, Prepared, Result, Trial
+from coevolve.search.journal import Recorder
+from coevolve.search.retries import Retries
+from coevolve.search.run_state import CandidateState, RunState, Status
+from coevolve.search.trials import Blame, Cell, Executor, Fault, Prepared, Result, Trial
 from coevolve.search.wave import Wave
 
-RETRIES = 2
-"""How often a trial is tried again after a fault of the infrastructure."""
-
-AGAIN = (Blame.INFRASTRUCTURE, Blame.DOUBTFUL)
-"""The faults after which it is tried again."""
-
-LONGEST = 60.0
-
-
-def backoff(attempt: int, rng: np.random.Generator, pause: float = 1.0) -> float:
-    """Seconds to wait after failed attempt 0, 1, ...: doubling, with full jitter.
-
-    [Brooker 2015] M. Brooker, Exponential Backoff And Jitter, AWS Architecture Blog.
-
-    >>> rng = np.random.default_rng(0)
-    >>> [round(backoff(attempt, rng), 2) for attempt in range(3)]
-    [0.64, 0.54, 0.16]
-    """
-    return float(rng.uniform(0, min(LONGEST, pause * 2**attempt)))
+EMPTY_ROUNDS = 3
+"""A run stops after this many rounds in a row without any candidate."""
 
 
 def cap_ahead(
     recorder: Recorder,
     capacity: int,
     under_way: int = 0,
-    wave: Wave | None = None,
     *,
     proposal: bool = False,
     used: Usage | None = None,
 ) -> str | None:
-    """The cap that one more trial, or one more proposal, might pass, if any.
+    """The cap that one more trial might exceed, if any.
 
-    What is spent counts, with what was `used` and is not recorded yet; one more trial and those
-    under way at the price of the dearest so far, a `proposal`, to be made or under way, likewise;
-    and, once Phase 0 has shown what trials cost, what comes after the choice at the average price.
+    It counts what is spent and what was `used` but is not recorded yet. This trial and those
+    under way count with the highest cost of a trial so far, a `proposal` with the highest cost of
+    a proposal. After Phase 0, the trials after the choice count with the average cost of a trial.
     """
     state = recorder.state
+    budget, trials, proposals = state.settings.budget, state.evaluating, state.proposing
     spent = state.spending(recorder.journal.clock())
     if used is not None:
-        tokens = used.tokens_in + used.tokens_out
-        spent = spent.plus(1, Spending(tokens=tokens, dollars=used.dollars))
-    ahead = spent.plus(1 + under_way, state.dearest)
+        spent = spent.plus(1, Spending(tokens=used.tokens, dollars=used.dollars))
+    highest = Spending(trials=1, tokens=trials.most_tokens, dollars=trials.most_dollars)
+    ahead = spent.plus(1 + under_way, highest)
     if proposal:
-        dearest = Spending(tokens=state.proposals.tokens, dollars=state.proposals.dollars)
-        ahead = ahead.plus(1, dearest)
-    if wave is None or wave.kind == "round":
-        ahead = ahead.plus(closing_trials(state), _average(state, capacity))
-    budget = state.settings.budget
+        highest = Spending(tokens=proposals.most_tokens, dollars=proposals.most_dollars)
+        ahead = ahead.plus(1, highest)
+    if state.wave is None or state.wave.kind == "round":
+        count = max(1, trials.trials)
+        average = Spending(
+            trials=1,
+            tokens=trials.tokens / count,
+            dollars=trials.dollars / count,
+            hours=trials.seconds / count / capacity / 3600,
+        )
+        ahead = ahead.plus(closing_trials(state), average)
     return budget.reached(spent) or budget.exceeded(ahead)
 
 
 def closing_trials(state: RunState) -> int:
-    """Trials after the choice: the winner in full, and the sealed test with the starts."""
+    """Trials after the choice: the winner on every task, and the sealed test."""
     rescored = len(state.selector.pool) if state.settings.rescore else 0
     tested = 0 if state.test is None else (len(state.starts) + 1) * len(state.test.pool)
     return (rescored + tested) * state.trials
 
 
-def _average(state: RunState, capacity: int) -> Spending:
-    """What a trial costs on average, and how long it keeps the run when several run at once."""
-    spent, trials = state.evaluating, max(1, state.evaluating.trials)
-    return Spending(
-        trials=1,
-        tokens=spent.tokens / trials,
-        dollars=spent.dollars / trials,
-        hours=spent.seconds / trials / capacity / 3600,
-    )
-
-
-EMPTY_ROUNDS = 3
-"""Rounds in a row without any candidate after which a run stops and asks for help."""
-
-
 def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
-    """Stop for what only the operator can mend.
+    """Stop for a fault that only the operator can fix.
 
-    An evaluator that breaks on a starting harness is broken itself; one that worked on these and
-    breaks on a candidate was broken by the candidate.
+    An evaluator that fails on a starting harness is broken itself. One that worked on these and
+    fails on a candidate was broken by the candidate.
     """
-    start = state.entries[trial.candidate].candidate.round == 0
+    start = state.candidates[trial.candidate].candidate.round == 0
     evaluator = fault.blame in (Blame.BENCHMARK, Blame.DOUBTFUL)
     if fault.blame == Blame.OPERATOR or (evaluator and start):
         where = f"candidate {trial.candidate!r}, task {trial.task!r}"
@@ -104,169 +79,187 @@ def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
         raise StopRun(f"{where}: {why}. {fault.advice}".rstrip())
 
 
-def wanting(wave: Wave, *, last: bool) -> list[str]:
-    """Starting harnesses to run once more, as too much of them is missing.
+def to_rerun(state: RunState) -> list[str]:
+    """Starting harnesses to run once more, because too many of their scores are missing.
 
-    Nothing can be estimated without a score in every pool. So the run stops for these if once
-    more was not enough, which is when this is the `last` time; resumed, it tries again.
+    Nothing can be estimated without a score in every pool. If one rerun in this session was not
+    enough, the run stops; when it is resumed, it tries again.
     """
+    wave = state.wave
+    if wave is None or wave.kind != "start":
+        return []
     bare = wave.bare()
-    if bare and last:
+    if bare and wave.reopened_at > state.session_at:
         why = wave.why_missing(bare[0]).rstrip(".")
         raise StopRun(
-            f"starting harness {bare[0]!r} has no score at all in some pool: {why}. Find out what "
-            "is broken, then resume the run."
+            f"starting harness {bare[0]!r} has no score in some pool: {why}. Fix the cause, then "
+            "resume the run."
         )
     return bare or [name for name in wave.thin() if name not in wave.again]
 
 
-def check_alive(state: RunState, turn: Turn) -> None:
-    """Stop when nothing of a round came back, rather than burn the next one, too."""
-    if turn.trials and turn.missing == turn.trials:
+def check_alive(state: RunState) -> None:
+    """Stop when no trial of a round has a score, before the next round fails as well.
+
+    Only a round that was evaluated in this session counts: when the run is resumed, it continues.
+    """
+    current = state.current_round
+    if current is None or current.told_at < state.session_at:
+        return
+    if 0 < current.trials == current.missing:
+        scores = (
+            score
+            for name in current.names
+            if state.candidates[name].status == Status.EVALUATED
+            for score in state.selector.scores(name).values()
+        )
+        why = next((s.reason for s in scores if isinstance(s, Missing)), "").rstrip(".")
         raise StopRun(
-            f"no trial of round {turn.number} has a score: {_why_missing(state, turn.names)}. "
-            "Find out what is broken, then resume the run."
+            f"no trial of round {current.number} has a score: {why}. Fix the cause, then resume "
+            "the run."
         )
 
 
-def check_proposer(state: RunState, empty: int) -> None:
+def check_proposer(state: RunState) -> None:
     """Stop after several rounds without any candidate, unless a run with some is at its end."""
-    over = len(state.turns) >= state.settings.rounds and state.selector.candidates
-    if empty < EMPTY_ROUNDS or over:
+    left = state.settings.rounds - len(state.rounds)
+    if state.empty_rounds < EMPTY_ROUNDS or (left <= 0 and state.selector.candidates):
         return
-    turn = state.turns[-1]
-    reasons = [turn.note, *(state.entries[name].reason for name in turn.names)]
+    last = state.rounds[-1]
+    reasons = [last.note, *(state.candidates[name].reason for name in last.names)]
     why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
-    left = state.settings.rounds - len(state.turns)
-    then = f"and {left} are left" if left else "all of them; begin a new run"
+    then = f"{left} rounds are left" if left else "no round is left; start a new run"
     raise StopRun(
-        f"{empty} rounds in a row gave no candidate that could be evaluated. Of the last one: "
-        f"{why}. Mend the proposer; these rounds are spent, {then}.",
+        f"{state.empty_rounds} rounds in a row gave no candidate that could be evaluated. Of the "
+        f"last one: {why}. Fix the proposer; {then}.",
         resumable=left > 0,
     )
 
 
-def _why_missing(state: RunState, names: Iterable[str]) -> str:
-    known = (name for name in names if state.entries[name].status == Status.EVALUATED)
-    scores = (score for name in known for score in state.selector.scores(name).values())
-    return next((s.reason for s in scores if isinstance(s, Missing)), "").rstrip(".")
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attempts:
+    """What every attempt needs: where it is recorded and run, and when it is repeated."""
 
+    recorder: Recorder
+    executor: Executor
+    retries: Retries
+    rng: np.random.Generator
 
-Act = Callable[[Candidate], Awaitable[Prepared]]
+    def wait(self, fault: Fault | None, attempt: int) -> float | None:
+        """Seconds until the next attempt after this one; None if there is none."""
+        again = fault is not None and fault.retried
+        return self.retries.wait(attempt, self.rng) if again else None
 
 
 class Preparation:
     """Checks and prepares candidates, several at once; those that fail are refused.
 
-    Where money or tokens are capped, one at a time: nobody knows what preparing one costs.
+    With a cap on tokens or dollars it is one at a time, because the cost is unknown.
     """
 
-    def __init__(
-        self, recorder: Recorder, executor: Executor, rng: np.random.Generator, pause: float
-    ) -> None:
-        budget = recorder.state.settings.budget
-        self._recorder, self._executor, self._rng, self._pause = recorder, executor, rng, pause
-        self._places = asyncio.Semaphore(1 if budget.priced else executor.capacity)
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts, self._recorder = attempts, attempts.recorder
+        priced = self._recorder.state.settings.budget.priced
+        self._places = asyncio.Semaphore(1 if priced else attempts.executor.capacity)
         self._spent: str | None = None
 
-    async def run(self, entries: list[Entry]) -> None:
+    async def run(self, candidates: list[CandidateState]) -> None:
         """Make candidates ready, or as many as the budget allows."""
         try:
             async with asyncio.TaskGroup() as group:
-                for entry in entries:
-                    group.create_task(self._ready(entry))
+                for known in candidates:
+                    group.create_task(self._make_ready(known))
         except* CoevolveError as errors:
             raise errors.exceptions[0] from None
         if self._spent is not None:
             self._recorder.exhausted(self._spent)
 
-    async def _ready(self, entry: Entry) -> None:
+    async def _make_ready(self, known: CandidateState) -> None:
+        executor = self._attempts.executor
         async with self._places:
-            if entry.status == Status.PROPOSED:
-                checked = await self._attempts(self._executor.check, entry.candidate)
-                if checked is None:
-                    return
-                self._recorder.record("checked", self._body(entry, checked))
-            if entry.status == Status.CHECKED:
-                prepared = await self._attempts(self._executor.prepare, entry.candidate)
-                if prepared is None:
-                    return
-                state = self._kept(prepared.state)
-                self._recorder.record("prepared", self._body(entry, prepared) | {"state": state})
+            if known.status == Status.PROPOSED:
+                checked = await self._attempt(executor.check, known.candidate)
+                if checked is not None:
+                    self._recorder.record("checked", self._body(known, checked))
+            if known.status == Status.CHECKED:
+                prepared = await self._attempt(executor.prepare, known.candidate)
+                if prepared is not None:
+                    text, put = prepared.state, self._recorder.journal.put
+                    state = None if text is None else put(text.encode(), durable=True)
+                    body = {**self._body(known, prepared), "state": state}
+                    self._recorder.record("prepared", body)
 
-    async def _attempts(self, act: Act, candidate: Candidate) -> Prepared | None:
-        """What comes of it after all attempts; nothing when a budget is spent before the first."""
+    async def _attempt(
+        self, act: Callable[[Candidate], Awaitable[Prepared]], candidate: Candidate
+    ) -> Prepared | None:
+        """The last result of all attempts; None when the budget is spent before the first."""
         used, attempt, prepared = Usage(), 0, None
-        capacity = self._executor.capacity
+        capacity = self._attempts.executor.capacity
         while True:
             self._spent = self._spent or cap_ahead(self._recorder, capacity, used=used)
             if self._spent is not None:
-                return None if prepared is None else replace(prepared, usage=used)
+                break
             prepared = await act(candidate)
             used += prepared.usage
-            fault = prepared.fault
-            if fault is None or fault.blame not in AGAIN or attempt == RETRIES:
+            if (wait := self._attempts.wait(prepared.fault, attempt)) is None:
+                if prepared.fault is not None:
+                    _check_candidate(candidate, prepared.fault)
                 break
-            await asyncio.sleep(backoff(attempt, self._rng, self._pause))
+            await asyncio.sleep(wait)
             attempt += 1
-        if fault is not None:
-            _check(candidate, fault)
-        return replace(prepared, usage=used)
+        return None if prepared is None else replace(prepared, usage=used)
 
-    def _body(self, entry: Entry, prepared: Prepared) -> dict[str, object]:
+    def _body(self, known: CandidateState, prepared: Prepared) -> dict[str, object]:
         body: dict[str, object] = {
-            "candidate": entry.candidate.name,
-            "fault": fault_json(prepared.fault),
-            "usage": usage_row(prepared.usage),
+            "candidate": known.candidate.name,
+            "fault": None if prepared.fault is None else prepared.fault.to_json(),
+            "usage": prepared.usage.row,
         }
         if prepared.trace is not None:
             body["trace"] = self._recorder.journal.put(prepared.trace.encode())
         return body
 
-    def _kept(self, text: str | None) -> str | None:
-        return None if text is None else self._recorder.journal.put(text.encode(), durable=True)
 
-
-def _check(candidate: Candidate, fault: Fault) -> None:
-    """Stop for what only the operator can mend: any fault of a starting harness is."""
+def _check_candidate(candidate: Candidate, fault: Fault) -> None:
+    """Stop for a fault that only the operator can fix, such as any of a starting harness."""
     if fault.blame == Blame.OPERATOR or candidate.round == 0:
         what = "starting harness" if candidate.round == 0 else "candidate"
         why = titled(fault.kind, fault.reason).rstrip(".")
         text = f"{what} {candidate.name!r} cannot be evaluated: {why}. {fault.advice}".rstrip()
         if fault.blame == Blame.CANDIDATE:
-            text += " Mend its files, remove the folder of this run, and run again."
+            text += " Fix its files, remove the folder of this run, and run again."
         raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE)
 
 
 Order = Callable[[RunState, Cell], float]
-"""Which trials start first: those of the least number, in the order they were asked if equal."""
+"""Which trials start first: those with the lowest number, then in the order they were asked."""
+
+
+def longest_first(state: RunState, cell: Cell) -> float:
+    """Longest first, in steps of a factor 2, within which the trials of a candidate stay together.
+
+    Reusing a worker that has a candidate ready saves more than a finer order would.
+    """
+    return -math.floor(math.log2(max(state.durations.expected(cell.task), 0.5)))
 
 
 class Evaluation:
     """The trials of one wave, until all are recorded or a budget is spent.
 
     Args:
-        recorder: Where outcomes go.
+        attempts: Where trials run, and when they are repeated.
         wave: The trials.
-        executor: Where they run.
-        rng: Jitter of the waits between attempts.
-        pause: Seconds of the first such wait, which doubles with every attempt.
         order: Which trials start first.
+        proposing: Whether a proposal is under way.
     """
 
     def __init__(
-        self,
-        recorder: Recorder,
-        wave: Wave,
-        executor: Executor,
-        rng: np.random.Generator,
-        pause: float,
-        order: Order,
-        proposing: Callable[[], bool],
+        self, attempts: Attempts, wave: Wave, order: Order, proposing: Callable[[], bool]
     ) -> None:
-        self._recorder, self._wave, self._executor = recorder, wave, executor
-        self._rng, self._pause, self._proposing = rng, pause, proposing
-        self._queue = [(order(recorder.state, cell), n, cell) for n, cell in enumerate(wave.open)]
+        self._attempts, self._recorder = attempts, attempts.recorder
+        self._wave, self._proposing = wave, proposing
+        state = self._recorder.state
+        self._queue = [(order(state, cell), n, cell) for n, cell in enumerate(wave.open)]
         heapq.heapify(self._queue)
         self._later: list[tuple[float, int, Cell]] = []
         self._running: dict[asyncio.Task[Result], Trial] = {}
@@ -289,30 +282,46 @@ class Evaluation:
 
     def _start(self) -> bool:
         """Start as many trials as may run at once."""
-        self._put_back()
+        self._requeue()
+        executor, capacity = self._attempts.executor, self._attempts.executor.capacity
         while self._queue and len(self._running) < self._places() and not self._spent:
             self._spent = cap_ahead(
-                self._recorder,
-                self._executor.capacity,
-                self.under_way,
-                self._wave,
-                proposal=self._proposing(),
+                self._recorder, capacity, self.under_way, proposal=self._proposing()
             )
             if self._spent is None:
                 trial = self._trial(heapq.heappop(self._queue)[-1])
-                candidate = self._recorder.state.entries[trial.candidate].candidate
-                task = asyncio.create_task(self._executor.run(candidate, trial))
-                self._running[task] = trial
+                candidate = self._recorder.state.candidates[trial.candidate].candidate
+                self._running[asyncio.create_task(executor.run(candidate, trial))] = trial
         return bool(self._running)
 
+    def _requeue(self) -> None:
+        """Queue the failed trials whose wait is over, before all others."""
+        now = asyncio.get_running_loop().time()
+        while self._later and self._later[0][0] <= now:
+            _, number, cell = heapq.heappop(self._later)
+            heapq.heappush(self._queue, (-math.inf, number, cell))
+
     def _places(self) -> int:
-        """How many trials may run at once: one, while a cap binds and no price is known."""
+        """How many trials may run at once: one, while a cap binds and no cost is known."""
         state = self._recorder.state
-        known = state.evaluating.trials + state.evaluating.failed_attempts
-        return 1 if state.settings.budget.priced and not known else self._executor.capacity
+        if state.settings.budget.priced:
+            spent = state.evaluating
+            if not spent.trials + spent.failed_attempts:
+                return 1
+        return self._attempts.executor.capacity
+
+    def _trial(self, cell: Cell) -> Trial:
+        return Trial(
+            candidate=cell.candidate,
+            task=cell.task,
+            trial=cell.trial,
+            attempt=self._wave.open[cell],
+            split=self._wave.split,
+            state=self._recorder.state.candidates[cell.candidate].state,
+        )
 
     async def _finished(self) -> set[asyncio.Task[Result]]:
-        """The trials that are done, when there are some or others wait to be tried again."""
+        """The trials that are done; none when it is time to repeat a failed one."""
         wait = None
         if self._later and not self._spent:
             wait = max(0.0, self._later[0][0] - asyncio.get_running_loop().time())
@@ -322,31 +331,8 @@ class Evaluation:
         first = asyncio.FIRST_COMPLETED
         return (await asyncio.wait(self._running, timeout=wait, return_when=first))[0]
 
-    def _put_back(self) -> None:
-        """Queue the failed trials whose pause is over, before all others."""
-        now = asyncio.get_running_loop().time()
-        while self._later and self._later[0][0] <= now:
-            _, number, cell = heapq.heappop(self._later)
-            heapq.heappush(self._queue, (-math.inf, number, cell))
-
-    async def _cancel(self) -> None:
-        for task in self._running:
-            task.cancel()
-        await asyncio.gather(*self._running, return_exceptions=True)
-        self._running.clear()
-
-    def _trial(self, cell: Cell) -> Trial:
-        return Trial(
-            candidate=cell.candidate,
-            task=cell.task,
-            trial=cell.trial,
-            attempt=self._wave.open[cell],
-            split=self._wave.split,
-            state=self._recorder.state.entries[cell.candidate].state,
-        )
-
     def _take_all(self, tasks: set[asyncio.Task[Result]]) -> None:
-        """Record what is done, also where one of it stops the run."""
+        """Record all that is done, even if one result stops the run."""
         stop = None
         for task in tasks:
             try:
@@ -357,21 +343,18 @@ class Evaluation:
             raise stop
 
     def _take(self, trial: Trial, result: Result) -> None:
-        fault = result.fault
-        if fault is None or fault.blame not in AGAIN or trial.attempt >= RETRIES:
-            if fault is not None:
-                check_operator(self._recorder.state, trial, fault)
+        wait = self._attempts.wait(result.fault, trial.attempt)
+        if wait is None:
+            if result.fault is not None:
+                check_operator(self._recorder.state, trial, result.fault)
             self._recorder.outcome(trial, result)
             return
         self._recorder.failed(trial, result)
-        wait = backoff(trial.attempt, self._rng, self._pause)
         when = asyncio.get_running_loop().time() + wait
         heapq.heappush(self._later, (when, len(self._later), trial.cell))
 
-
-def longest_first(state: RunState, cell: Cell) -> float:
-    """Longest first, in steps of a factor 2, within which candidates keep together.
-
-    A worker that has a candidate ready is worth more than the last few percent of order.
-    """
-    return -math.floor(math.log2(max(state.pace.seconds(cell.task), 0.5)))
+    async def _cancel(self) -> None:
+        for task in self._running:
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+        self._running.clear()

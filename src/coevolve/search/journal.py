@@ -1,4 +1,4 @@
-"""The journal of a run and its recorder: every event is recorded before it has an effect."""
+"""The journal of a run and its recorder: every event is recorded before it is applied."""
 
 import json
 import shutil
@@ -10,13 +10,12 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any, Protocol
 
-from coevolve.core.events import Event, Log, sealed
+from coevolve.core.events import Event, Line, Log, sealed
 from coevolve.errors import DamageError
-from coevolve.search.budget import usage_row
 from coevolve.search.candidate import Candidate, address_of
 from coevolve.search.effects import apply, fold
 from coevolve.search.run_state import RunState
-from coevolve.search.trials import Fault, Prepared, Result, Trial
+from coevolve.search.trials import Result, Trial
 
 
 class Journal(Protocol):
@@ -31,56 +30,27 @@ class Journal(Protocol):
         ...
 
     def skim(self, until: int | None = None) -> Iterator[Event]:
-        """Events as `events` gives them, for a fold; may leave out what a later one sums up.
+        """The events that a fold needs.
 
-        What may be left out are the events of a wave, "outcome", "failed" and "reopened", before
-        the event "told" that closes it. Those of a wave that is still open may come after others.
+        The events of a wave ("outcome", "failed" and "reopened") may be left out if the event
+        "told" that closes the wave follows. Those of an open wave may come after other events.
         """
         ...
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address; durable ones outlive a power cut."""
+        """Store some bytes and return their address; durable ones survive a power cut."""
         ...
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address."""
+        """The bytes stored at an address."""
         ...
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, which nobody should change."""
+        """A folder with the files of a candidate, to read only."""
         ...
 
     def clock(self) -> float:
         """Seconds the run has been worked on, over all sessions; never runs backwards."""
-        ...
-
-
-class Executor(Protocol):
-    """Where trials run. Every method makes one attempt and never raises for a trial's sake.
-
-    It may have an attribute `isolation_name` that says how candidate code is kept apart, which
-    every session records.
-    """
-
-    @property
-    def capacity(self) -> int:
-        """How many attempts may be under way at once."""
-        ...
-
-    async def check(self, candidate: Candidate) -> Prepared:
-        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
-        ...
-
-    async def prepare(self, candidate: Candidate) -> Prepared:
-        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
-        ...
-
-    async def run(self, candidate: Candidate, trial: Trial) -> Result:
-        """Run one attempt; cancelling the call ends it and all its processes."""
-        ...
-
-    async def close(self) -> None:
-        """End every process."""
         ...
 
 
@@ -102,13 +72,14 @@ class MemoryJournal:
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
         """Record events."""
-        made = []
-        for kind, body in events:
-            stamped = {**body, "at": 0.0, "clock": self.clock()}
-            line = sealed(len(self._log), kind, stamped, self._log.seal)
+        lines: list[Line] = []
+        before, times = self._log.seal, {"at": 0.0, "clock": self.clock()}
+        for seq, (kind, body) in enumerate(events, len(self._log)):
+            lines.append(sealed(seq, kind, {**body, **times}, before))
+            before = lines[-1].event["seal"]
+        for line in lines:
             self._log.append(line)
-            made.append(json.loads(line.text))
-        return made
+        return [json.loads(line.text) for line in lines]
 
     def events(self, since: int = 0, until: int | None = None) -> Iterator[Event]:
         """Events in order."""
@@ -120,19 +91,19 @@ class MemoryJournal:
         return self.events(until=until)
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address."""
+        """Store some bytes and return their address."""
         address = address_of(data)
         self._contents[address] = data
         return address
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address."""
+        """The bytes stored at an address."""
         if address not in self._contents:
-            raise DamageError(f"nothing is kept at {address!r}.")
+            raise DamageError(f"nothing is stored at {address!r}.")
         return self._contents[address]
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, gone with the journal."""
+        """A folder with the files of a candidate, removed with the journal."""
         if self._folder is None:
             self._folder = Path(tempfile.mkdtemp(prefix="coevolve-memory-"))
             weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
@@ -149,9 +120,9 @@ class MemoryJournal:
 
 
 class Recorder:
-    """A journal and the state it makes, which change together.
+    """A journal and the state of its run: an event is recorded, then applied to the state.
 
-    `listen` is called with every event after it had its effect.
+    `listen` is called with every event after that.
     """
 
     def __init__(
@@ -162,20 +133,35 @@ class Recorder:
         self._listen = listen
 
     def record(self, kind: str, body: Mapping[str, Any]) -> None:
-        """Record an event, then let it have its effect."""
+        """Record an event, then apply it."""
         self._record([(kind, body)])
 
+    def catch_up(self) -> None:
+        """Apply events that the journal has and the state has not.
+
+        There are some after an append that was interrupted when it was already on the disk.
+        """
+        self._apply(list(self.journal.events(self.state.events)))
+
     def _record(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> None:
-        for event in self.journal.append(events):
+        recorded = self.journal.append(events)
+        if recorded[0]["seq"] == self.state.events:
+            self._apply(recorded)
+        else:
+            self.catch_up()
+
+    def _apply(self, events: Sequence[Event]) -> None:
+        for event in events:
             apply(self.state, event)
+        for event in events:
             self._listen(event)
 
     def outcome(self, trial: Trial, result: Result) -> None:
-        """Record the outcome of a trial; a candidate's fault scores 0, another is missing."""
+        """Record the outcome of a trial."""
         self.record("outcome", self._row(trial, result))
 
     def failed(self, trial: Trial, result: Result) -> None:
-        """Record an attempt that will be made again."""
+        """Record an attempt that will be repeated."""
         body = self._row(trial, result)
         del body["score"]
         self.record("failed", body | {"attempt": trial.attempt})
@@ -190,7 +176,7 @@ class Recorder:
         self._record(ended)
 
     def told(self) -> None:
-        """Record what the wave came to, which closes it."""
+        """Record the outcomes of the wave, which closes it."""
         if self.state.wave is not None:
             self.record("told", {**self.state.wave.to_json(), "rest": ""})
 
@@ -200,25 +186,12 @@ class Recorder:
             "task": trial.task,
             "trial": trial.trial,
             "score": result.score,
-            "usage": usage_row(result.usage),
+            "usage": result.usage.row,
         }
         if trial.split != "validation":
             row["split"] = trial.split
         if result.fault is not None:
-            row["fault"] = fault_json(result.fault)
-            row["score"] = score_of(result.fault)
+            row["fault"], row["score"] = result.fault.to_json(), result.fault.score
         if result.trace is not None:
             row["trace"] = self.journal.put(result.trace.encode())
         return row
-
-
-def score_of(fault: Fault) -> float | None:
-    """0 where the candidate is to blame; missing where the infrastructure is."""
-    return 0.0 if fault.blame in ("candidate", "benchmark", "doubtful") else None
-
-
-def fault_json(fault: Fault | None) -> dict[str, str] | None:
-    """A fault as plain JSON."""
-    if fault is None:
-        return None
-    return {"blame": fault.blame.value, "kind": fault.kind, "reason": fault.reason}

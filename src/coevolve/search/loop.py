@@ -1,13 +1,11 @@
-"""The loop: propose, check, ask, evaluate, tell, until rounds or a budget end it."""
+"""The loop: propose, check, ask, evaluate, tell, until the rounds or a budget are used up."""
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Mapping
-from enum import StrEnum
+from collections.abc import Awaitable, Callable, Mapping
 from typing import Any
 
 import numpy as np
 
-from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
@@ -16,6 +14,7 @@ from coevolve.search.acceptance import Rules, clean
 from coevolve.search.budget import SCHEMA, Settings
 from coevolve.search.candidate import Candidate, Files
 from coevolve.search.evaluation import (
+    Attempts,
     Evaluation,
     Order,
     Preparation,
@@ -23,123 +22,19 @@ from coevolve.search.evaluation import (
     check_alive,
     check_proposer,
     longest_first,
-    wanting,
+    to_rerun,
 )
-from coevolve.search.journal import Executor, Journal, Recorder
+from coevolve.search.journal import Journal, Recorder
 from coevolve.search.proposal import Proposer
 from coevolve.search.proposing import Proposing
-from coevolve.search.run_state import Entry, RunState, Status
+from coevolve.search.retries import Retries
+from coevolve.search.run_state import CandidateState, RunState, Status
+from coevolve.search.trials import Executor
 from coevolve.search.wave import Wave
 
-
-class Step(StrEnum):
-    """What there is to do.
-
-    >>> Step.ASK.value
-    'ask'
-    """
-
-    PREPARE = "prepare"
-    REPAIR = "repair"
-    EVALUATE = "evaluate"
-    TELL = "tell"
-    PROPOSE = "propose"
-    ASK = "ask"
-    FURTHER = "further"
-    SETTLE = "settle"
-    FINISH = "finish"
-    CHOOSE = "choose"
-    END = "end"
-
-
-def next_step(state: RunState) -> Step | None:
-    """The next thing to do, or nothing when the run has ended."""
-    if state.ended is not None:
-        return None
-    if state.wave is not None:
-        return Step.TELL if state.wave.complete else Step.EVALUATE
-    if state.chosen is not None:
-        return Step.END
-    if state.exhausted is not None:
-        return Step.CHOOSE
-    if _waiting(state, state.starts):
-        return Step.PREPARE
-    if state.finishing:
-        return Step.FINISH
-    return _in_round(state)
-
-
-def _in_round(state: RunState) -> Step:
-    turn = state.turn
-    if turn is None:
-        return Step.FINISH if len(state.turns) >= state.settings.rounds else Step.PROPOSE
-    if turn.asked:
-        return Step.FURTHER
-    if _waiting(state, turn.names):
-        return Step.PREPARE
-    if broken(state):
-        return Step.REPAIR
-    return Step.ASK if accepted(state) else Step.SETTLE
-
-
-def unready(state: RunState) -> list[Entry]:
-    """The candidates that are still to be checked or prepared."""
-    turn = state.turn
-    return _waiting(state, state.starts if turn is None else turn.names)
-
-
-def accepted(state: RunState) -> list[str]:
-    """The candidates of the round under way that can be evaluated."""
-    return _in_turn(state, Status.READY)
-
-
-def broken(state: RunState) -> list[str]:
-    """The candidates of the round under way that are to be mended."""
-    return _in_turn(state, Status.BROKEN)
-
-
-def _in_turn(state: RunState, status: Status) -> list[str]:
-    names = () if state.turn is None else state.turn.names
-    return [name for name in names if state.entries[name].status == status]
-
-
-def _waiting(state: RunState, names: tuple[str, ...] | list[str]) -> list[Entry]:
-    entries = [state.entries[name] for name in names]
-    return [e for e in entries if e.status in (Status.PROPOSED, Status.CHECKED)]
-
-
-def choice_json(state: RunState) -> dict[str, Any]:
-    """The winner with its estimate, or nobody and why."""
-    try:
-        choice = state.selector.best()
-    except NoOutcomeError:
-        return {"candidate": None, "why": "no candidate has an estimate"}
-    return {
-        "candidate": choice.candidate,
-        "estimate": estimate_json(choice.estimate),
-        "tied_with": list(choice.tied_with),
-        "why": choice.why,
-        "better_start": choice.better_start,
-        "left_out": list(choice.left_out),
-    }
-
-
-def estimate_json(estimate: Estimate) -> dict[str, Any]:
-    """An estimate as plain JSON."""
-    return {
-        "value": estimate.value,
-        "se": estimate.se,
-        "low": estimate.low,
-        "high": estimate.high,
-        "tasks": estimate.tasks,
-        "drawn": estimate.drawn,
-        "pool_size": estimate.pool_size,
-        "method": estimate.method,
-        "note": estimate.note,
-    }
-
-
 LEAST_STARTS = 2
+_LONGER = 15.0
+"""How much longer the waits are between attempts at a proposal than at a trial."""
 
 
 def open_run(
@@ -172,7 +67,10 @@ def open_run(
     candidates = []
     for start, files in starts.items():
         if clean(start) != start:
-            raise ConfigError(f"a starting harness cannot be called {start!r}; use letters, -.")
+            raise ConfigError(
+                f"{start!r} is not a valid name of a starting harness; use letters, digits, "
+                "'-', '_', '.' and '+'."
+            )
         candidates.append(Candidate.of(files, name=start))
         for content in files.values():
             journal.put(content, durable=True)
@@ -189,30 +87,53 @@ def open_run(
 
 
 def _check_budget(settings: Settings, selector: Selector, starts: int, test: Pool | None) -> None:
-    """Refuse a cap on trials that cannot even pay for Phase 0 and the test."""
+    """Refuse a cap on trials that is too small for Phase 0 and the sealed test."""
     trials = selector.events[0]["trials"]
     needed = starts * len(selector.pool) * trials
     needed += 0 if test is None else (starts + 1) * len(test) * trials
     cap = settings.budget.trials
     if cap is not None and cap < needed:
         raise ConfigError(
-            f"a budget of {cap:,} trials is too small: Phase 0 and the sealed test alone take "
-            f"{needed:,}."
+            f"a budget of {cap:,} trials is too small; Phase 0 and the sealed test need "
+            f"{needed:,}. Raise it or leave it out."
         )
 
 
+def unready(state: RunState) -> list[CandidateState]:
+    """The candidates that are still to be checked or prepared."""
+    current = state.current_round
+    names = state.starts if current is None else current.names
+    known = [state.candidates[name] for name in names]
+    return [one for one in known if one.status in (Status.PROPOSED, Status.CHECKED)]
+
+
+def ready(state: RunState) -> list[str]:
+    """The candidates of the current round that can be evaluated."""
+    return _in_round(state, Status.READY)
+
+
+def broken(state: RunState) -> list[str]:
+    """The candidates of the current round that are to be repaired."""
+    return _in_round(state, Status.BROKEN)
+
+
+def _in_round(state: RunState, status: Status) -> list[str]:
+    names = () if state.current_round is None else state.current_round.names
+    return [name for name in names if state.candidates[name].status == status]
+
+
 class Search:
-    """A run under way: takes up a journal where it is and goes on to the end.
+    """A run under way: continues from the state of its journal to the end.
 
     Args:
         journal: The record of the run, with at least the event "opened".
         executor: Where trials run.
         proposer: Who writes candidates.
-        listen: Called with every event after it had its effect.
-        pause: Seconds of the first wait before a failed trial is tried again.
+        listen: Called with every event after it was applied.
+        pause: Upper limit in seconds of the first wait before a failed trial is retried.
         order: Which trials of a wave start first.
         proposal_seconds: How long a proposal may take.
-        rules: What the proposer is told, and what may not be in what it writes.
+        rules: The briefing of the proposer, and the scan of what it writes.
     """
 
     def __init__(
@@ -228,16 +149,21 @@ class Search:
         rules: Rules | None = None,
     ) -> None:
         self._recorder = Recorder(journal, listen)
-        self._executor, self._proposer = executor, proposer
+        self._executor, self._proposer, self._order = executor, proposer, order
+        rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposing = Proposing(
-            self._recorder, proposer, rules or Rules(), seconds=proposal_seconds, pause=pause
+            self._recorder,
+            proposer,
+            rules or Rules(),
+            seconds=proposal_seconds,
+            retries=Retries(pause=_LONGER * pause),
+            rng=rng,
         )
-        self._pause, self._order = pause, order
-        self._rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
+        self._attempts = Attempts(
+            recorder=self._recorder, executor=executor, retries=Retries(pause=pause), rng=rng
+        )
         self._proposal: asyncio.Task[None] | None = None
         self._evaluation: Evaluation | None = None
-        self._empty = 0
-        self._reopened = self._evaluated = False
 
     @property
     def state(self) -> RunState:
@@ -250,22 +176,22 @@ class Search:
         return 0 if self._evaluation is None else self._evaluation.under_way
 
     async def run(self) -> RunState:
-        """Go on to the end of the run.
+        """Continue to the end of the run.
+
+        After an error it may be called again, with an executor that can be used again: nothing is
+        in the state that is not in the journal.
 
         Raises:
             StopRun: The operator must act first; the run can be resumed then.
         """
         try:
+            self._recorder.catch_up()
             if self.state.ended is None:
-                self._recorder.record(
-                    "session",
-                    {
-                        "capacity": self._executor.capacity,
-                        "isolation": getattr(self._executor, "isolation_name", ""),
-                    },
-                )
-            while (step := next_step(self.state)) is not None:
-                await self._do(step)
+                isolation = getattr(self._executor, "isolation_name", "")
+                body = {"capacity": self._executor.capacity, "isolation": isolation}
+                self._recorder.record("session", body)
+            while (step := self._next()) is not None:
+                await step()
         except asyncio.CancelledError:
             self._recorder.record("stopped", {"why": "interrupted"})
             raise
@@ -277,45 +203,76 @@ class Search:
             await self._close()
         return self.state
 
-    def _do(self, step: Step) -> Awaitable[None]:
-        acts: dict[Step, Callable[[], Awaitable[None]]] = {
-            Step.PREPARE: self._prepare,
-            Step.REPAIR: self._repair,
-            Step.EVALUATE: self._evaluate,
-            Step.TELL: self._tell,
-            Step.PROPOSE: self._propose,
-            Step.ASK: self._ask,
-            Step.FURTHER: self._further,
-            Step.SETTLE: self._settle,
-            Step.FINISH: self._finish,
-            Step.CHOOSE: self._choose,
-            Step.END: self._end,
-        }
-        return acts[step]()
+    def _next(self) -> Callable[[], Awaitable[None]] | None:
+        """What to do next, which follows from the state alone; None when the run has ended."""
+        state = self.state
+        if state.ended is not None:
+            return None
+        if state.wave is not None:
+            return self._tell if state.wave.complete else self._evaluate
+        if state.chosen is not None:
+            return self._end
+        if state.exhausted is not None:
+            return self._choose
+        if unready(state):
+            return self._prepare
+        if state.finishing:
+            return self._finish
+        if state.current_round is not None:
+            return self._next_in_round()
+        return self._finish if len(state.rounds) >= state.settings.rounds else self._propose
+
+    def _next_in_round(self) -> Callable[[], Awaitable[None]]:
+        state = self.state
+        if state.current_round is not None and state.current_round.asked:
+            return self._ask_further
+        if broken(state):
+            return self._repair
+        return self._ask if ready(state) else self._settle
 
     async def _prepare(self) -> None:
-        preparation = Preparation(self._recorder, self._executor, self._rng, self._pause)
-        await preparation.run(unready(self.state))
+        await Preparation(self._attempts).run(unready(self.state))
+
+    async def _propose(self) -> None:
+        if self._proposal is not None:
+            proposal, self._proposal = self._proposal, None
+            await proposal
+        elif cap := self._cap_ahead():
+            self._recorder.exhausted(cap)
+        else:
+            await self._proposing.propose(len(self.state.rounds) + 1)
 
     async def _repair(self) -> None:
         for name in broken(self.state):
-            if cap := self._too_dear():
-                self._proposing.give_up(name, f"the budget has no {cap} left to mend it.")
+            if cap := self._cap_ahead():
+                self._proposing.give_up(name, f"the budget has no {cap} left for a repair.")
             else:
                 await self._proposing.repair(name)
+
+    async def _ask(self) -> None:
+        self._record_draws(self.state.selector.plan(ready(self.state)))
+
+    async def _ask_further(self) -> None:
+        if draws := self.state.selector.plan():
+            self._record_draws(draws)
+        else:
+            check_alive(self.state)
+            self._record_settled()
+
+    async def _settle(self) -> None:
+        self._record_settled()
+        check_proposer(self.state)
 
     async def _evaluate(self) -> None:
         wave = self.state.wave
         if wave is None:
             raise StopRun("there is nothing to evaluate.")
         if self._may_overlap(wave):
-            self._proposal = asyncio.create_task(self._propose_now(len(self.state.turns) + 1))
+            proposal = self._proposing.propose(len(self.state.rounds) + 1)
+            self._proposal = asyncio.create_task(proposal)
         self._evaluation = Evaluation(
-            self._recorder,
+            self._attempts,
             wave,
-            self._executor,
-            self._rng,
-            self._pause,
             self._order,
             proposing=lambda: self._proposal is not None and not self._proposal.done(),
         )
@@ -323,18 +280,32 @@ class Search:
             await self._evaluation.run()
         finally:
             self._evaluation = None
-        self._evaluated = True
         if self.state.exhausted is not None:
             await self._drop_proposal()
 
     async def _tell(self) -> None:
-        wave = self.state.wave
-        again = wanting(wave, last=self._reopened) if wave and wave.kind == "start" else []
-        if again:
-            self._reopened = True
+        if again := to_rerun(self.state):
             self._recorder.record("reopened", {"candidates": again})
         else:
             self._recorder.told()
+
+    async def _finish(self) -> None:
+        selector = self.state.selector
+        if draws := selector.plan(final=True) if selector.candidates else []:
+            self._record_draws(draws, final=True)
+        else:
+            await self._choose()
+
+    async def _choose(self) -> None:
+        try:
+            choice = self.state.selector.best().to_json()
+        except NoOutcomeError:
+            choice = {"candidate": None, "why": "no candidate has an estimate"}
+        self._recorder.record("chosen", choice)
+
+    async def _end(self) -> None:
+        why = "finished" if self.state.exhausted is None else f"budget: {self.state.exhausted}"
+        self._recorder.record("ended", {"why": why})
 
     def _may_overlap(self, wave: Wave) -> bool:
         """Whether the next round is to be proposed while this one is evaluated."""
@@ -342,73 +313,24 @@ class Search:
         if self._proposal is not None and self._proposal.done():
             self._proposal.result()
             self._proposal = None
-        under_way = state.turn is not None and state.turn is state.turns[-1]
-        more = len(state.turns) < state.settings.rounds and state.chosen is None
-        wanted = state.settings.overlap and self._proposal is None and under_way and more
-        return wanted and not self._too_dear(len(wave.open))
+        last = state.current_round is not None and state.current_round is state.rounds[-1]
+        more = len(state.rounds) < state.settings.rounds and state.chosen is None
+        wanted = state.settings.overlap and self._proposal is None and last and more
+        return wanted and not self._cap_ahead(len(wave.open))
 
-    def _too_dear(self, trials: int = 0) -> str | None:
-        """The cap that one more proposal might pass, if any, after so many trials."""
+    def _cap_ahead(self, trials: int = 0) -> str | None:
+        """The cap that one more proposal might exceed, if any, after so many trials."""
         return cap_ahead(self._recorder, self._executor.capacity, trials, proposal=True)
 
-    async def _propose(self) -> None:
-        if self._proposal is None and (spent := self._too_dear()):
-            self._recorder.exhausted(spent)
-            return
-        if self._proposal is None:
-            await self._propose_now(len(self.state.turns) + 1)
-        else:
-            proposal, self._proposal = self._proposal, None
-            await proposal
-
-    def _propose_now(self, round: int) -> Coroutine[None, None, None]:
-        return self._proposing.propose(round)
-
-    async def _ask(self) -> None:
-        self._empty = 0
-        before = self.state.selector.event_count
-        self.state.selector.ask(accepted(self.state))
-        self._record_draws(before, final=False)
-
-    async def _further(self) -> None:
-        before = self.state.selector.event_count
-        if self.state.selector.ask():
-            self._record_draws(before, final=False)
-            return
-        evaluated, self._evaluated = self._evaluated, False
-        if evaluated and self.state.turn is not None:
-            check_alive(self.state, self.state.turn)
-        self._record_settled()
-
-    async def _settle(self) -> None:
-        self._record_settled()
-        self._empty += 1
-        check_proposer(self.state, self._empty)
-
-    async def _finish(self) -> None:
-        before = self.state.selector.event_count
-        if self.state.selector.candidates and self.state.selector.ask(final=True):
-            self._record_draws(before, final=True)
-        else:
-            await self._choose()
-
-    async def _choose(self) -> None:
-        self._recorder.record("chosen", choice_json(self.state))
-
-    async def _end(self) -> None:
-        why = "finished" if self.state.exhausted is None else f"budget: {self.state.exhausted}"
-        self._recorder.record("ended", {"why": why})
-
-    def _record_draws(self, before: int, *, final: bool) -> None:
-        drawn = list(self.state.selector.events_since(before))
-        self._recorder.record("asked", {"events": drawn, "final": final})
+    def _record_draws(self, draws: list[Event], *, final: bool = False) -> None:
+        self._recorder.record("asked", {"events": draws, "final": final})
 
     def _record_settled(self) -> None:
-        if self.state.turn is not None:
-            self._recorder.record("settled", {"round": self.state.turn.number})
+        if self.state.current_round is not None:
+            self._recorder.record("settled", {"round": self.state.current_round.number})
 
     async def _close(self) -> None:
-        """End the executor, and a proposer that keeps something open."""
+        """Close the executor, and the proposer if it can be closed."""
         try:
             if (close := getattr(self._proposer, "close", None)) is not None:
                 await close()

@@ -9,22 +9,22 @@ from coevolve.core.choice import Choice
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing, Usage
 from coevolve.errors import InputError, nearest
-from coevolve.search.candidate import Candidate, Files, Kind
+from coevolve.search.candidate import Candidate, Files, Kind, only_text
 
 KINDS: tuple[Kind, ...] = get_args(Kind)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """A new candidate as a proposer hands it over.
+    """A new candidate as a proposer submits it.
 
     Args:
         files: Contents by relative path.
         name: What to call it; the engine makes it unique.
-        parents: Names of the candidates it was written on top of.
+        parents: Names of the candidates it builds on.
         hypothesis: Why it should be better.
         kind: "exploit" if it refines what is known to work, "explore" if it tries something
-            else; "" if its proposer does not say.
+            else, "" if that is unknown.
         components: What it is made of, in a few words each.
 
     >>> Proposal(files={"harness.py": b"..."}, name="shorter-prompt").parents
@@ -40,7 +40,7 @@ class Proposal:
 
     @classmethod
     def of(cls, candidate: Candidate, read: Callable[[str], bytes]) -> Self:
-        """The proposal a candidate was; `read` gives contents by their address."""
+        """The proposal of a candidate; `read` returns contents by their address."""
         return cls(
             files={path: read(address) for path, address in candidate.files.items()},
             name=candidate.name,
@@ -53,13 +53,13 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """What one proposal gave.
+    """The answer of a proposer: candidates, and what it took to write them.
 
     Args:
         proposals: The candidates.
-        usage: What they cost to write.
-        transcript: All that was said while writing them.
-        notes: What went wrong: a folder that was no candidate, a time limit that was reached.
+        usage: The cost of writing them.
+        transcript: The conversation in which they were written.
+        notes: What went wrong, such as an invalid candidate or a time limit.
     """
 
     proposals: tuple[Proposal, ...]
@@ -70,7 +70,7 @@ class Proposed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A candidate that failed its check, with what its proposer needs to mend it."""
+    """A candidate that failed its check, and the error, for its repair."""
 
     proposal: Proposal
     error: str
@@ -80,9 +80,9 @@ class Broken:
 class Standing:
     """What is known of an earlier candidate.
 
-    `status` is "evaluated", "pending" or "refused"; `outcomes` holds what was told of it. `delta`
-    is its estimate less the best of those known before its round, starting harnesses included;
-    None for these, and without an estimate.
+    `status` is "evaluated", "pending" or "refused"; `outcomes` has its scores by task. `delta` is
+    its estimate minus the best estimate before its round, starting harnesses included. It is None
+    for starting harnesses, and without an estimate.
     """
 
     candidate: Candidate
@@ -95,7 +95,7 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Solvability:
-    """How often a task was solved: the mean over the candidates that were tried on it."""
+    """How often a task was solved: the mean over the candidates that ran it."""
 
     mean: float
     candidates: int
@@ -103,21 +103,29 @@ class Solvability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All a proposer may know before a round; nothing of the sealed test.
+    """All a proposer may know before a round, without the sealed test.
 
     Args:
         round: The round to propose for, from 1.
-        seed: Seed for the proposer's own draws in this round.
+        seed: Seed for the random numbers of the proposer in this round.
         tasks: The tasks of the pool.
         standings: Every earlier candidate, starting harnesses first, in the order of proposal.
-        best: The choice as of now; None while only starting harnesses are known.
+        best: The choice as of now; None while only starting harnesses have scores.
         parent: The candidate with the best score so far, starting harnesses included.
-        read: Reads a file's content by its address.
+        read: Reads the content of a file by its address.
         trace: The trace of a candidate's last trial of a task, as JSON text, if there is one.
         briefing: What a harness is here, its interface and its rules, in Markdown.
-        pools: The pool of each task, where there are several.
-        solvability: What earlier candidates made of each task that was tried.
+        pools: The pool of each task, if there are several pools.
+        solvability: How often each task was solved, for the tasks that were run.
         seconds: How long the proposal may take.
+
+    >>> start = Candidate.of({"prompt.txt": b"Answer."}, name="start")
+    >>> known = Standing(
+    ...     candidate=start, status="evaluated", reason="", estimate=None, outcomes={})
+    >>> view = View(round=1, seed=0, tasks=("a",), standings=(known,), best=None, parent="start",
+    ...     read=lambda address: b"Answer.", trace=lambda candidate, task: None)
+    >>> view.text(), view.files("start")
+    ('Answer.', {'prompt.txt': b'Answer.'})
     """
 
     round: int
@@ -142,10 +150,23 @@ class View:
         files = self.standing(name).candidate.files
         return {path: self.read(address) for path, address in files.items()}
 
+    def text(self, name: str = "") -> str:
+        """The text of a candidate that has one file: of the parent, unless it is named."""
+        name = name or self.parent
+        return only_text(self.files(name), name)
+
 
 @runtime_checkable
 class Proposer(Protocol):
-    """Who writes candidates."""
+    """Who writes candidates.
+
+    >>> class Shouting:
+    ...     async def propose(self, view, count):
+    ...         text = view.text().upper()
+    ...         return [Proposal(name=f"loud-{view.round}", files={"prompt.txt": text.encode()})]
+    >>> isinstance(Shouting(), Proposer)
+    True
+    """
 
     async def propose(self, view: View, count: int) -> Proposed | Sequence[Proposal]:
         """Up to `count` new candidates for the round of the view."""
@@ -154,10 +175,10 @@ class Proposer(Protocol):
 
 @runtime_checkable
 class Repairer(Proposer, Protocol):
-    """A proposer that gets a candidate back, once, if it fails its check."""
+    """A proposer that can repair a candidate that failed its check; it is asked once."""
 
     async def repair(self, view: View, broken: Broken) -> Proposed | Sequence[Proposal]:
-        """The candidate mended, or nothing."""
+        """The repaired candidate, or nothing."""
         ...
 
 
@@ -165,14 +186,14 @@ _KEYS = ("name", "files", "parents", "hypothesis", "kind", "components")
 
 
 def as_proposed(given: object, *, source: str = "the proposer") -> Proposed:
-    """What a proposer returned, in its full form.
+    """What a proposer returned, as a `Proposed`.
 
     Args:
-        given: A `Proposed`, or proposals as `as_proposal` takes them.
-        source: What errors call the proposer.
+        given: A `Proposed`, or a list of what `as_proposal` takes.
+        source: Name of the proposer in errors.
 
     Raises:
-        InputError: It is none of these; the message names the item and what is wrong with it.
+        InputError: It is something else; the message names the item and what is wrong with it.
     """
     items: Any = given.proposals if isinstance(given, Proposed) else given
     if not isinstance(items, Iterable) or isinstance(items, str | bytes | Mapping):
@@ -197,10 +218,12 @@ def as_proposal(item: object, *, source: str = "the proposer") -> Proposal:
     elif isinstance(item, Mapping):
         data = dict(item)
     else:
-        raise InputError(f"{source} returned {_shown(item)}, which is no proposal.")
+        raise InputError(f"{source} returned {_shown(item)}, which is not a proposal.")
     for key in data:
         if key not in _KEYS:
-            raise InputError(f"{source}: a proposal has no {key!r}.{nearest(str(key), _KEYS)}")
+            raise InputError(
+                f"{source}: {key!r} is not a key of a proposal.{nearest(str(key), _KEYS)}"
+            )
     name = data.get("name")
     if not isinstance(name, str) or not name:
         raise InputError(f"{source}: a proposal needs a name, got {_shown(name)}.")

@@ -1,23 +1,21 @@
-"""Proposals and repairs: the proposer's view of the run, and what is recorded of its answer."""
+"""Proposals and repairs: what the proposer sees, and what is recorded of its answer."""
 
 import asyncio
 import math
 from collections.abc import Awaitable, Callable
 from functools import cache
+from itertools import count
 from operator import itemgetter
 from typing import Any
 
 import numpy as np
 
-from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
-from coevolve.errors import CoevolveError, NoOutcomeError, StopRun, StoreError
-from coevolve.search.acceptance import Rules, accept, described, mended
-from coevolve.search.budget import usage_row
+from coevolve.errors import CoevolveError, StopRun, StoreError
+from coevolve.search.acceptance import Rules, accept, accept_repair, described
 from coevolve.search.candidate import plain
 from coevolve.search.effects import fold
-from coevolve.search.evaluation import RETRIES
 from coevolve.search.journal import Journal, Recorder
 from coevolve.search.proposal import (
     Broken,
@@ -30,7 +28,12 @@ from coevolve.search.proposal import (
     View,
     as_proposed,
 )
-from coevolve.search.run_state import Entry, RunState, Status
+from coevolve.search.retries import Retries
+from coevolve.search.run_state import CandidateState, RunState, Status
+
+_SPARE = 30.0
+"""The most seconds by which the announced time limit is shorter than the real one."""
+_LONGEST_NOTE = 10_000
 
 
 def view_of(
@@ -44,20 +47,21 @@ def view_of(
     """What is known before a round is proposed; a snapshot that later events do not change.
 
     Args:
-        state: The run as it is now.
+        state: The run.
         journal: Its record, for files and traces.
         round: The round to propose for.
-        briefing: What the benchmark tells proposers.
+        briefing: The benchmark's text for proposers.
         seconds: How long the proposal may take.
     """
-    best = state.selector.best() if state.selector.candidates and _told(state) else None
+    scored = any(state.estimate(name) is not None for name in state.selector.candidates)
+    best = state.selector.best() if scored else None
     return View(
         round=round,
         seed=_seed(state.settings.seed, round),
         tasks=state.selector.pool.tasks,
         standings=_standings(state),
         best=best,
-        parent=(best.better_start or best.candidate) if best else best_start(state),
+        parent=(best.better_start or best.candidate) if best else state.best_start,
         read=journal.get,
         trace=_trace(journal, state.events),
         briefing=briefing,
@@ -67,39 +71,54 @@ def view_of(
     )
 
 
-def best_start(state: RunState) -> str:
-    """The starting harness with the highest score, the first of equals and before any score."""
-    known = {name: found for name in state.starts if (found := estimate_of(state, name))}
-    return max(known, key=lambda name: known[name].value, default=state.starts[0])
-
-
-def estimate_of(state: RunState, name: str) -> Estimate | None:
-    """The estimate of a candidate's full-set score, if it has any outcome."""
-    if state.entries[name].status != Status.EVALUATED:
-        return None
-    try:
-        return state.selector.estimate(name)
-    except NoOutcomeError:
-        return None
-
-
-def _told(state: RunState) -> bool:
-    return any(estimate_of(state, name) is not None for name in state.selector.candidates)
+def _seed(seed: int, round: int) -> int:
+    """A different seed for every round."""
+    return int(np.random.SeedSequence([seed, round]).generate_state(1, np.uint64)[0] >> 1)
 
 
 def _standings(state: RunState) -> tuple[Standing, ...]:
     """What is known of every candidate; deltas are against those of earlier rounds only."""
     made: list[Standing] = []
     best = [-math.inf]  # before each round
-    for entry in state.entries.values():
-        while len(best) <= entry.candidate.round:
-            best.append(_highest(made))
-        made.append(_standing(state, entry, best[entry.candidate.round]))
+    for known in state.candidates.values():
+        while len(best) <= known.candidate.round:
+            best.append(max((s.estimate.value for s in made if s.estimate), default=-math.inf))
+        made.append(_standing(state, known, best[known.candidate.round]))
     return tuple(made)
 
 
-def _highest(standings: list[Standing]) -> float:
-    return max((s.estimate.value for s in standings if s.estimate is not None), default=-math.inf)
+def _standing(state: RunState, known: CandidateState, before: float) -> Standing:
+    evaluated = known.status == Status.EVALUATED
+    outcomes: dict[str, float | Missing] = state.selector.scores(known.name) if evaluated else {}
+    estimate = state.estimate(known.name)
+    over = known.status in (Status.EVALUATED, Status.REFUSED)
+    return Standing(
+        candidate=known.candidate,
+        status=known.status.value if over else "pending",
+        reason=known.reason,
+        estimate=estimate,
+        outcomes=outcomes,
+        delta=estimate.value - before if estimate is not None and math.isfinite(before) else None,
+    )
+
+
+def _trace(journal: Journal, until: int) -> Callable[[str, str], str | None]:
+    """A function that finds traces; it reads the journal once, when it is first called."""
+
+    @cache
+    def addresses() -> dict[tuple[str, str], str]:
+        rows = [
+            (event["trial"], (event["candidate"], event["task"]), event["trace"])
+            for event in journal.events(until=until)
+            if event["type"] == "outcome" and "trace" in event and "split" not in event
+        ]  # sorted by trial, for trials end in any order
+        return {cell: address for _, cell, address in sorted(rows, key=itemgetter(0))}
+
+    def trace(candidate: str, task: str) -> str | None:
+        found = addresses().get((candidate, task))
+        return None if found is None else journal.get(found).decode()
+
+    return trace
 
 
 def _pools(pool: Pool) -> dict[str, str]:
@@ -117,61 +136,21 @@ def _solvability(state: RunState) -> dict[str, Solvability]:
     }
 
 
-def _standing(state: RunState, entry: Entry, before: float) -> Standing:
-    name, evaluated = entry.candidate.name, entry.status == Status.EVALUATED
-    outcomes: dict[str, float | Missing] = state.selector.scores(name) if evaluated else {}
-    pending = entry.status not in (Status.EVALUATED, Status.REFUSED)
-    estimate = estimate_of(state, name)
-    return Standing(
-        candidate=entry.candidate,
-        status="pending" if pending else entry.status.value,
-        reason=entry.reason,
-        estimate=estimate,
-        outcomes=outcomes,
-        delta=estimate.value - before if estimate is not None and math.isfinite(before) else None,
-    )
-
-
-def _seed(seed: int, round: int) -> int:
-    """A seed of its own for every round."""
-    return int(np.random.SeedSequence([seed, round]).generate_state(1, np.uint64)[0] >> 1)
-
-
-def _trace(journal: Journal, until: int) -> Callable[[str, str], str | None]:
-    """How to find traces; the journal is read once, when the first of them is asked for."""
-
-    @cache
-    def addresses() -> dict[tuple[str, str], str]:
-        rows = [
-            (event["trial"], (event["candidate"], event["task"]), event["trace"])
-            for event in journal.events(until=until)
-            if event["type"] == "outcome" and "trace" in event and "split" not in event
-        ]  # whatever the order in which trials ended
-        return {cell: address for _, cell, address in sorted(rows, key=itemgetter(0))}
-
-    def trace(candidate: str, task: str) -> str | None:
-        found = addresses().get((candidate, task))
-        return None if found is None else journal.get(found).decode()
-
-    return trace
+def announced_seconds(seconds: float) -> float:
+    """The time limit that a proposer is told, which leaves it time to submit what it has."""
+    return seconds - min(_SPARE, 0.1 * seconds)
 
 
 Ask = Callable[[View], Awaitable[object]]
 Take = Callable[[Proposed, str], dict[str, Any]]
 
-_SPARE = 30.0
-"""Seconds at most that a proposer is told less than it has."""
-_LONGEST_NOTE = 10_000
-_WAIT = 15.0
-"""Seconds before a proposer that could not work is asked again; then twice as many."""
-
 
 class Proposing:
-    """Has candidates proposed and mended, and records them.
+    """Requests proposals and repairs, and records them.
 
-    A proposer that takes longer than `seconds`, or than the budget has hours, costs a round. One
-    that raises, or hands over rubbish, is asked again at most twice, after a pause if it could not
-    reach what it needs; then the run stops, and resumed it has the same round proposed.
+    A proposer that takes longer than `seconds`, or than the hours of the budget, costs a round.
+    One that raises or returns something invalid is asked again, as `retries` says. Then the run
+    stops; when it is resumed, the same round is proposed again.
     """
 
     def __init__(
@@ -181,13 +160,15 @@ class Proposing:
         rules: Rules,
         *,
         seconds: float,
-        pause: float,
+        retries: Retries,
+        rng: np.random.Generator,
     ) -> None:
         self._recorder, self._proposer = recorder, proposer
-        self._rules, self._seconds, self._pause = rules, seconds, _WAIT * pause
+        self._rules, self._seconds = rules, seconds
+        self._retries, self._rng = retries, rng
 
     async def propose(self, round: int) -> None:
-        """Have candidates proposed for a round."""
+        """Request candidates for a round."""
         recorder, most = self._recorder, self._recorder.state.settings.candidates
         if recorder.state.proposing_since is None:
             recorder.record("proposing", {"round": round})
@@ -196,55 +177,80 @@ class Proposing:
             return self._proposer.propose(view, most)
 
         def take(proposed: Proposed, note: str) -> dict[str, Any]:
-            rows, notes = accept(
+            accepted, notes = accept(
                 recorder.state, recorder.journal, round, proposed.proposals, self._rules, most
             )
-            return {"round": round, "candidates": rows, **self._said(proposed, note, *notes)}
+            rows = [known.to_json() for known in accepted]
+            return {"round": round, "candidates": rows, **self._answer(proposed, note, *notes)}
 
         recorder.record("proposed", await self._asked(round, ask, take))
 
     async def repair(self, name: str) -> None:
-        """Have a candidate mended that failed its check; without an answer it stays refused."""
+        """Request the repair of a candidate that failed its check; without one it is refused."""
         recorder, proposer = self._recorder, self._proposer
         if not isinstance(proposer, Repairer):
             self.give_up(name, "")
             return
-        entry = recorder.state.entries[name]
-        before = entry.candidate
-        broken = Broken(proposal=Proposal.of(before, recorder.journal.get), error=entry.reason)
-
-        def take(proposed: Proposed, note: str) -> dict[str, Any]:
-            row, why = mended(recorder.state, recorder.journal, before, proposed, self._rules)
-            return {"candidate": name, **(row or _AS_IT_WAS), **self._said(proposed, note, why)}
+        known = recorder.state.candidates[name]
+        before = known.candidate
+        broken = Broken(proposal=Proposal.of(before, recorder.journal.get), error=known.reason)
 
         def ask(view: View) -> Awaitable[object]:
             return proposer.repair(view, broken)
 
+        def take(proposed: Proposed, note: str) -> dict[str, Any]:
+            after, why = accept_repair(
+                recorder.state, recorder.journal, before, proposed, self._rules
+            )
+            return self._repair(name, after, proposed, note, why)
+
         recorder.record("repaired", await self._asked(before.round, ask, take))
 
     def give_up(self, name: str, why: str) -> None:
-        """Record that a candidate is not mended."""
-        said = self._said(Proposed(proposals=()), why)
-        self._recorder.record("repaired", {"candidate": name, **_AS_IT_WAS, **said})
+        """Record that a candidate is not repaired."""
+        self._recorder.record("repaired", self._repair(name, None, Proposed(proposals=()), why))
+
+    def _repair(
+        self, name: str, after: CandidateState | None, proposed: Proposed, *notes: str
+    ) -> dict[str, Any]:
+        """The event of a repair, or of none."""
+        row = {"candidate": None, "refused": "", "leaks": []} if after is None else after.to_json()
+        to = row.pop("candidate")
+        return {"candidate": name, "to": to, **row, **self._answer(proposed, *notes)}
+
+    def _answer(self, proposed: Proposed, *notes: str) -> dict[str, Any]:
+        """Cost, transcript and notes of an answer; the transcript is stored."""
+        text = proposed.transcript
+        kept = None if text is None else self._recorder.journal.put(text.encode(errors="replace"))
+        return {
+            "usage": proposed.usage.row,
+            "transcript": kept,
+            "note": plain(" ".join(filter(None, [*proposed.notes, *notes])), _LONGEST_NOTE),
+        }
 
     async def _asked(self, round: int, ask: Ask, take: Take) -> dict[str, Any]:
-        """What is made of a proposer's answer."""
-        for attempt in range(RETRIES + 1):
+        """The body of the event that records the answer of a proposer."""
+        for attempt in count():
             try:
-                return take(*await self._answer(round, ask))
+                return take(*await self._in_time(round, ask))
             except (StopRun, StoreError):  # another answer would be paid for, and lost as well
                 raise
             except (Exception, SystemExit) as error:
-                if attempt == RETRIES:
-                    raise StopRun(_broken(round, error)) from error
-                if isinstance(error, CoevolveError):  # a service is away; a bug stays
-                    await asyncio.sleep(self._pause * 2**attempt)
+                wait = self._retries.wait(attempt, self._rng, getattr(error, "retry_after", None))
+                if wait is None:
+                    why = described(error).rstrip(".")
+                    raise StopRun(
+                        f"the proposer failed {attempt + 1} times in round {round}: {why}. Fix it "
+                        "and resume the run; nothing is lost, and the round is proposed again."
+                    ) from error
+                passing = isinstance(error, CoevolveError)
+            await asyncio.sleep(wait if passing else 0.0)  # a service may recover; a bug will not
         raise AssertionError("there is a last attempt")
 
-    async def _answer(self, round: int, ask: Ask) -> tuple[Proposed, str]:
-        """What a proposer answers, and a note if it took too long."""
+    async def _in_time(self, round: int, ask: Ask) -> tuple[Proposed, str]:
+        """The answer of a proposer, and a note if it took too long."""
         seconds = self._limit()
-        view = self._view(round, told(seconds))
+        view = self._view(round, announced_seconds(seconds))
         deadline = asyncio.timeout(seconds if math.isfinite(seconds) else None)
         try:
             async with deadline:
@@ -252,23 +258,7 @@ class Proposing:
         except TimeoutError:
             if not deadline.expired():
                 raise
-            return Proposed(proposals=()), _late(seconds)
-
-    def _view(self, round: int, seconds: float) -> View:
-        """What is known when a proposal begins, the same after an interruption."""
-        journal, since = self._recorder.journal, self._recorder.state.proposing_since
-        state = self._recorder.state if since is None else fold(journal.skim(since + 1))
-        return view_of(state, journal, round, briefing=self._rules.briefing, seconds=seconds)
-
-    def _said(self, proposed: Proposed, *notes: str) -> dict[str, Any]:
-        """What an answer cost and said; its transcript is kept."""
-        text = proposed.transcript
-        kept = None if text is None else self._recorder.journal.put(text.encode(errors="replace"))
-        return {
-            "usage": usage_row(proposed.usage),
-            "transcript": kept,
-            "note": plain(" ".join(filter(None, [*proposed.notes, *notes])), _LONGEST_NOTE),
-        }
+            return Proposed(proposals=()), f"the proposer took longer than {seconds:,.0f} s."
 
     def _limit(self) -> float:
         """The seconds a proposal may take."""
@@ -276,22 +266,8 @@ class Proposing:
         left = math.inf if hours is None else 3600 * hours - self._recorder.journal.clock()
         return max(0.0, min(self._seconds, left))
 
-
-def told(seconds: float) -> float:
-    """The seconds a proposer is told that it has, so that it hands over what it has in time."""
-    return seconds - min(_SPARE, 0.1 * seconds)
-
-
-_AS_IT_WAS: dict[str, Any] = {"to": None, "refused": "", "leaks": []}
-
-
-def _broken(round: int, error: BaseException) -> str:
-    why = described(error).rstrip(".")
-    return (
-        f"the proposer failed {RETRIES + 1} times in round {round}: {why}. Mend it; nothing is "
-        "lost, and the round is proposed again."
-    )
-
-
-def _late(seconds: float) -> str:
-    return f"the proposer took longer than {seconds:,.0f} s."
+    def _view(self, round: int, seconds: float) -> View:
+        """What is known when a proposal begins, the same after an interruption."""
+        journal, since = self._recorder.journal, self._recorder.state.proposing_since
+        state = self._recorder.state if since is None else fold(journal.skim(since + 1))
+        return view_of(state, journal, round, briefing=self._rules.briefing, seconds=seconds)

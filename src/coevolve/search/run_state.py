@@ -1,17 +1,18 @@
-"""The state of a run: a fold over its events."""
+"""The state of a run: its candidates, rounds, wave under way, and what it has spent."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, Self
 
+from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
-from coevolve.errors import EventError
+from coevolve.errors import EventError, NoOutcomeError
 from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
 from coevolve.search.candidate import Candidate
-from coevolve.search.trials import Pace, Tally
-from coevolve.search.wave import Wave
+from coevolve.search.wave import Durations, Tally, Wave
 
 
 class Status(StrEnum):
@@ -23,6 +24,7 @@ class Status(StrEnum):
 
     PROPOSED = "proposed"
     BROKEN = "broken"
+    """It failed its check, and waits for repair."""
     CHECKED = "checked"
     READY = "ready"
     EVALUATED = "evaluated"
@@ -30,11 +32,11 @@ class Status(StrEnum):
 
 
 @dataclass(slots=True, kw_only=True)
-class Entry:
+class CandidateState:
     """A candidate and how far it has come; `reason` says why it was refused.
 
-    A broken one failed its check, and waits to be mended by its proposer, which happens once.
-    `leaks` are the places where it speaks of tasks it may not know.
+    `state` is the address of what it has learned, `leaks` are the places where it mentions tasks
+    it may not know. A candidate is sent back for repair once.
     """
 
     candidate: Candidate
@@ -44,17 +46,43 @@ class Entry:
     leaks: tuple[str, ...] = ()
     repaired: bool = False
 
+    @property
+    def name(self) -> str:
+        return self.candidate.name
+
+    @property
+    def start(self) -> bool:
+        """Whether it is a starting harness."""
+        return self.candidate.round == 0
+
     def refuse(self, reason: str) -> None:
-        """Set it aside for good, before any trial of it."""
+        """Exclude it before any of its trials."""
         self.status, self.reason = Status.REFUSED, reason
+
+    def to_json(self) -> dict[str, Any]:
+        """A candidate that was just proposed, as the event "proposed" lists it."""
+        return {
+            "candidate": self.candidate.to_json(),
+            "refused": self.reason,
+            "leaks": list(self.leaks),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The candidate `to_json` described."""
+        candidate = Candidate.from_json(data["candidate"])
+        known = cls(candidate=candidate, leaks=tuple(data.get("leaks", ())))
+        if data["refused"]:
+            known.refuse(data["refused"])
+        return known
 
 
 @dataclass(slots=True, kw_only=True)
-class Turn:
-    """One round of the run: what was proposed for it, and whether it is over.
+class RunRound:
+    """One round of a run: what was proposed for it, and whether it is over.
 
-    `note` says what went wrong with the proposal, if anything; `repairs` are the transcripts of
-    what was mended, by candidate.
+    `note` says what went wrong with the proposal, if anything; `repairs` has the transcripts of
+    repairs by candidate; `told_at` is the number of the last event that told outcomes of it.
     """
 
     number: int
@@ -66,6 +94,7 @@ class Turn:
     repairs: dict[str, str] = field(default_factory=dict)
     trials: int = 0
     missing: int = 0
+    told_at: int = -1
 
     @property
     def thin(self) -> bool:
@@ -75,7 +104,13 @@ class Turn:
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """All that is known of a run; only `effects.apply` changes it."""
+    """All that is known of a run; only `effects.apply` changes it.
+
+    `proposing_since` is the number of the event that began the proposal under way, `session_at`
+    that of the last event "session". `cut` is the last wave if a budget ended it before its last
+    trial. `empty_rounds` counts the rounds in a row, up to the last one and in this session,
+    without a candidate that could be evaluated.
+    """
 
     name: str
     settings: Settings
@@ -84,12 +119,12 @@ class RunState:
     test: Selector | None
     rescored: Selector
     config: dict[str, Any]
-    entries: dict[str, Entry] = field(default_factory=dict)
-    turns: list[Turn] = field(default_factory=list)
+    candidates: dict[str, CandidateState]
+    rounds: list[RunRound] = field(default_factory=list)
     wave: Wave | None = None
+    cut: Wave | None = None
     proposing: Ledger = field(default_factory=Ledger)
     totals: Tally
-    proposals: Pace = field(default_factory=Pace)
     proposing_since: int | None = None
     exhausted: str | None = None
     chosen: dict[str, Any] | None = None
@@ -99,6 +134,8 @@ class RunState:
     events: int = 0
     clock: float = 0.0
     sessions: int = 0
+    session_at: int = -1
+    empty_rounds: int = 0
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":
@@ -106,7 +143,11 @@ class RunState:
         if event["type"] != "opened":
             raise EventError(f"the first event must be 'opened', got {event['type']!r}.")
         if event["schema"] != SCHEMA:
-            raise EventError(f"a run of schema {event['schema']!r}; this is schema {SCHEMA}.")
+            raise EventError(
+                f"the run has event schema {event['schema']!r}, written by a newer version of "
+                f"coevolve; this version reads schema {SCHEMA}. Upgrade with `pip install "
+                "--upgrade task-coevolve`, then open the run again."
+            )
         selector = Selector.from_events([event["selector"]])
         starts = [Candidate.from_json(start) for start in event["starts"]]
         trials = event["selector"]["trials"]
@@ -121,62 +162,71 @@ class RunState:
             test=test,
             rescored=Selector(selector.pool, protocol="full", trials=trials),
             config=event["config"],
-            totals=Tally(pace=Pace.of(selector.pool)),
-            entries={start.name: Entry(candidate=start) for start in starts},
+            totals=Tally(durations=Durations.of(selector.pool)),
+            candidates={start.name: CandidateState(candidate=start) for start in starts},
         )
         state.note(event)
         return state
 
+    def note(self, event: Event) -> None:
+        """Note how far the state has come."""
+        self.events = max(self.events, event["seq"] + 1)
+        self.clock = max(self.clock, event["clock"])
+
     @property
     def starts(self) -> list[str]:
         """Names of the starting harnesses."""
-        return [name for name, entry in self.entries.items() if entry.candidate.round == 0]
+        return [name for name, known in self.candidates.items() if known.start]
 
     @property
-    def turn(self) -> Turn | None:
+    def current_round(self) -> RunRound | None:
         """The first round that is not over: one of the last two, the last being proposed ahead."""
-        return next((turn for turn in self.turns[-2:] if not turn.settled), None)
+        return next((round for round in self.rounds[-2:] if not round.settled), None)
+
+    def estimate(self, name: str) -> Estimate | None:
+        """The estimate of a candidate's full-set score, if it has any outcome."""
+        if self.candidates[name].status != Status.EVALUATED:
+            return None
+        try:
+            return self.selector.estimate(name)
+        except NoOutcomeError:
+            return None
+
+    @property
+    def best_start(self) -> str:
+        """The starting harness with the highest score; the first one before any score."""
+        known = {name: found.value for name in self.starts if (found := self.estimate(name))}
+        return max(known, key=known.__getitem__, default=self.starts[0])
 
     @property
     def tally(self) -> Tally:
         """What all trials came to, those of the wave under way included."""
-        if self.wave is None:
-            return self.totals
-        both = Tally(pace=Pace(costs=self.totals.pace.costs))
+        both = Tally(durations=Durations(costs=self.durations.costs))
         both.add(self.totals)
-        both.add(self.wave.tally)
+        if self.wave is not None:
+            both.add(self.wave.tally)
         return both
+
+    @property
+    def durations(self) -> Durations:
+        """How long trials take, as of before the wave under way."""
+        return self.totals.durations
 
     @property
     def evaluating(self) -> Ledger:
         """What evaluating has spent."""
         both = Ledger()
-        for ledger in (self.totals.ledger, *([self.wave.tally.ledger] if self.wave else [])):
-            both.add(ledger)
+        both.add(self.totals.ledger)
+        if self.wave is not None:
+            both.add(self.wave.tally.ledger)
         return both
 
-    @property
-    def pace(self) -> Pace:
-        """How long trials take, as of before the wave under way."""
-        return self.totals.pace
-
-    @property
-    def dearest(self) -> Spending:
-        """The most a single trial has cost."""
-        paces = [self.totals.pace, *([self.wave.tally.pace] if self.wave else [])]
-        return Spending(
-            trials=1,
-            tokens=max(pace.tokens for pace in paces),
-            dollars=max(pace.dollars for pace in paces),
-        )
-
     def spending(self, clock: float | None = None) -> Spending:
-        """What the run has spent so far."""
-        seconds = self.clock if clock is None else max(clock, self.clock)
-        return Spending.of(self.proposing, self.evaluating, seconds)
-
-    def note(self, event: Event) -> None:
-        """Note how far the state has come."""
-        self.events = max(self.events, event["seq"] + 1)
-        if event["clock"] > self.clock:
-            self.clock = event["clock"]
+        """What the run has spent so far, `clock` seconds into it."""
+        evaluating = self.evaluating
+        return Spending(
+            trials=evaluating.trials,
+            tokens=self.proposing.tokens + evaluating.tokens,
+            dollars=self.proposing.dollars + evaluating.dollars,
+            hours=max(clock or 0.0, self.clock) / 3600,
+        )

@@ -1,20 +1,151 @@
-"""A wave: trials that are run together, and told together when the last is done."""
+"""A wave: trials that run together and are told together, and what they came to."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from itertools import repeat
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Missing, Told
-from coevolve.errors import EventError
-from coevolve.search.trials import Cell, Split, Tally
+from coevolve.core.pool import Pool
+from coevolve.errors import EventError, titled
+from coevolve.search.budget import Ledger
+from coevolve.search.trials import Cell, Split
+
+
+@dataclass(slots=True, kw_only=True)
+class Durations:
+    """Seconds per trial of each task.
+
+    A task that was never run is expected to take as long as its cost says, or as the average.
+
+    >>> durations = Durations.of(Pool(["a", "b"]))
+    >>> durations.add("a", 4.0)
+    >>> durations.add("a", 6.0)
+    >>> durations.expected("a"), durations.expected("b")
+    (5.0, 5.0)
+    """
+
+    costs: dict[str, float] = field(default_factory=dict)
+    sums: dict[str, list[float]] = field(default_factory=dict)
+    total: float = 0.0
+    trials: int = 0
+
+    @classmethod
+    def of(cls, pool: Pool) -> Self:
+        """Before any trial: costs relative to their mean, where the pool has costs."""
+        if pool.costs is None:
+            return cls()
+        relative = (pool.costs / float(pool.costs.mean())).tolist()
+        return cls(costs=dict(zip(pool.tasks, relative, strict=True)))
+
+    def add(self, task: str, seconds: float, trials: int = 1) -> None:
+        """Count trials of a task that took this long together."""
+        known = self.sums.setdefault(task, [0.0, 0])
+        known[0] += seconds
+        known[1] += trials
+        self.total += seconds
+        self.trials += trials
+
+    def add_all(self, sums: Mapping[str, Iterable[Any]]) -> None:
+        """Count what `sums` of other durations says."""
+        for task, (seconds, trials) in sums.items():
+            self.add(task, seconds, trials)
+
+    def expected(self, task: str) -> float:
+        """Expected seconds of a trial of a task."""
+        if task in self.sums:
+            seconds, trials = self.sums[task]
+            return seconds / trials
+        mean = self.total / self.trials if self.trials else 1.0
+        return mean * self.costs.get(task, 1.0)
+
+
+@dataclass(slots=True, kw_only=True)
+class Tally:
+    """What trials consumed, how long they took, and what went wrong.
+
+    `failures` counts faults by kind; `zeros` and `missing` count, by candidate, the trials that
+    scored 0 because of a fault and those without a score.
+
+    >>> tally = Tally()
+    >>> tally.outcome({"candidate": "c1", "task": "a", "score": 1.0, "usage": [9, 1, 0.0, 2.5]})
+    1.0
+    >>> tally.ledger.trials, tally.durations.expected("a")
+    (1, 2.5)
+    """
+
+    ledger: Ledger = field(default_factory=Ledger)
+    durations: Durations = field(default_factory=Durations)
+    failures: dict[str, int] = field(default_factory=dict)
+    zeros: dict[str, int] = field(default_factory=dict)
+    missing: dict[str, int] = field(default_factory=dict)
+
+    def outcome(self, event: Event) -> float | Missing:
+        """Count an outcome, and return its score or why it is missing."""
+        usage, score = event["usage"], event["score"]
+        self.ledger.spend(usage, trials=1)
+        self.durations.add(event["task"], usage[-1])
+        if (fault := event.get("fault")) is None:
+            return float(score)
+        _count(self.failures, fault["kind"], 1)
+        _count(self.missing if score is None else self.zeros, event["candidate"], 1)
+        if score is not None:
+            return float(score)
+        return Missing(titled(fault["kind"], fault["reason"]))
+
+    def failed(self, event: Event) -> None:
+        """Count an attempt that is made again."""
+        self.ledger.spend(event["usage"], failed_attempts=1)
+
+    def forgive(self, candidate: str, count: int) -> None:
+        """Uncount missing outcomes that are run once more."""
+        _count(self.missing, candidate, -count)
+        if not self.missing[candidate]:
+            del self.missing[candidate]
+
+    def add(self, other: "Tally") -> None:
+        """Add what another tally counted."""
+        self.ledger.add(other.ledger)
+        self.durations.add_all(other.durations.sums)
+        for name in ("failures", "zeros", "missing"):
+            for key, count in getattr(other, name).items():
+                _count(getattr(self, name), key, count)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        most = {"tokens": self.ledger.most_tokens, "dollars": self.ledger.most_dollars}
+        return {
+            "ledger": self.ledger.sums(),
+            "pace": {**most, "sums": self.durations.sums},
+            "failures": self.failures,
+            "zeros": self.zeros,
+            "missing": self.missing,
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> Self:
+        """The tally `to_json` described."""
+        pace = data["pace"]
+        most = {"most_tokens": pace["tokens"], "most_dollars": pace["dollars"]}
+        tally = cls(
+            ledger=Ledger(**data["ledger"], **most),
+            failures=dict(data["failures"]),
+            zeros=dict(data["zeros"]),
+            missing=dict(data["missing"]),
+        )
+        tally.durations.add_all(pace["sums"])
+        return tally
+
+
+def _count(counts: dict[str, int], key: str, count: int) -> None:
+    counts[key] = counts.get(key, 0) + count
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Group:
-    """The trials of one candidate; those of an assignment, or of a whole set of tasks."""
+    """The trials of one candidate: of an assignment, or on every task of a pool."""
 
     candidate: str
     tasks: tuple[str, ...]
@@ -22,10 +153,10 @@ class Group:
     assignment: Assignment | None = None
 
     def cells(self) -> list[Cell]:
-        """Every outcome the group waits for, in order."""
+        """Every outcome of the group, in order."""
         tasks = [task for task in self.tasks for _ in self.trials]
         rows = zip(repeat(self.candidate), tasks, self.trials * len(self.tasks), strict=False)
-        # There may be millions, and this is how tuples are made without a call each.
+        # There may be millions, and this makes tuples without a call for each.
         return list(map(tuple.__new__, repeat(Cell), rows))
 
 
@@ -33,9 +164,10 @@ class Group:
 class Wave:
     """Trials that are told together, in this order, whatever order they end in.
 
-    `open` maps the outcomes that are still waited for to the number of failed attempts, `done`
-    the others to their scores; `tally` sums up what they consumed and what went wrong. `parts`
-    are the tasks of each pool, where whole pools are run; `again` names who was run once more.
+    `open` maps the outcomes that are missing so far to the number of failed attempts, `done` the
+    others to their scores. `parts` are the tasks of each pool, where whole pools are run. `again`
+    names the candidates that were run once more, and `reopened_at` is the number of the last event
+    that said so. `earlier` counts the outcomes of the wave that this one continues.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
@@ -52,6 +184,8 @@ class Wave:
     done: dict[Cell, float | Missing] = field(default_factory=dict)
     tally: Tally = field(default_factory=Tally)
     again: set[str] = field(default_factory=set)
+    earlier: int = 0
+    reopened_at: int = -1
 
     def __post_init__(self) -> None:
         self.cells = {group.candidate: group.cells() for group in self.groups}
@@ -69,23 +203,46 @@ class Wave:
     def size(self) -> int:
         return len(self.open) + len(self.done)
 
+    @property
+    def untouched(self) -> bool:
+        """Whether no event of the wave itself was applied yet."""
+        return len(self.done) == self.earlier and not self.tally.ledger.failed_attempts
+
     def take(self, event: Event) -> None:
-        """Take in an outcome that was waited for."""
+        """Record an outcome that is still open."""
         cell = Cell(event["candidate"], event["task"], event["trial"])
         if self.open.pop(cell, None) is None:
-            raise EventError(f"it tells {tuple(cell)}, which was not asked or is already told.")
+            raise EventError(f"the outcome of {tuple(cell)} was not asked or is already known.")
         self.done[cell] = self.tally.outcome(event)
 
     def failed(self, event: Event) -> None:
-        """Take in a failed attempt at an outcome that is still waited for."""
+        """Record a failed attempt at an outcome that is still open."""
         cell, attempt = Cell(event["candidate"], event["task"], event["trial"]), event["attempt"]
         if self.open.get(cell) != attempt:
             raise EventError(f"attempt {attempt} at {tuple(cell)} is out of order.")
         self.open[cell] = attempt + 1
         self.tally.failed(event)
 
+    def reopen(self, candidates: Iterable[str], seq: int) -> None:
+        """Run the missing outcomes of some candidates once more, as event number `seq` says."""
+        self.reopened_at = seq
+        for name in candidates:
+            self.again.add(name)
+            if missing := self._missing(name):
+                self.tally.forgive(name, len(missing))
+            for cell in missing:
+                del self.done[cell]
+                self.open[cell] = 0
+
+    def continued(self) -> "Wave":
+        """A wave for the trials that are still open; the outcomes so far are kept."""
+        wave = Wave(kind=self.kind, groups=self.groups, parts=self.parts)
+        wave.done, wave.earlier = dict(self.done), len(self.done)
+        wave.open = dict.fromkeys(self.open, 0)
+        return wave
+
     def to_json(self) -> dict[str, Any]:
-        """What it came to, as plain JSON: scores in order, null where there is none."""
+        """All outcomes as plain JSON: scores in order, null where there is none."""
         scores: dict[str, list[float | None]] = {}
         missing: dict[str, dict[str, str]] = {}
         for name, cells in self.cells.items():
@@ -96,61 +253,27 @@ class Wave:
         return {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
 
     def restore(self, data: Mapping[str, Any]) -> None:
-        """Take in at once what `to_json` said, in place of every single outcome."""
-        if self.done or data["scores"].keys() != self.cells.keys():
-            raise EventError("it does not tell of the trials that were asked.")
+        """Record at once the outcomes that `to_json` described."""
+        if not self.untouched or data["scores"].keys() != self.cells.keys():
+            raise EventError("its candidates are not those that were asked.")
         self.open = {}
         for name, scores in data["scores"].items():
             cells, reasons = self.cells[name], data["missing"].get(name, {})
             self.done.update(zip(cells, scores, strict=True))
-            gaps = (
-                [at for at, score in enumerate(scores) if score is None] if None in scores else []
-            )
-            for at in gaps:
-                if str(at) in reasons:
+            if None not in scores:
+                continue
+            for at, score in enumerate(scores):
+                if score is None and str(at) in reasons:
                     self.done[cells[at]] = Missing(reasons[str(at)])
-                else:
+                elif score is None:
                     self.open[cells[at]] = 0
                     del self.done[cells[at]]
         self.tally = Tally.from_json(data["tally"])
 
-    def thin(self) -> list[str]:
-        """Candidates of which under half is scored, or nothing of some pool."""
-        missing = {name: self._missing(name) for name in self.cells}
-        bare = self.bare()
-        return [n for n, m in missing.items() if n in bare or 2 * len(m) > len(self.cells[n])]
-
-    def bare(self) -> list[str]:
-        """Candidates without any score in some pool, so that nothing can be said of them."""
-        scored = {
-            name: {cell.task for cell in cells if isinstance(self.done.get(cell), float)}
-            for name, cells in self.cells.items()
-        }
-        return [n for n in scored if any(part.isdisjoint(scored[n]) for part in self.parts)]
-
-    def why_missing(self, name: str) -> str:
-        """The reason of one of a candidate's missing outcomes."""
-        found = (self.done[cell] for cell in self._missing(name))
-        return next((score.reason for score in found if isinstance(score, Missing)), "")
-
-    def reopen(self, candidates: Iterable[str]) -> None:
-        """Wait once more for what is missing of some candidates."""
-        for name in candidates:
-            missing = self._missing(name)
-            self.again.add(name)
-            if missing:
-                self.tally.forgive(name, len(missing))
-            for cell in missing:
-                del self.done[cell]
-                self.open[cell] = 0
-
-    def _missing(self, name: str) -> list[Cell]:
-        return [cell for cell in self.cells[name] if isinstance(self.done.get(cell), Missing)]
-
     def told(self, group: Group, *, rest: str = "") -> Told:
         """The outcomes of a group as the selector takes them.
 
-        What is still open is left out, or is missing for the reason `rest`.
+        Open outcomes are left out, or are missing for the reason `rest`.
         """
         cells = self.cells[group.candidate]
         done: dict[Cell, float | Missing] = self.done
@@ -170,3 +293,28 @@ class Wave:
             usage={},
             traces={},
         )
+
+    def bare(self) -> list[str]:
+        """Candidates without any score in some pool, of which nothing can be estimated."""
+        scored = {
+            name: {cell.task for cell in cells if isinstance(self.done.get(cell), float)}
+            for name, cells in self.cells.items()
+        }
+        return [n for n in scored if any(part.isdisjoint(scored[n]) for part in self.parts)]
+
+    def thin(self) -> list[str]:
+        """Candidates with under half of their scores, or without any score in some pool."""
+        bare = self.bare()
+        return [
+            name
+            for name, cells in self.cells.items()
+            if name in bare or 2 * len(self._missing(name)) > len(cells)
+        ]
+
+    def why_missing(self, name: str) -> str:
+        """The reason of one of a candidate's missing outcomes."""
+        found = (self.done[cell] for cell in self._missing(name))
+        return next((score.reason for score in found if isinstance(score, Missing)), "")
+
+    def _missing(self, name: str) -> list[Cell]:
+        return [cell for cell in self.cells[name] if isinstance(self.done.get(cell), Missing)]

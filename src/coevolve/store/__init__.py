@@ -1,4 +1,4 @@
-"""The journal of a run: one SQLite file of sealed events, and contents by address beside it."""
+"""The journal of a run: one SQLite file of sealed events, with contents by address beside it."""
 
 from coevolve.store.lock import Owner, owner
 from coevolve.store.repair import Health, Repaired, repair, verify

@@ -1,4 +1,4 @@
-"""Contents by address, and folders with the files of candidates."""
+"""Blobs, which are contents by address, and folders with the files of candidates."""
 
 import itertools
 import os
@@ -22,13 +22,13 @@ class Blobs:
         self._numbers = itertools.count()
 
     def path(self, address: str) -> Path:
-        """Where the blob of an address lies, or would lie."""
+        """The path of the blob of an address, whether it exists or not."""
         if len(address) != 32 or not _HEX.issuperset(address):
-            raise InputError(f"an address has 32 hex digits, got {address!r}.")
+            raise InputError(f"an address must have 32 hex digits, got {address!r}.")
         return self._layout.blobs / address[:2] / address
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes; a damaged blob of the same address is made good."""
+        """Store some bytes; a damaged blob of the same address is replaced."""
         address = address_of(data)
         path = self.path(address)
         with explained(path):
@@ -46,11 +46,11 @@ class Blobs:
                 raise _lost(address, path, "is missing")
             data = path.read_bytes()
         if address_of(data) != address:
-            raise _lost(address, path, "is damaged: its bytes are not those of its address")
+            raise _lost(address, path, "is damaged: its bytes do not match its address")
         return data
 
     def sync(self, addresses: Iterable[str]) -> None:
-        """Wait until blobs and their names are on the disk, to outlive a power cut."""
+        """Wait until blobs and their names are on the disk, to survive a power cut."""
         paths = [self.path(address) for address in addresses]
         folders = {path.parent for path in paths} | {self._layout.blobs, self._layout.folder}
         for path in (*paths, *folders):
@@ -76,10 +76,10 @@ def _lost(address: str, path: Path, what: str) -> DamageError:
 
 
 class Checkouts:
-    """Candidates as folders, each checked when it is first used in a session.
+    """Candidates as folders, each checked when a session first uses it.
 
-    The files can be read only, which is a reminder and no protection: whoever owns them can
-    change that. A folder that was changed is put aside and made anew.
+    The files are read-only as a reminder, not as protection: their owner can change that. A
+    folder that was changed is set aside and created again.
     """
 
     def __init__(self, layout: Layout, blobs: Blobs) -> None:
@@ -89,11 +89,11 @@ class Checkouts:
         self._numbers = itertools.count()
 
     def path(self, candidate: Candidate) -> Path:
-        """Where the folder of a candidate is, or would be."""
+        """The path of the folder of a candidate, whether it exists or not."""
         return self._layout.candidates / candidate.address
 
     def intact(self, candidate: Candidate) -> bool:
-        """Whether the folder is there and holds the files of the candidate and nothing else."""
+        """Whether the folder exists and has exactly the files of the candidate."""
         path = self.path(candidate)
         if candidate.address in self._checked:
             return path.is_dir()
@@ -104,7 +104,7 @@ class Checkouts:
         return good
 
     def make(self, candidate: Candidate) -> Path:
-        """The folder of a candidate, made where it is not there or not intact."""
+        """The folder of a candidate, created unless it is intact."""
         path = self.path(candidate)
         if not self.intact(candidate):
             with explained(path):
@@ -120,7 +120,7 @@ class Checkouts:
         return all(self._same(path / name, a) for name, a in candidate.files.items())
 
     def _same(self, path: Path, address: str) -> bool:
-        """Sizes first: a changed file may be too large to read."""
+        """Whether a file has the bytes of an address; a changed file may be too large to read."""
         blob = self._blobs.path(address)
         if blob.exists() and blob.stat().st_size != path.stat().st_size:
             return False
@@ -132,7 +132,7 @@ class Checkouts:
             _make_folders(fresh, candidate)
             for name, address in candidate.files.items():
                 _write(fresh / name, self._blobs.get(address))
-            # A run cannot go on without them, and whoever runs them is about to spend money.
+            # A run cannot continue without them, and trials of them cost money.
             self._blobs.sync(candidate.files.values())
             path.parent.mkdir(exist_ok=True)
             if path.is_symlink() or path.exists():
@@ -152,7 +152,7 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _make_folders(top: Path, candidate: Candidate) -> None:
-    """All folders of a candidate, with fixed rights whatever the umask."""
+    """Create all folders of a candidate, with the same mode under any umask."""
     for folder in sorted(_folders(candidate)):
         (top / folder).mkdir()
         (top / folder).chmod(0o755)
@@ -163,7 +163,7 @@ def _folders(candidate: Candidate) -> set[str]:
 
 
 def _listing(top: Path) -> tuple[set[str], set[str]] | None:
-    """Folders and plain files below a folder; None where there is anything else."""
+    """Folders and regular files below a folder; None if there is anything else."""
     folders, files = {"."}, set()
     for root, below, names in os.walk(top):
         for name in (*below, *names):

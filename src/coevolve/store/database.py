@@ -1,7 +1,7 @@
-"""The SQLite file of a journal: made, opened for writing, opened for reading.
+"""The SQLite file of a journal: creating it, and opening it to write or to read.
 
-Two tables. `events(seq, text)` holds the lines. `head(schema, count)` holds one row, written in
-the same transactions: how many events there must be, so that a lost end is noticed.
+It has two tables. `events(seq, text)` holds the lines. `head(schema, count)` holds one row, which
+is written in the same transactions: the number of events. It reveals a lost end.
 """
 
 import os
@@ -12,7 +12,7 @@ from coevolve.errors import StoreError
 from coevolve.store.layout import Layout, damaged, explained
 
 APPLICATION = 0x436F4576
-"""Marks the file as ours: "CoEv"."""
+"""The application id of our files: "CoEv"."""
 SCHEMA = 1
 PAGE = 4096
 PATIENCE_MS = 10_000
@@ -22,8 +22,8 @@ CREATE TABLE events (seq INTEGER PRIMARY KEY, text TEXT NOT NULL);
 CREATE TABLE head (id INTEGER PRIMARY KEY, schema INTEGER NOT NULL, count INTEGER NOT NULL);
 """
 
-# What never changes in the first 100 bytes of our files: (start, bytes). SQLite believes these
-# bytes, and would write to the wrong places if one of them were damaged.
+# The bytes that never change among the first 100 of our files: (start, bytes). SQLite trusts
+# them, and writes to the wrong places if one of them is damaged.
 _FIXED = (
     (0, b"SQLite format 3\0" + PAGE.to_bytes(2) + bytes((2, 2, 0, 64, 32, 32))),
     (32, bytes(8)),
@@ -35,7 +35,7 @@ _FIXED = (
 
 
 def make(path: Path) -> None:
-    """A new, empty journal."""
+    """Create an empty journal."""
     connection = _connect(path, "mode=rwc")
     try:
         connection.execute(f"PRAGMA page_size={PAGE}")
@@ -43,26 +43,25 @@ def make(path: Path) -> None:
         connection.execute(f"PRAGMA user_version={SCHEMA}")
         connection.executescript(_TABLES)
         connection.execute("INSERT INTO head VALUES (0, ?, 0)", (SCHEMA,))
-        # Last, so that the tables are in the file itself: without them a lost log would be
-        # the end of everything.
+        # Last, to have the tables in the file itself: a lost log must not take them with it.
         connection.execute("PRAGMA journal_mode=WAL")
     finally:
         connection.close()
 
 
 def make_first(layout: Layout) -> None:
-    """The journal of a new run; it goes by its name once it is complete."""
+    """Create the journal of a new run; it gets its name when it is complete."""
     with explained(layout.journal):
         if layout.journal.exists():
             raise StoreError(
-                f"{layout.folder} holds a run already. Go on with `coevolve resume "
+                f"{layout.folder} already contains a run. Resume it with `coevolve resume "
                 f"{layout.folder}`, or choose another folder."
             )
         if not _is_empty(layout.log):
-            # SQLite would write what is in it over the new file.
+            # SQLite would write its contents into the new file.
             raise StoreError(
-                f"{layout.log} is the log of a journal that is not there. Put its run.db back, "
-                "or move it away."
+                f"{layout.log} is the log of a journal that is missing. Put its run.db back, "
+                "or move the log away."
             )
         layout.clear_unfinished()
         layout.unfinished.mkdir()
@@ -72,33 +71,33 @@ def make_first(layout: Layout) -> None:
 
 
 def open_writer(layout: Layout) -> sqlite3.Connection:
-    """A connection that may append."""
+    """Open a connection that may append."""
     return _opened(layout, "mode=rw", ("PRAGMA synchronous=NORMAL", "PRAGMA cell_size_check=ON"))
 
 
 def open_reader(layout: Layout) -> sqlite3.Connection:
-    """A connection that cannot write and that no writer ever waits for."""
+    """Open a connection that cannot write and never makes a writer wait."""
     try:
         return _opened(layout, "mode=ro", ("PRAGMA query_only=ON",))
     except StoreError:
         if not os.access(layout.folder, os.W_OK) and _is_empty(layout.log):
-            # On a read-only disk SQLite cannot make its index; without a log it needs none.
+            # SQLite cannot create its index on a read-only disk; without a log it needs none.
             return _opened(layout, "mode=ro&immutable=1", ())
         raise
 
 
 def require(layout: Layout) -> None:
-    """Refuse a folder that holds no run."""
+    """Refuse a folder without a run."""
     with explained(layout.folder):
         if not layout.journal.exists():
             raise StoreError(
-                f"{layout.folder} holds no run: there is no {layout.journal.name} in it. Check "
-                "the path; `coevolve run` makes a new run."
+                f"{layout.folder} contains no run: it has no {layout.journal.name}. Check the "
+                "path, or create a new run with `coevolve run`."
             )
 
 
 def extent(connection: sqlite3.Connection, layout: Layout) -> tuple[int, int]:
-    """How many events there should be, and how many there are by the number of the last."""
+    """The number of events recorded, and the number found, by the last of them."""
     query = "SELECT schema, count, (SELECT max(seq) FROM events) FROM head WHERE id = 0"
     with explained(layout.journal):
         row = connection.execute(query).fetchone()
@@ -140,7 +139,7 @@ def _check_header(layout: Layout) -> None:
         head = file.read(100)
     for start, expected in _FIXED:
         if head[start : start + len(expected)] != expected:
-            raise damaged(layout.folder, 0, "the first bytes of run.db are not those of a journal")
+            raise damaged(layout.folder, 0, "run.db does not begin like a journal")
 
 
 def _check_marks(connection: sqlite3.Connection, layout: Layout) -> None:
@@ -149,17 +148,18 @@ def _check_marks(connection: sqlite3.Connection, layout: Layout) -> None:
     [version] = connection.execute("PRAGMA user_version").fetchone()
     if (application, version) == (APPLICATION, SCHEMA):
         return
-    # The version stands in two places, to tell a damaged file from somebody else's.
+    # The schema is stored twice, to distinguish a damaged file from one of another program.
     if _schema(connection) == SCHEMA:
-        raise damaged(layout.folder, 0, f"its marks are {application:#x} and {version}")
+        raise damaged(layout.folder, 0, f"its ids are {application:#x} and {version}")
     if application != APPLICATION:
         raise StoreError(
             f"{path} is not a journal of coevolve (application id {application:#x}). Choose "
             "another folder."
         )
     raise StoreError(
-        f"{path} was written by another version of coevolve (schema {version}; this version "
-        f"reads {SCHEMA}). Use the version that wrote it."
+        f"{path} has journal schema {version}, written by a newer version of coevolve; this "
+        f"version reads schema {SCHEMA}. The file is unchanged. Upgrade with `pip install "
+        "--upgrade task-coevolve`, then open the run again."
     )
 
 

@@ -1,7 +1,7 @@
-"""Events in their file: read in chunks and checked, appended in transactions.
+"""Events in the SQLite file: read in chunks and checked, appended in transactions.
 
 A line is the text of `core.events.sealed`: JSON that ends with `,"seal":"<16 hex digits>"}`.
-Opening a long journal is all about this module, which is why it works on lists of lines.
+The time to open a long journal is spent here, so functions take lists of lines.
 """
 
 import json
@@ -21,12 +21,12 @@ _TAIL = len(',"seal":"0123456789abcdef"}')
 
 
 def seal_of(line: bytes) -> bytes:
-    """The seal a line ends with."""
+    """The seal at the end of a line."""
     return line[-18:-2]
 
 
 def are_sealed(lines: list[bytes], before: bytes) -> bool:
-    """Whether the seals of lines in a row are right, given the seal before them.
+    """Whether the seals of consecutive lines are right, given the seal before them.
 
     >>> line = b'{"seed":7,"seq":0,"type":"opened","seal":"e9ec64eab5c758cb"}'
     >>> are_sealed([line], b""), are_sealed([line.replace(b"7", b"8", 1)], b"")
@@ -44,7 +44,7 @@ def are_sealed(lines: list[bytes], before: bytes) -> bool:
 
 
 def good(lines: list[bytes], before: bytes) -> int:
-    """How many lines, from the first on, have the right seals."""
+    """The number of lines before the first wrong seal."""
     for place, line in enumerate(lines):
         if not are_sealed([line], before):
             return place
@@ -58,11 +58,10 @@ _TOLD = (b'told"',)
 
 
 def has_type(line: bytes, types: tuple[bytes, ...]) -> bool:
-    """Whether the event of a line has one of some types, mostly without parsing it.
+    """Whether the event of a line has one of these types, usually without parsing the line.
 
-    Quotes within text are escaped in JSON, so the last `,"type":"` is a key and never part of a
-    text. It is the key of the event itself unless its object ends before the line does. Types
-    are given with the quote that ends them.
+    JSON escapes quotes within text, so the last `,"type":"` is a key. It is the key of the event
+    itself unless its object ends before the line does. Types include their closing quote.
 
     >>> has_type(b'{"seq":1,"type":"told","seal":"0123456789abcdef"}', (b'told"',))
     True
@@ -76,9 +75,9 @@ def has_type(line: bytes, types: tuple[bytes, ...]) -> bool:
 
 
 class Skimmer:
-    """Leaves out the outcomes that a later line sums up.
+    """Drops the outcomes that a later `told` line summarizes.
 
-    Outcomes are held back until that is known; when they get too many, all of their wave stand.
+    Outcomes are held until that line is read. If there are too many, all of their wave are kept.
 
     >>> skimmer = Skimmer()
     >>> skimmer.standing([b'{"seq":0,"type":"asked"}', b'{"seq":1,"type":"outcome"}'])
@@ -93,10 +92,10 @@ class Skimmer:
         self._all = False
 
     def standing(self, lines: list[bytes]) -> list[bytes]:
-        """Those of some lines, and of those held back, that are known to stand."""
+        """The lines that are known to be kept, of these and of those held."""
         standing, size = [], len(_TYPE)
         for line in lines:
-            start = line.rfind(_TYPE)  # what `has_type` does, for most lines without a call
+            start = line.rfind(_TYPE)  # the same as `has_type`, without a call for most lines
             plain = start > 0 and line.startswith(_OUTCOMES, start + size)
             plain = plain and line.find(b"}", start) == len(line) - 1
             if not self._all and (plain or has_type(line, _OUTCOMES)):
@@ -123,12 +122,12 @@ def parsed(lines: list[bytes]) -> list[Event]:
     try:
         events: list[Event] = from_json(text)
     except ValueError:
-        # Twice as slow, and takes what the other parser does not: half a surrogate pair.
+        # Twice as slow, but accepts half a surrogate pair.
         events = json.loads(text)
     return events
 
 
-# Bytes whatever happens: damage may have turned text into anything.
+# CAST: damage may have changed the type of the text.
 _TEXT = "SELECT CAST(coalesce(text, '') AS BLOB) FROM events"
 _LINES = f"{_TEXT} WHERE seq >= ? AND seq < ? ORDER BY seq LIMIT ?"
 _LINE = f"{_TEXT} WHERE seq = ?"
@@ -138,51 +137,51 @@ _MOST_BYTES = 4_000_000
 
 
 class EventFile:
-    """The events of a run, through one connection, which threads use in turns.
+    """The events of a run, through one connection that threads share.
 
-    Nothing is read in a long transaction, which would keep the writer from clearing its log, nor
-    in a long turn, which would keep another thread from writing.
+    Reads are short: a long transaction would keep the writer from clearing its log, and a long
+    hold of the connection would keep other threads from writing.
     """
 
     def __init__(self, layout: Layout, connection: sqlite3.Connection) -> None:
         self._layout = layout
         self._connection = connection
-        # Between the statements of a transaction its connection sees half of it.
-        self._turn = threading.Lock()
+        # The connection would see half a transaction between two statements.
+        self._using = threading.Lock()
 
     def close(self) -> None:
-        """Close the connection; the last one moves the log into the main file."""
-        with self._turn, explained(self._layout.journal):
+        """Close the connection; the last one to close moves the log into the main file."""
+        with self._using, explained(self._layout.journal):
             self._connection.close()
 
     def recorded(self) -> int:
-        """How many events there should be."""
+        """The number of events recorded."""
         return self._extent()[0]
 
     def count(self) -> int:
-        """How many events there are as of now."""
+        """The number of events as of now."""
         count, rows = self._extent()
         if rows != count:
-            what = f"{count} events were recorded and {rows} are there"
+            what = f"{count} events were recorded, but {rows} are in the file"
             raise damaged(self._layout.folder, min(count, rows), what)
         return count
 
     def read(self, since: int, until: int | None) -> Iterator[Event]:
-        """Events since a number, as far as they went when the first of them was asked for."""
+        """Events from a number on, up to the last at the time of the first read."""
         for lines in self._checked(since, until):
             yield from parsed(lines)
 
     def skim(self, until: int | None) -> Iterator[Event]:
-        """The same from the first on, without the outcomes that a later event sums up."""
+        """All events, without the outcomes that a later event summarizes."""
         skimmer = Skimmer()
         for lines in self._checked(0, until):
             yield from parsed(skimmer.standing(lines))
         yield from parsed(skimmer.held)
 
     def _checked(self, since: int, until: int | None) -> Iterator[list[bytes]]:
-        """Lines in chunks; raises after the last good one where one is bad."""
+        """Lines in chunks; raises after the last good line if one is bad."""
         if since < 0:
-            raise InputError(f"events are counted from 0, got {since}.")
+            raise InputError(f"event numbers start at 0, got {since}.")
         end = self.count() if until is None else min(until, self.count())
         before = self.seal(since - 1) if since < end else b""
         while since < end:
@@ -197,26 +196,26 @@ class EventFile:
             before = seal_of(lines[-1])
 
     def seal(self, number: int) -> bytes:
-        """The seal of an event; that of event -1, before the first, is empty."""
+        """The seal of an event; empty for event -1, before the first."""
         if number < 0:
             return b""
-        with self._turn, explained(self._layout.journal, number):
+        with self._using, explained(self._layout.journal, number):
             row = self._connection.execute(_LINE, (number,)).fetchone()
         if row is None:
             raise damaged(self._layout.folder, number, "it is missing")
         return seal_of(row[0])
 
     def check_structure(self) -> None:
-        """Have SQLite look at every page: what can be read today may break the next append."""
-        with self._turn, explained(self._layout.journal):
+        """Let SQLite check every page: a journal that can be read may still break on append."""
+        with self._using, explained(self._layout.journal):
             found = self._connection.execute("PRAGMA quick_check(1)").fetchone()
         if found != (b"ok",):
             raise damaged(self._layout.folder, self.recorded(), str(found))
 
     def write(self, since: int, lines: Sequence[str]) -> None:
-        """Append lines in one transaction, or none of them."""
+        """Append all lines in one transaction, or none."""
         run = self._connection.execute
-        with self._turn, explained(self._layout.journal, since):
+        with self._using, explained(self._layout.journal, since):
             run("BEGIN IMMEDIATE")
             try:
                 self._connection.executemany(_ADD, enumerate(lines, since))
@@ -228,14 +227,14 @@ class EventFile:
                 raise
 
     def _extent(self) -> tuple[int, int]:
-        with self._turn:
+        with self._using:
             return database.extent(self._connection, self._layout)
 
     def _lines(self, since: int, end: int) -> list[bytes]:
-        """Some lines in a row: few enough to hold in memory, however long they are."""
+        """Consecutive lines, few enough for memory even if they are long."""
         lines: list[bytes] = []
         room = _MOST_BYTES
-        with self._turn, explained(self._layout.journal, since):
+        with self._using, explained(self._layout.journal, since):
             rows = self._connection.execute(_LINES, (since, end, _MOST_LINES))
             try:
                 while room > 0 and (some := rows.fetchmany(64)):

@@ -1,4 +1,4 @@
-"""What lies where in the folder of a run, and what disk errors mean."""
+"""The files in the folder of a run, and messages for disk errors."""
 
 import errno
 import os
@@ -29,17 +29,17 @@ class Layout:
 
     @property
     def log(self) -> Path:
-        """SQLite's write-ahead log: events that are not in the main file yet."""
+        """SQLite's write-ahead log, with events that are not in the main file yet."""
         return self.folder / "run.db-wal"
 
     @property
     def index(self) -> Path:
-        """SQLite's index of the log; made anew whenever it is missing."""
+        """SQLite's index of the log, which it creates when it is missing."""
         return self.folder / "run.db-shm"
 
     @property
     def lock(self) -> Path:
-        """Who writes; see `lock`."""
+        """The lock of the process that writes."""
         return self.folder / "run.lock"
 
     @property
@@ -49,28 +49,28 @@ class Layout:
 
     @property
     def candidates(self) -> Path:
-        """Folders with the files of candidates, made from the blobs."""
+        """Folders with the files of candidates, created from the blobs."""
         return self.folder / "candidates"
 
     @property
     def unfinished(self) -> Path:
-        """What is being written; of no use to anybody once its writer is gone."""
+        """Files that are being written; useless after the writer has ended."""
         return self.folder / "unfinished"
 
     @property
     def repaired(self) -> Path | None:
-        """A journal that a repair has made and not put in its place yet; see `replacing`."""
+        """The new journal of an unfinished repair, if there is one; see `repair`."""
         return next(self.folder.glob("run.db.repaired-*"), None)
 
     def clear_unfinished(self) -> None:
-        """Remove what a writer that is gone left behind."""
+        """Remove the unfinished files of earlier writers."""
         with explained(self.unfinished):
             if self.unfinished.exists():
                 shutil.rmtree(self.unfinished)
 
 
 def sync(path: Path) -> None:
-    """Wait until a file, or the names in a folder, are on the disk."""
+    """Wait until a file, or the entries of a folder, are on the disk."""
     opened = os.open(path, os.O_RDONLY)
     try:
         os.fsync(opened)
@@ -78,8 +78,8 @@ def sync(path: Path) -> None:
         os.close(opened)
 
 
-FULL = "Make room on the disk and go on; all that was recorded before is intact."
-DENIED = "Make the folder writable for this user, or copy it to where it is."
+FULL = "Free some disk space and resume; all events recorded before are intact."
+DENIED = "Make the folder writable for this user, or copy it to a writable place."
 
 _ERRNO = {
     errno.ENOSPC: ("the disk is full", FULL),
@@ -87,9 +87,9 @@ _ERRNO = {
     errno.EROFS: ("the file system is read-only", DENIED),
     errno.EACCES: ("permission is denied", DENIED),
     errno.EPERM: ("the operation is not permitted", DENIED),
-    errno.ENOENT: ("it is not there", "Check the path of the run folder."),
+    errno.ENOENT: ("it does not exist", "Check the path of the run folder."),
     errno.ENOTDIR: ("it is not a folder", "Check the path of the run folder."),
-    errno.EMFILE: ("too many files are open", "Raise the limit with `ulimit -n` and go on."),
+    errno.EMFILE: ("too many files are open", "Raise the limit with `ulimit -n` and resume."),
     errno.ENOLCK: ("the file system has no locks", "Move the run to a local disk."),
 }
 
@@ -98,19 +98,19 @@ _SQLITE = {
     sqlite3.SQLITE_READONLY: ("it is read-only", DENIED),
     sqlite3.SQLITE_PERM: _ERRNO[errno.EACCES],
     sqlite3.SQLITE_CANTOPEN: ("it cannot be opened", DENIED),
-    sqlite3.SQLITE_BUSY: ("another program holds it", "Close that program and go on."),
-    sqlite3.SQLITE_LOCKED: ("another program holds it", "Close that program and go on."),
-    sqlite3.SQLITE_IOERR: ("the disk failed", "Look at the disk and its free space, then go on."),
-    sqlite3.SQLITE_TOOBIG: ("an event is too long", "Keep long contents as blobs."),
+    sqlite3.SQLITE_BUSY: ("another program has locked it", "Close that program and resume."),
+    sqlite3.SQLITE_LOCKED: ("another program has locked it", "Close that program and resume."),
+    sqlite3.SQLITE_IOERR: ("the disk failed", "Check the disk and its free space, then resume."),
+    sqlite3.SQLITE_TOOBIG: ("an event is too long", "Store long contents as blobs."),
 }
 
-# Our statements are fixed: when SQLite finds one wrong, the tables are not what they were.
+# SQLITE_ERROR too: our statements are fixed, so the tables must have changed.
 _DAMAGED = {sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB, sqlite3.SQLITE_ERROR}
 _SHORT_READ = sqlite3.SQLITE_IOERR_SHORT_READ
 
 
 class JournalDamage(DamageError):  # noqa: N818
-    """A damaged journal; `what` says what is wrong and leaves out the rest."""
+    """A damaged journal; `what` is the part of the message that says what is wrong."""
 
     def __init__(self, message: str, *, intact: int, what: str) -> None:
         super().__init__(message, intact=intact)
@@ -118,7 +118,7 @@ class JournalDamage(DamageError):  # noqa: N818
 
 
 def damaged(folder: Path, intact: int, what: str) -> JournalDamage:
-    """The error for a journal whose first `intact` events are good and whose next is not.
+    """The error for a journal of which only the first `intact` events are good.
 
     >>> print(damaged(Path("runs/first"), 7, "its seal does not match"))
     the journal of runs/first is damaged at event 7: its seal does not match. The 7 events \
@@ -134,13 +134,13 @@ before it are intact; `coevolve doctor --repair runs/first` keeps them.
 
 @contextmanager
 def explained(path: Path, intact: int = 0) -> Iterator[None]:
-    """Turn errors of the operating system and of SQLite into ours, which say what to do.
+    """Turn errors of the operating system and of SQLite into ours, with a remedy.
 
     >>> with explained(Path("runs/first/run.db")):
     ...     raise OSError(errno.ENOSPC, "No space left on device")
     Traceback (most recent call last):
-    coevolve.errors.StoreError: runs/first/run.db: the disk is full. Make room on the disk \
-and go on; all that was recorded before is intact.
+    coevolve.errors.StoreError: runs/first/run.db: the disk is full. Free some disk space \
+and resume; all events recorded before are intact.
     """
     try:
         yield
@@ -152,7 +152,7 @@ and go on; all that was recorded before is intact.
 
 def _of_system(error: OSError, path: Path) -> StoreError:
     known = _ERRNO.get(error.errno or 0)
-    what, advice = known or (str(error), "Look at the disk, then go on.")
+    what, advice = known or (str(error), "Check the disk, then resume.")
     return StoreError(f"{path}: {what}. {advice}")
 
 

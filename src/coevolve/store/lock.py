@@ -1,4 +1,4 @@
-"""One writer per run: a lock that dies with its process."""
+"""One writer per run: a lock that ends with its process."""
 
 import fcntl
 import json
@@ -16,12 +16,12 @@ from coevolve.errors import OwnedError
 from coevolve.store.layout import explained
 
 PATIENCE = 0.3
-"""Seconds to wait for a lock: `owner` holds it for an instant to see whether it is free."""
+"""Seconds to wait for a lock; `owner` takes it briefly to see whether it is free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The process that writes a run; without a pid in the instant before it has signed."""
+    """The process that writes a run; without a pid before it has written its name."""
 
     pid: int | None = None
     host: str = ""
@@ -35,10 +35,10 @@ class Owner:
 
 
 class Lock:
-    """The right to write, held until `release` or the end of the process.
+    """The right to write, until `release` or the end of the process.
 
-    The lock is the operating system's, on the open file; what is written in the file only tells
-    people who holds it and means nothing once the lock is gone.
+    It is a lock of the operating system on the open file. The text in the file says who has the
+    lock, and has no meaning after that.
     """
 
     def __init__(self, path: Path) -> None:
@@ -55,20 +55,20 @@ class Lock:
             holder = _signature(self._file)
             os.close(self._file)
             raise OwnedError(
-                f"the run {path.parent} is being written by {holder}. Wait until it ends or stop "
-                f"it; `coevolve status {path.parent}` shows how it is doing."
+                f"the run {path.parent} is being written by {holder}. Wait until it ends, or stop "
+                f"it. `coevolve status {path.parent}` shows its progress."
             )
-        _let_go_in_children(self)
+        _release_in_children(self)
 
     def release(self) -> None:
-        """Give the right to write back."""
+        """Release the lock."""
         if self._file >= 0:
             os.close(self._file)
             self._file = -1
 
 
 def owner(folder: Path) -> Owner | None:
-    """Who writes the run in a folder as of now, if anybody does."""
+    """The process that writes the run in a folder now, if there is one."""
     path = folder / "run.lock"
     if not path.exists():
         return None
@@ -110,12 +110,12 @@ def _signature(file: int) -> Owner:
         return Owner()
 
 
-def _let_go_in_children(lock: Lock) -> None:
-    """A forked child would hold on to the lock after its parent's end."""
+def _release_in_children(lock: Lock) -> None:
+    """Close the lock in forked children, which would keep it after their parent's end."""
     held = weakref.ref(lock)
 
-    def let_go() -> None:
+    def release() -> None:
         if (mine := held()) is not None:
             mine.release()
 
-    os.register_at_fork(after_in_child=let_go)
+    os.register_at_fork(after_in_child=release)

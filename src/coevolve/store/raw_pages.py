@@ -1,13 +1,14 @@
-"""Lines found in the raw pages and log of a damaged SQLite file, without SQLite.
+"""Lines in the raw pages and the log of a damaged SQLite file, read without SQLite.
 
-Only what append-only tables need: leaf pages of a table, and overflow pages for long lines
-(https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1). Whatever makes no sense is
-passed over: the seals decide in the end which of the lines found are good.
+It reads what append-only tables need: the leaf pages of a table, and the overflow pages of long
+lines (https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1). Nonsense is skipped; the
+seals decide which of the lines are good. Queries through SQLite keep fewer events: one damaged
+frame hides the rest of the log, and one damaged root page hides the table.
 
-SQLite takes the end of the log to be where its checksums stop, as it must after a crash, so that
-a damaged frame silently hides all that follows. Frames are written in order: where a good salt
-follows a bad frame, the bad frame was good once, and what follows was recorded.
-(https://www.sqlite.org/fileformat2.html, section 4)
+SQLite ends the log where its checksums stop, as it must after a crash, so a damaged frame
+silently hides all frames behind it. Frames are written in order: a good salt behind a bad frame
+shows that the bad frame was good once, and that the frames behind it were recorded
+(https://www.sqlite.org/fileformat2.html, section 4).
 """
 
 import mmap
@@ -24,18 +25,18 @@ _MOST_LOCAL = PAGE - 35
 _LEAST_LOCAL = (PAGE - 12) * 32 // 255 - 23
 _LOG_HEADER = 32
 _FRAME_HEADER = 24
+_FRAME = _FRAME_HEADER + PAGE
 
 
 class RawPages:
-    """All pages of a journal and of its log, as many as are there; a context manager."""
+    """All pages of a journal and of its log, as a context manager."""
 
     def __init__(self, layout: Layout) -> None:
         self._files = [_mapped(path) for path in (layout.journal, layout.log)]
         main, log = map(len, self._files)
-        frame = _FRAME_HEADER + PAGE
         self._main = range(0, main - PAGE + 1, PAGE)
-        self._log = range(_LOG_HEADER, log - frame + 1, frame)
-        # A page of a long line is written once, so its last copy in the log is as good as any.
+        self._log = range(_LOG_HEADER, log - _FRAME + 1, _FRAME)
+        # A page of a long line is written once, so any copy of it in the log is good.
         self._logged = {self._number(at): at for at in self._log}
 
     def __enter__(self) -> Self:
@@ -47,7 +48,7 @@ class RawPages:
                 file.close()
 
     def lines(self) -> Iterator[tuple[int, bytes]]:
-        """(seq, line) pairs, roughly in order; the same event may come several times."""
+        """(seq, line) pairs, roughly in order; an event may occur several times."""
         pages = [(0, at) for at in self._main]
         pages += [(1, at + _FRAME_HEADER) for at in self._log]
         places = ((_place(self._files[file][at : at + PAGE]), file, at) for file, at in pages)
@@ -99,7 +100,7 @@ def _mapped(path: Path) -> mmap.mmap | bytes:
 
 
 def _place(page: bytes) -> int | None:
-    """About where in the journal a leaf page belongs; None for other pages."""
+    """The middle event number of a leaf page, to sort pages by; None for other pages."""
     keys = sorted(_varint(page, _varint(page, start)[1])[0] for start in _cell_starts(page))
     return keys[len(keys) // 2] if keys else None
 
@@ -108,12 +109,12 @@ def _cell_starts(page: bytes) -> list[int]:
     if page[0] != _LEAF:
         return []
     count = min(int.from_bytes(page[3:5]), (PAGE - 8) // 2)
-    starts = (int.from_bytes(page[at : at + 2]) for at in range(8, 8 + 2 * count, 2))
-    return [start for start in starts if 8 <= start < PAGE]
+    starts = (int.from_bytes(page[at : at + 2]) % PAGE for at in range(8, 8 + 2 * count, 2))
+    return [start for start in starts if start >= 8]
 
 
 def _text(record: bytes) -> bytes | None:
-    """The text of an event's record: a header, nothing for seq (it is the key), then the text."""
+    """The text in the record of an event: a header, nothing for seq (the key), then the text."""
     size, at = _varint(record, 0)
     _, at = _varint(record, at)
     kind, _ = _varint(record, at)
@@ -123,7 +124,7 @@ def _text(record: bytes) -> bytes | None:
 
 
 def _varint(data: bytes, at: int) -> tuple[int, int]:
-    """A number of 1 to 9 bytes, and where the next thing starts."""
+    """A number of 1 to 9 bytes, and the position behind it."""
     value = 0
     for place in range(8):
         byte = data[at + place] if at + place < len(data) else 0
@@ -133,8 +134,6 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
     return value << 8 | (data[at + 8] if at + 8 < len(data) else 0), at + 9
 
 
-_HEADER = 32
-_FRAME = 24 + PAGE
 _BIG_ENDIAN = 0x377F0683
 _LITTLE_ENDIAN = 0x377F0682
 
@@ -142,12 +141,12 @@ _Sums = tuple[int, int]
 
 
 def hides_commits(path: Path) -> bool:
-    """Whether there are transactions in a log behind a frame that is not what it was."""
+    """Whether a log has transactions behind a damaged frame."""
     if not path.exists():
         return False
     with path.open("rb") as file:
-        header = file.read(_HEADER)
-        if len(header) < _HEADER:
+        header = file.read(_LOG_HEADER)
+        if len(header) < _LOG_HEADER:
             return False
         magic, salt = int.from_bytes(header[:4]), header[16:24]
         order = ">" if magic == _BIG_ENDIAN else "<"

@@ -1,8 +1,8 @@
-"""Looking for damage, keeping what is intact, and replacing the damaged journal.
+"""Checking a journal for damage, and replacing a damaged one by its intact events.
 
-A journal and its log are two files, and either beside the other's successor would be a journal
-that never was. So the repaired journal first gets a name of its own, run.db.repaired-1; while
-there is a file of that name the steps that follow are taken, or taken again, before anything else.
+A journal and its log are two files. The old log beside the new journal would mix the two. So the
+new journal is first named run.db.repaired-1. While a file of that name exists, the remaining steps
+of the repair are taken, or taken again, before anything else.
 """
 
 import os
@@ -21,15 +21,15 @@ from coevolve.store.lock import Lock, owner
 from coevolve.store.raw_pages import RawPages, hides_commits
 
 _WINDOW = 100_000
-"""Lines are looked for in order; those so far ahead of the last good one are let go."""
+"""Lines are searched in order; those this far ahead of the last good one are dropped."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """What a look at every event of a journal found.
+    """The result of checking every event of a journal.
 
-    `events` is how many were recorded, None where that cannot be told any more; the first
-    `intact` of them are good; `damage` says what is wrong, None when nothing is.
+    `events` is the number recorded, None if unknown; the first `intact` of them are good;
+    `damage` says what is wrong, None if nothing is.
     """
 
     events: int | None
@@ -39,9 +39,9 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repaired:
-    """What a repair kept and lost (None: nobody can tell), and where the damaged journal is.
+    """The number of events a repair kept and lost (None: unknown), and the damaged journal.
 
-    `backup` is None when nothing was damaged, and then nothing was changed.
+    `backup` is None if nothing was damaged; then nothing was changed.
     """
 
     kept: int
@@ -50,7 +50,7 @@ class Repaired:
 
 
 def verify(folder: Path) -> Health:
-    """Read a whole journal, whether or not somebody is writing it.
+    """Check a whole journal, even while another process writes it.
 
     >>> from tempfile import TemporaryDirectory
     >>> from coevolve.store.run_store import RunStore
@@ -62,7 +62,7 @@ def verify(folder: Path) -> Health:
     layout = Layout(folder)
     database.require(layout)
     refuse_unfinished(layout)
-    recorded, error = _looked_at(layout, log=owner(folder) is None)
+    recorded, error = _checked(layout, log=owner(folder) is None)
     if error is None:
         return Health(events=recorded, intact=recorded or 0, damage=None)
     found = recounted(layout, error)
@@ -70,22 +70,22 @@ def verify(folder: Path) -> Health:
 
 
 def repair(folder: Path) -> Repaired:
-    """Make a journal of the intact events before the first damage; a healthy one is left alone.
+    """Create a journal of the intact events before the first damage; a healthy one is unchanged.
 
-    The damaged files are kept beside it under another name, and never deleted. A repair that was
-    cut short is finished.
+    The damaged files are kept beside it under another name, and never deleted. An interrupted
+    repair is finished.
     """
     layout = Layout(folder)
     database.require(layout)
     lock = Lock(layout.lock)
     try:
         finished = finish(layout)
-        recorded, error = _looked_at(layout, log=True)
+        recorded, error = _checked(layout, log=True)
         if error is None:
             lost = 0 if finished is None else None
             return Repaired(kept=recorded or 0, lost=lost, backup=finished)
         with explained(layout.journal):
-            kept = _write_anew(layout)
+            kept = _write_intact(layout)
             backup = replace(layout, _fresh(layout).journal)
     finally:
         lock.release()
@@ -94,14 +94,14 @@ def repair(folder: Path) -> Repaired:
 
 
 def check_log(layout: Layout) -> None:
-    """Refuse a log that hides transactions; not for one that is being written."""
+    """Refuse a log with hidden transactions; not for a log that is being written."""
     with explained(layout.log):
         if hides_commits(layout.log):
             raise damaged(layout.folder, 0, f"{layout.log.name} is damaged in its middle")
 
 
-def _looked_at(layout: Layout, *, log: bool) -> tuple[int | None, DamageError | None]:
-    """How many events were recorded, if that can be told, and the first damage, if any."""
+def _checked(layout: Layout, *, log: bool) -> tuple[int | None, DamageError | None]:
+    """The number of events recorded, if known, and the first damage, if any."""
     recorded: int | None = None
     try:
         if log:
@@ -117,14 +117,14 @@ def _looked_at(layout: Layout, *, log: bool) -> tuple[int | None, DamageError | 
 
 
 def recounted(layout: Layout, error: DamageError) -> DamageError:
-    """An error met while opening, with the number of events that can be kept."""
+    """An error from opening, with the number of events that a repair keeps."""
     return damaged(
         layout.folder, sum(1 for _ in _intact(layout)), getattr(error, "what", str(error))
     )
 
 
 def _intact(layout: Layout) -> Iterator[bytes]:
-    """The lines before the first damage, wherever in the files they are."""
+    """The lines before the first damage, from anywhere in the files."""
     found: dict[int, set[bytes]] = {}
     seq, before = 0, b""
     with explained(layout.journal), RawPages(layout) as pages:
@@ -141,8 +141,8 @@ def _fitting(lines: set[bytes] | tuple[()], before: bytes) -> bytes | None:
     return next((line for line in lines if are_sealed([line], before)), None)
 
 
-def _write_anew(layout: Layout) -> int:
-    """The intact lines in a new file, which has no name yet that anybody looks for."""
+def _write_intact(layout: Layout) -> int:
+    """Write the intact lines to a new file in the folder for unfinished files."""
     fresh = _fresh(layout)
     for path in (fresh.journal, fresh.log, fresh.index):
         path.unlink(missing_ok=True)
@@ -154,8 +154,10 @@ def _write_anew(layout: Layout) -> int:
             file.write(kept, [line.decode() for line in lines])
             kept += len(lines)
     if fresh.log.exists():
-        # SQLite closes without a word when it cannot move the log into the file.
-        raise StoreError(f"{fresh.log} is left over. Make room on the disk and repair again.")
+        # SQLite closes without an error if it cannot move the log into the file.
+        raise StoreError(
+            f"{fresh.log} could not be moved into its file. Free some disk space and repair again."
+        )
     return kept
 
 
@@ -164,7 +166,7 @@ def _fresh(layout: Layout) -> Layout:
 
 
 def replace(layout: Layout, fresh: Path) -> Path:
-    """Put a file in the place of the damaged one, which stays under the name returned."""
+    """Replace the damaged journal by a file; it stays under the name returned."""
     number = next(n for n in count(1) if not _backup(layout, n).exists())
     sync(fresh)
     repaired = fresh.rename(layout.folder / f"run.db.repaired-{number}")
@@ -172,26 +174,26 @@ def replace(layout: Layout, fresh: Path) -> Path:
 
 
 def finish(layout: Layout) -> Path | None:
-    """Finish a repair that was cut short, if there is one; where the damaged file is then."""
+    """Finish an interrupted repair, if there is one; returns where the damaged file is."""
     with explained(layout.journal):
         repaired = layout.repaired
         return None if repaired is None else _replace(layout, repaired)
 
 
 def refuse_unfinished(layout: Layout) -> None:
-    """Refuse to read a run in the middle of a repair."""
+    """Refuse to read a run during a repair."""
     if layout.repaired is not None:
         raise StoreError(
-            f"a repair of {layout.folder} is not finished. Unless it is at work now, `coevolve "
-            f"doctor --repair {layout.folder}` finishes it."
+            f"a repair of {layout.folder} is not finished. If it is not running now, finish it "
+            f"with `coevolve doctor --repair {layout.folder}`."
         )
 
 
 def _replace(layout: Layout, repaired: Path) -> Path:
-    """Every step can be taken again, and none writes over anything."""
+    """Take the steps of a repair; each can be repeated, and none overwrites a file."""
     sync(layout.folder)
     backup = _backup(layout, int(repaired.name.rpartition("-")[2]))
-    # The old log first: SQLite would write what is in it over the new file.
+    # The old log first: SQLite would write its contents into the new file.
     for path, end in ((layout.log, "-wal"), (layout.index, "-shm")):
         if path.exists():
             path.rename(_free(backup.with_name(backup.name + end)))
@@ -207,7 +209,7 @@ def _backup(layout: Layout, number: int) -> Path:
 
 
 def _free(path: Path) -> Path:
-    """A name, or one like it where somebody has made a new log in the meantime."""
+    """A name, or a similar one if a new log has taken it in the meantime."""
     others = (path.with_name(f"{path.name}-{n}") for n in count(2))
     return next(name for name in others if not name.exists()) if path.exists() else path
 
@@ -216,7 +218,7 @@ def _keep(layout: Layout, backup: Path) -> None:
     try:
         os.link(layout.journal, backup)
     except OSError:
-        # A file system without links.
+        # The file system has no links.
         layout.unfinished.mkdir(exist_ok=True)
         copy = layout.unfinished / backup.name
         shutil.copy2(layout.journal, copy)

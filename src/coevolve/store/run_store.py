@@ -1,4 +1,4 @@
-"""A run on disk: its events and its contents."""
+"""A run on disk: its events, contents and candidates."""
 
 import json
 import threading
@@ -39,7 +39,7 @@ class Clocks:
         self._reached = 0.0
 
     def start(self, worked: float) -> None:
-        """Go on from the seconds worked in earlier sessions."""
+        """Continue from the seconds worked in earlier sessions."""
         self._reached = worked
         self._start = self._monotonic() - worked
 
@@ -58,7 +58,7 @@ _RESERVED = frozenset({"seq", "type", "seal", "at", "clock"})
 
 @dataclass(frozen=True, slots=True)
 class _End:
-    """Where a journal ends: the number of the next event, the last seal and the last clock."""
+    """The end of a journal: the number of the next event, the last seal and the last clock."""
 
     seq: int = 0
     seal: str = ""
@@ -66,11 +66,10 @@ class _End:
 
 
 class RunStore:
-    """The journal of a run and the contents its events speak of.
+    """The journal of a run and the contents its events refer to.
 
-    Made by `create`, `open` (both may write, and hold the run's lock) or `read` (any number of
-    them, at any time). Implements `search.parts.Journal`; every method may be called from any
-    thread.
+    `create` and `open` return a store that may write and holds the run's lock; `read` returns one
+    of any number of readers. It implements `search.journal.Journal`. Threads may share it.
 
     >>> from tempfile import TemporaryDirectory
     >>> with TemporaryDirectory() as folder, RunStore.create(Path(folder)) as run:
@@ -86,8 +85,8 @@ class RunStore:
         self._clocks = clocks
         self._blobs = Blobs(layout)
         self._checkouts = Checkouts(layout, self._blobs)
-        self._turn = threading.Lock()
-        self._making = threading.Lock()
+        self._appending = threading.Lock()
+        self._writing_files = threading.Lock()
         self._end: _End | None = self._found_end()
         clocks.start(self._end.clock)
 
@@ -95,7 +94,7 @@ class RunStore:
     def create(
         cls, folder: Path, *, wall: Clock = time.time, monotonic: Clock = time.monotonic
     ) -> Self:
-        """A new run in a folder, which is made where it is not there; may write."""
+        """Create a run in a folder, and the folder if it does not exist; may write."""
         layout = Layout(folder)
         with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -111,7 +110,7 @@ class RunStore:
     def open(
         cls, folder: Path, *, wall: Clock = time.time, monotonic: Clock = time.monotonic
     ) -> Self:
-        """The run in a folder, to go on with it; may write."""
+        """Open the run in a folder to continue it; may write."""
         layout = Layout(folder)
         database.require(layout)
         lock = Lock(layout.lock)
@@ -125,7 +124,7 @@ class RunStore:
 
     @classmethod
     def read(cls, folder: Path) -> Self:
-        """The run in a folder, to look at it; also while another process writes it."""
+        """Open the run in a folder to read it, even while another process writes it."""
         layout = Layout(folder)
         database.require(layout)
         refuse_unfinished(layout)
@@ -158,7 +157,7 @@ class RunStore:
         self.close()
 
     def close(self) -> None:
-        """Close the files and give the lock back; closing twice does no harm."""
+        """Close the files and release the lock; may be called twice."""
         try:
             self._file.close()
         finally:
@@ -176,18 +175,17 @@ class RunStore:
         return self._file.count()
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
-        """Record (type, body) pairs in one transaction; on return they are kept.
+        """Record (type, body) pairs in one transaction, and return them as a reader gets them.
 
-        The store adds "at", seconds since 1970, and "clock", seconds the run has been worked on.
-        What is returned is what a reader would get.
+        The store adds "at", seconds since 1970, and "clock", seconds worked on the run.
         """
         self._require_writer()
-        with self._turn:
+        with self._appending:
             end = self._end or self._found_end()
             clock = self._clocks.worked()
             lines = _lines(events, end, {"at": self._clocks.now(), "clock": clock})
             if lines:
-                # Unknown until the transaction is over, should it be interrupted.
+                # Unknown if the transaction is interrupted.
                 self._end = None
                 self._file.write(end.seq, [line.text for line in lines])
                 self._end = _End(end.seq + len(lines), lines[-1].event["seal"], clock)
@@ -198,55 +196,57 @@ class RunStore:
         return self._file.read(since, until)
 
     def skim(self, until: int | None = None) -> Iterator[Event]:
-        """Events for a fold: without the outcomes that a later event sums up."""
+        """Events for a fold: without the outcomes that a later event summarizes."""
         return self._file.skim(until)
 
     def latest(self, since: int, most: int = 2_000) -> list[Event]:
-        """At most so many events from number `since` on; quick when there is none."""
+        """At most `most` events from number `since` on; fast if there is none."""
         return list(self.events(since, since + most))
 
     def last_event(self) -> Event | None:
-        """The last event, if there is any."""
+        """The last event, if there is one."""
         count = self.count
         return next(self.events(count - 1)) if count else None
 
     def put(self, data: bytes, *, durable: bool = False) -> str:
-        """Keep some bytes and return their address.
+        """Store some bytes and return their address.
 
-        They outlive the end of the process; where `durable`, a power cut as well.
+        They survive the end of the process; if `durable`, a power cut too.
         """
         self._require_writer()
         return self._blobs.put(data, durable=durable)
 
     def get(self, address: str) -> bytes:
-        """The bytes kept at an address, checked for damage."""
+        """The bytes stored at an address, checked for damage."""
         return self._blobs.get(address)
 
     def checkout(self, candidate: Candidate) -> Path:
-        """A folder with the files of a candidate, which nobody should change.
+        """A folder with the files of a candidate, for reading only.
 
-        A reader gets it only where a writer made it before.
+        A reader gets it only if a writer created it before.
         """
-        # Not the turn of `append`, which need not wait for files to be written.
-        with self._making:
+        # Another lock than that of `append`, which need not wait for files.
+        with self._writing_files:
             if self._lock is None and self._checkouts.intact(candidate):
                 return self._checkouts.path(candidate)
             self._require_writer()
             return self._checkouts.make(candidate)
 
     def clock(self) -> float:
-        """Seconds the run has been worked on, over all sessions; never runs backwards.
+        """Seconds worked on the run over all sessions; never runs backwards.
 
-        For a reader, the clock of the last event.
+        A reader gets the clock of the last event.
         """
         if self._lock is None:
             return self._found_end().clock
-        with self._turn:
+        with self._appending:
             return self._clocks.worked()
 
     def _require_writer(self) -> None:
         if self._lock is None:
-            raise StoreError(f"the run {self.folder} is open for reading only; use RunStore.open.")
+            raise StoreError(
+                f"the run {self.folder} is open for reading only. Open it with RunStore.open."
+            )
 
     def _found_end(self) -> _End:
         last = self.last_event()
@@ -260,7 +260,10 @@ def _lines(
     before = end.seal
     for seq, (kind, body) in enumerate(events, end.seq):
         if taken := _RESERVED & body.keys():
-            raise EventError(f"an event of type {kind!r} cannot have the field {min(taken)!r}.")
+            raise EventError(
+                f"an event of type {kind!r} has the field {min(taken)!r}, which the store sets. "
+                "Use another name."
+            )
         lines.append(sealed(seq, kind, {**body, **times}, before))
         before = lines[-1].event["seal"]
     return lines

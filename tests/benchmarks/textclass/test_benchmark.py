@@ -7,7 +7,6 @@ from typing import Any
 import pytest
 
 from coevolve.benchmarks.base import sealed_tasks
-from coevolve.benchmarks.conformance import assert_benchmark
 from coevolve.benchmarks.textclass import TextClassification
 from coevolve.benchmarks.textclass.data_sets import shuffled
 from coevolve.benchmarks.textclass.harness_files import built_in
@@ -19,6 +18,7 @@ from coevolve.executors.workload import Host
 from coevolve.models.model_client import StubModel
 from coevolve.models.model_errors import ContextTooLong, ModelUnavailable
 from coevolve.search.trials import Blame, Fault
+from coevolve.testing import assert_benchmark
 from tests.benchmarks.textclass.files import ANIMALS, PUBLISHED, needs_published, write_set
 from tests.benchmarks.textclass.workbench import COPY, Scripted, at_work
 
@@ -308,7 +308,7 @@ def test_without_a_host_the_tasks_are_known_and_the_model_is_missed(
 def test_unknown_tasks_and_unprepared_harnesses(animals: str, starts: list[str]) -> None:
     benchmark = build(animals, starts)
     with at_work(benchmark, COPY, prepared=False) as harness:
-        with pytest.raises(StateError, match="prepare comes before run"):
+        with pytest.raises(StateError, match="call prepare before run"):
             benchmark.run(harness, "animals-000", 0)
         with pytest.raises(UnknownTaskError, match=r"animals-0000.*mean 'animals-000'"):
             benchmark.run(harness, "animals-0000", 0)

@@ -39,7 +39,7 @@ def test_all_of_the_interface_is_told() -> None:
 
 @pytest.mark.parametrize(
     ("mode", "words"),
-    [("offline", "comes with its answer"), ("online", "asked each question first")],
+    [("offline", "comes with its answer"), ("online", "`predict` is called first")],
 )
 def test_the_mode_is_told(mode: Mode, words: str) -> None:
     assert words in TextClassification(mode=mode).briefing

@@ -49,12 +49,16 @@ def test_a_fit_candidate_passes() -> None:
         (
             'self.model.choose(question, [*self.seen, "none"])',
             "self.model(question, max_tokens=0)",
-            r"^predict before learning: the model was asked what it cannot answer: .*max_tokens",
+            r"^predict before learning: the model refused the request: .*max_tokens",
         ),
         ('{"seen": self.seen}', "object()", r"^predict before learning: .*state\(\) must return"),
         ('state["seen"]', 'state["saw"]', r"^restore: KeyError: 'saw' \(harness.py, line 16"),
         ('state["seen"]', "[]", r"^restore: .*at 'seen', \[\] instead of \['French'"),
-        ('{"seen": self.seen}', "None", r"^predict after restoring: .*answers 'none' where"),
+        (
+            '{"seen": self.seen}',
+            "None",
+            r"^predict after restoring: .*answers 'none', and",
+        ),
     ],
 )
 def test_the_step_that_fails_is_named(old: str, new: str, words: str) -> None:
@@ -81,7 +85,7 @@ class Chance:
 
 def test_what_the_model_is_asked_shows_that_a_state_lacks_something() -> None:
     source = FORGETFUL.replace('{"seen": self.seen}', '{"seen": None}')
-    words = r"^predict after restoring: .*asks the model something else than"
+    words = r"^predict after restoring: .*sends other requests to the model than"
     with alive(source, None) as life, pytest.raises(CandidateFault, match=words):
         check(life.harness)
 

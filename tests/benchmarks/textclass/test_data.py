@@ -55,11 +55,11 @@ def test_a_set_needs_no_test(tmp_path: Path) -> None:
         ("train.jsonl", '\n{"question": 7, "answer": "b"}', r"line 2: 'question' .*, got 7"),
         ("train.jsonl", '{"question": "a", "answer": " "}', r"line 1: 'answer' .* not empty"),
         ("train.jsonl", "[" * 100_000, r"line 1: not JSON"),
-        ("task.toml", 'instuctions = "x"', r"no key 'instuctions'.*mean 'instructions'"),
+        ("task.toml", 'instuctions = "x"', r"unknown key 'instuctions'.*mean 'instructions'"),
         ("task.toml", "labels = 3", r"labels must be a list of distinct texts, got 3"),
         ("task.toml", 'labels = ["cat", "cat"]', r"distinct texts"),
         ("task.toml", "instructions = 3", r"instructions must be a text, got 3"),
-        ("task.toml", 'labels = ["cat", "dogs"]', r"the answer 'dog' is none of the 2 labels"),
+        ("task.toml", 'labels = ["cat", "dogs"]', r"the answer 'dog' is not one of the 2 labels"),
         ("task.toml", "= 3", r"task.toml cannot be read"),
         ("task.json", "[]", r"task.json must be an object"),
     ],
@@ -100,7 +100,7 @@ def test_an_unknown_name() -> None:
 
 
 def test_a_set_that_was_not_fetched_says_how(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"`coevolve data get law` fetches it"):
+    with pytest.raises(ConfigError, match=r"`coevolve data get law` downloads it"):
         load_set("law", tmp_path)
 
 

@@ -106,7 +106,7 @@ def test_wrong_bytes_in_one_source_do_not_hide_the_next(tmp_path: Path) -> None:
         ({}, "does not have all files of"),
         ({k: v for k, v in PLAIN.items() if "test" not in k}, "does not have all files of"),
         ({**PLAIN, "toy/val.jsonl": 503}, "toy/val.jsonl answers 503"),
-        ({**PLAIN, "toy/val.jsonl": 0}, "toy/val.jsonl broke off, 100 bytes before its end"),
+        ({**PLAIN, "toy/val.jsonl": 0}, "toy/val.jsonl: the download ended 100 bytes early"),
     ],
     ids=["empty", "incomplete", "broken", "truncated"],
 )

@@ -170,7 +170,7 @@ def test_learning_goes_on_after_predictions() -> None:
         ("return self.seen", "return {1j: 2}", r"state\(\) must return plain JSON"),
         ("return self.seen", "return float('nan')", r"state\(\) must return plain JSON"),
         ('return " ".join', "return ' '.joined", r"AttributeError.*\(harness.py, line 10"),
-        ('return " ".join', "self.model(5); ' '.join", r"not int 5 \(harness.py, line 10"),
+        ('return " ".join', "self.model(5); ' '.join", r"got int 5 \(harness.py, line 10"),
         ('return " ".join', "self.model.choose('a', []); ' '.join", "choices must be a list of"),
         ('return " ".join', "self.model.choose('a', 'bc'); ' '.join", "choices must be a list of"),
     ],

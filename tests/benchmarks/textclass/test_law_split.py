@@ -37,8 +37,8 @@ def test_the_recipe_gives_the_published_bytes() -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        (b"not json", "3-3.json is no JSON"),
-        (b"\xff\xfe", "3-3.json is no JSON"),
+        (b"not json", "3-3.json is not JSON"),
+        (b"\xff\xfe", "3-3.json is not JSON"),
         (b"[{}]", "3-3.json must be a list of 500 rows, got 1 rows"),
         (b"{}", "3-3.json must be a list of 500 rows, got a dict"),
     ],

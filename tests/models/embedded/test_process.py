@@ -57,7 +57,7 @@ def test_a_crash_costs_the_request_in_flight_and_no_more() -> None:
             pid = provider._process.pid
             assert pid is not None
             os.kill(pid, signal.SIGKILL)
-            with pytest.raises(ModelUnavailable, match="ended with code -9"):
+            with pytest.raises(ModelUnavailable, match="ended with exit status -9"):
                 await flight
             assert await provider.complete(REQUEST) == before
             assert provider._process.pid != pid

@@ -9,6 +9,7 @@ import pytest
 from coevolve.models.embedded.model_weights import MADE, WINDOW
 from coevolve.models.model_errors import ContextTooLong, RequestRefused
 from coevolve.models.provider import Message, ModelRequest
+from tests.effort import effort
 from tests.models.embedded.conftest import Asked
 
 SHOTS = "".join(
@@ -48,7 +49,7 @@ def test_the_answer_is_one_of_the_choices_to_the_letter(
         assert reply.tokens_out >= 1
 
 
-def test_a_choice_can_end_where_another_one_goes_on(asked: Asked) -> None:
+def test_a_choice_can_end_where_another_one_continues(asked: Asked) -> None:
     choices = ("network", "network printer")
     shots = "Item: cable\nKind: network\n\nItem: HP 4200\nKind: network printer\n\n"
     assert asked(shots + "Item: cable\nKind:", choices=choices).text == "network"
@@ -66,12 +67,12 @@ def test_scores_are_those_of_the_whole_distribution(asked: Asked) -> None:
     reply = asked(QUESTION, choices=choices, scores=True)
     assert reply.scores is not None
     assert reply.scores.keys() == set(choices)
-    for choice in choices:
+    for choice in choices[: effort(2, 3)]:
         assert math.isclose(reply.scores[choice], reference(asked, f" {choice}"), abs_tol=1e-3)
     assert reply.text == max(choices, key=reply.scores.__getitem__)
     nasty = tuple(choice for choices in NASTY for choice in choices)
     scores = asked(QUESTION, choices=nasty, scores=True).scores or {}
-    for choice in ("e\u0301", "Ω≈ç"):
+    for choice in effort(("e\u0301",), ("e\u0301", "Ω≈ç")):
         assert math.isclose(scores[choice], reference(asked, f" {choice}"), abs_tol=1e-3)
     longer = asked(QUESTION, choices=("chicken pox", "chicken"), scores=True).scores or {}
     assert longer["chicken"] >= longer["chicken pox"]
@@ -164,7 +165,7 @@ def test_counting(asked: Asked) -> None:
 
 def test_a_prompt_that_does_not_fit(asked: Asked) -> None:
     words = "word " * WINDOW
-    with pytest.raises(ContextTooLong, match=r"8,19\d tokens, and the embedded model reads 8,192"):
+    with pytest.raises(ContextTooLong, match=r"8,19\d tokens; prompt and answer.* at most 8,192"):
         asked(words)
     with pytest.raises(ContextTooLong):
         asked(words, choices=LABELS, scores=True)
@@ -172,7 +173,7 @@ def test_a_prompt_that_does_not_fit(asked: Asked) -> None:
 
 def test_choices_that_would_take_for_ever(asked: Asked) -> None:
     choices = tuple(f"{n} " + "word " * 40 for n in range(300))
-    with pytest.raises(RequestRefused, match="Give fewer or shorter ones"):
+    with pytest.raises(RequestRefused, match="Give fewer or shorter choices"):
         asked(QUESTION, choices=choices, scores=True)
 
 

@@ -122,5 +122,5 @@ def test_a_file_that_ends_early_is_found(tmp_path: Path, kept: int) -> None:
 
 def test_another_file_is_none(tmp_path: Path) -> None:
     (tmp_path / "old").write_bytes(b"PK\3\4" * 20)
-    with pytest.raises(WeightsError, match="no GGUF file of version 3"):
+    with pytest.raises(WeightsError, match="not a GGUF file of version 3"):
         requantise(tmp_path / "old", tmp_path / "new")

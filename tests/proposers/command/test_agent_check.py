@@ -5,12 +5,13 @@ from pathlib import Path
 
 import pytest
 
-from coevolve.proposers.command import Found, custom, examine, preset
+from coevolve.findings import Finding
+from coevolve.proposers.command import custom, examine, preset
 
 from .conftest import StandIn
 
 
-def facts(found: list[Found]) -> dict[str, tuple[str, str]]:
+def facts(found: list[Finding]) -> dict[str, tuple[str, str]]:
     return {one.about: (one.kind, one.detail) for one in found}
 
 
@@ -70,7 +71,7 @@ def test_without_a_sandbox_that_works(stand_in: StandIn, monkeypatch: pytest.Mon
 def test_the_doctor_may_ask_beside_a_running_loop(stand_in: StandIn, bwrap: None) -> None:
     agent = preset("codex", program=stand_in("print('1.0')"))
 
-    async def look() -> list[Found]:
+    async def look() -> list[Finding]:
         return list(examine(agent))
 
     assert facts(asyncio.run(look()))["agent"][0] == "passed"

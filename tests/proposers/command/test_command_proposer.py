@@ -13,11 +13,12 @@ import pytest
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StopRun
-from coevolve.proposers.base import Broken, Proposal, Proposed, View, check_proposer
+from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.command import AgentError, CommandProposer, custom, preset
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import sweep
+from coevolve.testing import propose_once
 
 from . import samples
 from .conftest import StandIn
@@ -29,7 +30,7 @@ def proposer(program: str, folder: Path, isolation: Any = "none", **kw: Any) -> 
 
 
 def ask(proposer: CommandProposer, view: View, count: int = 2) -> Proposed:
-    return asyncio.run(check_proposer(proposer, view, count))
+    return asyncio.run(propose_once(proposer, view, count))
 
 
 def names(made: Proposed) -> list[str]:

@@ -149,10 +149,8 @@ def test_a_workspace_that_was_removed_uses_no_disk(tmp_path: Path) -> None:
 def test_the_page_has_these_numbers() -> None:
     page = re.sub(r"\s+", " ", (ROOT / "docs" / "proposers.md").read_text())
     assert f"{process.MOST_BYTES / process.GIGABYTE:g} GB or {process.MOST_FILES:,} files" in page
-    assert (
-        f"under {process.LEAST_BYTES / process.GIGABYTE:g} GB or {process.LEAST_FILES:,} files"
-        in page
-    )
+    least = process.LEAST_BYTES / process.GIGABYTE
+    assert f"below {least:g} GB or {process.LEAST_FILES:,} free files" in page
     assert f"first {process.MOST_TRANSCRIPT // process.MEGABYTE // 2} MB" in page
     assert f"after {process.MOST_LOG // process.MEGABYTE} MB" in page
     assert f"at most {command_proposer._MOST_REPORT // process.MEGABYTE} MB" in page

@@ -11,8 +11,9 @@ from typing import Any
 import pytest
 
 from coevolve.errors import StopRun
-from coevolve.proposers.base import View, check_proposer
+from coevolve.proposers.base import View
 from coevolve.proposers.command import CommandProposer, examine, preset
+from coevolve.testing import propose_once
 
 from ...models.endpoint import Act, Endpoint, says
 
@@ -56,7 +57,7 @@ def ask(view: View, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
         monkeypatch.setenv("OPENAI_API_BASE", endpoint.base_url)
         agent = preset("mini-swe-agent", model="openai/unpriced", arguments=arguments)
         work = CommandProposer(agent, folder=tmp_path / "work", seconds=300)
-        return asyncio.run(check_proposer(work, view, 1))
+        return asyncio.run(propose_once(work, view, 1))
 
     return ask
 
@@ -77,6 +78,7 @@ def test_a_candidate_is_written_and_paid_for(ask: Any) -> None:
     assert "INSTRUCTIONS.md" in endpoint.seen[0].body["messages"][1]["content"]
 
 
+@pytest.mark.long
 def test_tools_can_be_called(ask: Any) -> None:
     pytest.importorskip("mcp", reason="litellm[mcp] is not installed, which tool calls need")
     with Endpoint([call(WRITE), call(FINISH)]) as endpoint:
@@ -85,6 +87,7 @@ def test_tools_can_be_called(ask: Any) -> None:
     assert made.usage.tokens_in == 20
 
 
+@pytest.mark.long
 def test_a_refused_key_stops_the_run(ask: Any) -> None:
     with (
         Endpoint(key="another") as endpoint,

@@ -8,8 +8,9 @@ from typing import Any
 from coevolve.models.gateway import Gateway
 from coevolve.models.provider import Sampling
 from coevolve.models.rate_limits import Retrying
-from coevolve.proposers.base import Broken, Proposal, Proposed, View, check_proposer
+from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.llm import LLMProposer
+from coevolve.testing import propose_once
 from tests.models.endpoint import Act, Endpoint
 from tests.models.fakes import FakeTime
 from tests.models.hosting import provider
@@ -39,7 +40,7 @@ def proposed(
     view: View, script: Iterable[Act], *, count: int = 1, **given: Any
 ) -> tuple[Proposed, Endpoint]:
     """What comes of one proposal."""
-    return _done(lambda p: check_proposer(p, view, count), script, **given)
+    return _done(lambda p: propose_once(p, view, count), script, **given)
 
 
 def repaired(

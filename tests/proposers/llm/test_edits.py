@@ -40,7 +40,10 @@ def test_white_space_does_not_count_where_the_place_is_clear() -> None:
 @pytest.mark.parametrize(
     ("search", "said"),
     [
-        ("return 7", "edit 1 of 1 finds its SEARCH text nowhere (it begins 'return 7')"),
+        (
+            "return 7",
+            "edit 1 of 1 does not match any lines of the file (SEARCH begins with 'return 7')",
+        ),
         ("", "edit 1 of 1 has an empty SEARCH part, but the file is not empty"),
     ],
 )
@@ -51,7 +54,7 @@ def test_edit_that_does_not_fit_says_why(search: str, said: str) -> None:
 
 
 def test_place_that_is_there_twice_is_not_guessed() -> None:
-    with pytest.raises(EditError, match="2 times"):
+    with pytest.raises(EditError, match="2 places"):
         edited("x = 1", "x = 2", "x = 1\ny = 1\nx = 1\n")
 
 

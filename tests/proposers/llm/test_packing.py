@@ -11,17 +11,10 @@ from hypothesis import strategies as st
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Broken, Proposal, View
 from coevolve.proposers.llm.llm_proposer import LEAST_TOKENS
-from coevolve.proposers.llm.prompt_context import (
-    SECTIONS,
-    clip,
-    clip_end,
-    pack,
-    shortened,
-    size,
-    sort_tasks,
-    tokens,
-)
-from coevolve.proposers.llm.prompts import SYSTEM, asking, mending
+from coevolve.proposers.llm.prompt_context import SECTIONS, pack, sort_tasks
+from coevolve.proposers.llm.prompt_text import clip, clip_end, shortened, size, tokens
+from coevolve.proposers.llm.prompts import SYSTEM, asking, repairing
+from tests.effort import effort
 from tests.proposers.llm.runs import PLAIN, Known, run
 
 
@@ -53,9 +46,9 @@ def test_everything_is_there_when_there_is_room() -> None:
     for part in (
         "A harness is `harness.py`",
         "- best, the best so far: 0.500 (0.400 to 0.600, 2 of 4 tasks), "
-        "+0.250 on the best before its round",
+        "+0.250 against the best before its round",
         "hypothesis: Because prompts are long",
-        "This is round 6. The best so far is best, of round 2. No candidate of the last 3 rounds",
+        "This is round 6. The best candidate so far is best, of round 2. No candidate of the",
         "python path=harness.py\n# the best\n",
         "python path=lib/index.py\n# its index\n",
         PLAIN.decode(),
@@ -119,7 +112,7 @@ def test_what_is_left_out_is_counted() -> None:
     }
     text = pack(run(known, parent="c59", round=60), 3_000)
     assert "c59, the best so far" in text
-    assert re.search(r"… \d+ candidates that score less or are not scored …", text)
+    assert re.search(r"… \d+ more candidates, with lower scores or without …", text)
     assert re.search(r"… \d+ more candidates: c\d+, ", text)
 
 
@@ -144,7 +137,7 @@ CANDIDATES = st.builds(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=effort(15, 60), deadline=None)
 @given(st.lists(CANDIDATES, max_size=8), WORDS, TIMES, st.integers(0, 8_000), st.integers(0, 99))
 def test_the_budget_is_never_exceeded(
     known: list[Known], words: str, times: int, most: int, seed: int
@@ -193,5 +186,5 @@ def test_requests_leave_room_for_the_context(name: str, words: str, times: int, 
     proposal = Proposal(
         files={"harness.py": said.encode(errors="replace")}, name=name, hypothesis=said
     )
-    assert size(mending(Broken(proposal=proposal, error=said), room)) <= room
+    assert size(repairing(Broken(proposal=proposal, error=said), room)) <= room
     assert size(asking(3, 1, (proposal,) * made, room)) <= room

@@ -8,7 +8,7 @@ from coevolve.models.gateway import Gateway
 from coevolve.models.response_cache import ResponseCache
 from coevolve.proposers.base import Proposal, Proposed, Repairer
 from coevolve.proposers.llm import LLMProposer
-from coevolve.proposers.llm.prompt_context import tokens
+from coevolve.proposers.llm.prompt_text import tokens
 from tests.models.endpoint import says
 from tests.models.fakes import FakeProvider, served
 from tests.proposers.llm.asking import (
@@ -67,7 +67,7 @@ def test_a_call_for_each_is_told_of_those_before() -> None:
     assert [new.name for new in made.proposals] == ["first", "second"]
     assert "first: Stops." not in endpoint.prompts[0]
     assert "- first: Stops." in endpoint.prompts[1]
-    assert "tries a way that no candidate has tried" in endpoint.prompts[1]
+    assert "an approach that no candidate has tried" in endpoint.prompts[1]
 
 
 def test_two_files_and_those_of_the_parent_are_one_candidate() -> None:
@@ -113,15 +113,15 @@ def test_cut_off_twice_is_a_note_that_says_what_to_do() -> None:
     assert len(endpoint.seen) == 2
     assert made.notes == (
         "new: the reply was cut off before harness.py was complete.",
-        "replies are cut off at max_tokens in [proposer.model]; raise it.",
+        "the reply was cut off; raise max_tokens in [proposer.model].",
     )
 
 
 def test_model_that_thinks_until_it_is_cut_off_has_written_nothing() -> None:
     silent = says(None, finish="length", reasoning_content="hm")
     made, _ = proposed(run(), [silent, silent])
-    assert made.notes[0] == "the model wrote nothing."
-    assert "raise it" in made.notes[1]
+    assert made.notes[0] == "the reply is empty."
+    assert "raise max_tokens" in made.notes[1]
 
 
 def test_edit_that_does_not_fit_is_sent_back_with_what_is_wrong() -> None:
@@ -129,7 +129,7 @@ def test_edit_that_does_not_fit_is_sent_back_with_what_is_wrong() -> None:
     made, endpoint = proposed(run(), script)
     assert texts(made) == [NEW]
     assert made.notes == ()
-    assert "edit 1 of 1 finds its SEARCH text nowhere" in endpoint.prompts[1]
+    assert "edit 1 of 1 does not match any lines of the file" in endpoint.prompts[1]
     assert "prompt = nothing" in endpoint.seen[1].body["messages"][2]["content"]
 
 
@@ -144,8 +144,8 @@ def test_duplicate_is_sent_back_and_then_left_out() -> None:
     copy = whole(PLAIN.decode())
     made, endpoint = proposed(run(), [says(copy), says(copy)])
     assert made.proposals == ()
-    assert "its files are those of 'plain', to the letter" in endpoint.prompts[1]
-    assert made.notes == ("new: its files are those of 'plain', to the letter.",)
+    assert "its files are identical to those of 'plain'" in endpoint.prompts[1]
+    assert made.notes == ("new: its files are identical to those of 'plain'.",)
     twice, _ = proposed(run(), [says(whole(name="a") + whole(name="b")), says("Sorry.")], count=2)
     assert [new.name for new in twice.proposals] == ["a"]
 
@@ -157,8 +157,8 @@ def test_duplicate_is_sent_back_and_then_left_out() -> None:
         ("The best one is fine. Keep it.", 2, "wrote no candidate but 'The best one is fine.'"),
         ("\u0000 }{ ``` %%% ```", 2, "wrote no candidate but"),
         ("[" * 3000 + "]" * 3000, 2, "wrote no candidate but"),
-        ("", 2, "wrote nothing"),
-        (whole(path="../escape.py"), 2, "path '../escape.py'"),
+        ("", 2, "reply is empty"),
+        (whole(path="../escape.py"), 2, "'../escape.py' is not a valid path"),
     ],
 )
 def test_reply_without_a_candidate_is_a_note(reply: str, calls: int, note: str) -> None:
@@ -173,13 +173,13 @@ def test_more_candidates_than_asked_for_are_noted() -> None:
     reply = "".join(whole(f"x = {i}\n", name=f"c{i}") for i in range(4))
     made, endpoint = proposed(run(), [says(reply)], count=2)
     assert [new.name for new in made.proposals] == ["c0", "c1"]
-    assert made.notes == ("4 candidates were written, 2 were asked for.",)
+    assert made.notes == ("the model wrote 4 candidates instead of 2.",)
     assert len(endpoint.seen) == 1
 
 
 def test_fewer_candidates_than_asked_for_are_noted() -> None:
     made, _ = proposed(run(), [says(whole())], count=3)
-    assert made.notes == ("1 of 3 candidates came of it.",)
+    assert made.notes == ("the model wrote 1 of 3 candidates.",)
 
 
 def test_unknown_parent_of_a_whole_file_is_left_out() -> None:
@@ -195,9 +195,9 @@ def test_syntax_error_is_repaired_on_the_second_try() -> None:
     [broken] = made.proposals
     assert texts(made) == ["def answer(:\n    pass\n"]
     error = "import: SyntaxError: invalid syntax (harness.py, line 1)"
-    mended, endpoint = repaired(view, broken, error, [says(edit("def answer(:", NEW.strip()))])
-    [again] = mended.proposals
-    assert texts(mended) == [f"{NEW}    pass\n"]
+    repair, endpoint = repaired(view, broken, error, [says(edit("def answer(:", NEW.strip()))])
+    [again] = repair.proposals
+    assert texts(repair) == [f"{NEW}    pass\n"]
     assert (again.name, again.hypothesis, again.parents) == ("new", "Stops.", ("plain",))
     assert error in endpoint.prompts[0]
     assert "def answer(:" in endpoint.prompts[0]
@@ -207,9 +207,9 @@ def test_syntax_error_is_repaired_on_the_second_try() -> None:
 
 def test_repair_that_changes_nothing_is_a_note() -> None:
     broken = Proposal(files={"harness.py": b"x = (\n"}, name="new")
-    mended, _ = repaired(run(), broken, "SyntaxError", [says("```python\nx = (\n```")] * 2)
-    assert mended.proposals == ()
-    assert "its files are those of 'the candidate before'" in mended.notes[0]
+    repair, _ = repaired(run(), broken, "SyntaxError", [says("```python\nx = (\n```")] * 2)
+    assert repair.proposals == ()
+    assert "identical to those of 'the candidate before the repair'" in repair.notes[0]
 
 
 def test_prompts_stay_within_the_budget_and_the_window() -> None:

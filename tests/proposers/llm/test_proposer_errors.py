@@ -36,14 +36,14 @@ def test_model_that_goes_away_leaves_what_was_written() -> None:
     script = [says(whole(name="first")), refuses(503), refuses(503)]
     made, _ = proposed(run(), script, count=2, calls="each")
     assert [new.name for new in made.proposals] == ["first"]
-    assert "did not answer any more" in made.notes[0]
+    assert "stopped answering" in made.notes[0]
 
 
 def test_reply_that_was_paid_for_is_counted_though_nothing_came_of_it() -> None:
     made, _ = proposed(run(), [says("Let me think about it."), refuses(503), refuses(503)])
     assert made.proposals == ()
     assert made.usage.tokens_in > 0
-    assert any("did not answer any more" in note for note in made.notes)
+    assert any("stopped answering" in note for note in made.notes)
 
 
 def test_prompt_that_is_too_long_is_halved_once() -> None:
@@ -52,7 +52,7 @@ def test_prompt_that_is_too_long_is_halved_once() -> None:
     assert len(made.proposals) == 1
     first, second = map(len, endpoint.prompts)
     assert second < first / 1.8
-    assert "at 10,000 no call would be lost" in made.notes[0]
+    assert "set context_tokens to 10,000" in made.notes[0]
 
 
 def test_prompt_that_is_still_too_long_says_what_to_change() -> None:
@@ -84,7 +84,7 @@ def test_time_that_is_over_leaves_what_was_written() -> None:
     model = FakeProvider(whole(name="first"), act=act)
     made = served(Gateway(model), use)
     assert [new.name for new in made.proposals] == ["first"]
-    assert made.notes[0].startswith("the time for the proposal was over")
+    assert made.notes[0].startswith("the time limit of the proposal was reached")
     assert made.transcript is not None
     assert "no reply" in made.transcript
 
@@ -92,5 +92,5 @@ def test_time_that_is_over_leaves_what_was_written() -> None:
 def test_options_are_checked() -> None:
     with pytest.raises(ConfigError, match="context_tokens must be 6,000 or more, got 10"):
         LLMProposer(None, context_tokens=10)  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="reads 2,000 tokens"):
+    with pytest.raises(ConfigError, match="a context of 2,000 tokens"):
         proposed(run(), [], window=2_000)

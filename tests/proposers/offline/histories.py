@@ -6,14 +6,22 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
+from coevolve.benchmarks.textclass.blocks import TextBlocks
+from coevolve.benchmarks.textclass.blocks.text_recipe import TextRecipe
 from coevolve.core.estimators import Estimate
 from coevolve.proposers.base import Proposal, Standing, View
-from coevolve.proposers.offline.recipe import SLOTS, Recipe
+from coevolve.proposers.offline.building_blocks import Recipe, RecipeSpace
 from coevolve.search.acceptance import unique
 from coevolve.search.candidate import Candidate
 
+SPACE = RecipeSpace(TextBlocks())
 TASKS = tuple(f"task-{number:02}" for number in range(96))
 Trace = Mapping[str, object]
+
+
+def recipe_of(**blocks: str) -> Recipe:
+    """A recipe for text classification, with usual blocks in the other slots."""
+    return SPACE.recipe(TextRecipe(**blocks).active)
 
 
 def estimated(value: float, se: float = 0.05) -> Estimate:
@@ -32,7 +40,7 @@ def estimated(value: float, se: float = 0.05) -> Estimate:
 
 @dataclass
 class History:
-    """A search as it goes on: candidates with estimates, outcomes and traces."""
+    """A search so far: candidates with estimates, outcomes and traces."""
 
     seed: int = 0
     standings: list[Standing] = field(default_factory=list)
@@ -49,7 +57,7 @@ class History:
         outcomes: Mapping[str, float] | None = None,
         traces: Mapping[str, Trace] | None = None,
     ) -> str:
-        """A candidate with what was found of it; its name."""
+        """Add a candidate with its outcomes; returns its name."""
         name = unique(proposal.name, {s.candidate.name for s in self.standings})
         candidate = Candidate.of(
             proposal.files,
@@ -88,12 +96,12 @@ class History:
 
     def recipes(self) -> list[Recipe]:
         """The recipes of all candidates that have one."""
-        found = (Recipe.of(standing.candidate.components) for standing in self.standings)
+        found = (SPACE.of(standing.candidate.components) for standing in self.standings)
         return [recipe for recipe in found if recipe is not None]
 
 
 def proposal(recipe: Recipe, name: str = "some") -> Proposal:
-    """A candidate of a recipe, with a file that is no harness."""
+    """A candidate of a recipe, with a file that is not a harness."""
     content = " ".join(recipe.components).encode()
     return Proposal(name=name, files={"harness.py": content}, components=recipe.components)
 
@@ -115,7 +123,7 @@ def searched(
         made = propose(history.view(), count)
         history.rounds += 1
         for one in made:
-            recipe = Recipe.of(one.components)
+            recipe = SPACE.of(one.components)
             assert recipe is not None
             score = truth(recipe)
             drawn = generator.choice(len(TASKS), 20, replace=False)
@@ -129,7 +137,7 @@ def additive(seed: int, spread: float = 0.06) -> Callable[[Recipe], float]:
     generator = np.random.default_rng(seed)
     worth = {
         f"{slot}:{block}": spread * generator.normal()
-        for slot, blocks in SLOTS.items()
+        for slot, blocks in SPACE.slots.items()
         for block in blocks
     }
     return lambda recipe: 0.5 + sum(worth[component] for component in recipe.components)

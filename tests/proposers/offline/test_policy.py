@@ -7,12 +7,29 @@ import numpy as np
 import pytest
 
 from coevolve.proposers.base import Proposal, View
-from coevolve.proposers.offline.policy import FIRST, Idea, ideas
-from coevolve.proposers.offline.recipe import Recipe
-from coevolve.proposers.offline.seeds import SEEDS
-from tests.proposers.offline.histories import TASKS, History, Trace, additive, proposal, searched
+from coevolve.proposers.offline import offline_proposer
+from coevolve.proposers.offline.building_blocks import Recipe
+from coevolve.proposers.offline.offline_proposer import Idea
+from tests.effort import effort
+from tests.proposers.offline.histories import (
+    SPACE,
+    TASKS,
+    History,
+    Trace,
+    additive,
+    proposal,
+    recipe_of,
+    searched,
+)
+
+SEEDS = SPACE.seeds
+FIRST = len(SEEDS)
 
 Propose = Callable[[View, int], list[Proposal]]
+
+
+def ideas(view: View, count: int) -> list[Idea]:
+    return offline_proposer.ideas(view, count, SPACE)
 
 
 def proposed(view: View, count: int) -> list[Proposal]:
@@ -32,7 +49,7 @@ def proposed(view: View, count: int) -> list[Proposal]:
 def at_random(view: View, count: int) -> list[Proposal]:
     """What chance proposes."""
     generator = np.random.default_rng(view.seed)
-    return [proposal(Recipe.drawn(generator)) for _ in range(count)]
+    return [proposal(SPACE.drawn(generator)) for _ in range(count)]
 
 
 def after(
@@ -48,7 +65,7 @@ def after(
     `various` gives each of them another answer; `tried` was tried as well, with less success.
     """
     history, wrong = History(rounds=3), dict.fromkeys(TASKS[:6], 0.0)
-    others = [solved_by or Recipe(count="12"), Recipe(count="8"), Recipe(count="6")]
+    others = [solved_by or recipe_of(count="12"), recipe_of(count="8"), recipe_of(count="6")]
     for place, other in enumerate([*others, *SEEDS.values(), *tried]):
         outcomes = dict.fromkeys(wrong, 1.0) if other == solved_by else {}
         history.add(proposal(other, f"other-{place}"), 0.4, outcomes=outcomes)
@@ -68,7 +85,7 @@ def test_the_first_candidates_are_the_seeds() -> None:
 
 
 def test_nothing_is_proposed_twice() -> None:
-    for rounds, count in ((60, 1), (20, 3)):
+    for rounds, count in effort([(20, 3)], [(60, 1), (20, 3)]):
         history = searched(proposed, additive(3), rounds=rounds, count=count, seed=rounds)
         assert len(set(history.recipes())) == 60
 
@@ -102,79 +119,85 @@ def test_rounds_both_refine_and_explore() -> None:
 
 def test_answers_outside_the_labels_lead_to_a_constraint() -> None:
     trace = {"gold": "printer", "answer": "I do not know", "calls": [{"prompt": "Q: x\nA:"}]}
-    idea = after(Recipe(select="none", ask="free"), failed=trace)
-    assert idea.recipe.ask in ("choose", "standardised")
+    idea = after(recipe_of(select="none", ask="free"), failed=trace)
+    assert idea.recipe["ask"] in ("choose", "standardised")
     assert "best answers outside the labels on 6 of its 6 failures" in idea.hypothesis
 
 
 def test_one_answer_to_everything_leads_to_calibration() -> None:
     call = {"prompt": "Q: x\nA:", "choices": ["printer", "door"]}
     idea = after(
-        Recipe(select="none"), failed={"gold": "printer", "answer": "door", "calls": [call]}
+        recipe_of(select="none"), failed={"gold": "printer", "answer": "door", "calls": [call]}
     )
-    assert idea.recipe.ask in ("calibrated", "standardised")
-    assert "one and the same answer on 6 of its 6 failures" in idea.hypothesis
+    assert idea.recipe["ask"] in ("calibrated", "standardised")
+    assert "gives the same answer on 6 of its 6 failures" in idea.hypothesis
 
 
-def test_a_shortlist_without_the_right_label_is_mended() -> None:
-    recipe = Recipe(select="none", shortlist="3", ask="standardised", trust="2", notes="keywords")
+def test_a_shortlist_without_the_right_label_is_remedied() -> None:
+    recipe = recipe_of(
+        select="none", shortlist="3", ask="standardised", trust="2", notes="keywords"
+    )
     call = {"prompt": "Q: x\nA:", "choices": ["door", "laptop"], "scores": True}
     idea = after(recipe, failed={"gold": "printer", "answer": "door", "calls": [call]})
-    assert idea.recipe.shortlist in ("12", "all") or idea.recipe.like == "pieces"
-    assert "lacks the right label on 6 of its 6 failures" in idea.hypothesis
+    assert idea.recipe["shortlist"] in ("12", "all") or idea.recipe["like"] == "pieces"
+    assert "The shortlist of best lacks the right label on 6 of its 6 failures" in idea.hypothesis
 
 
 def test_examples_without_the_right_label_lead_to_other_examples() -> None:
     call = {"prompt": "Q: y\nA: door\n\nQ: x\nA:", "choices": ["printer", "door"]}
     trace = {"gold": "printer", "answer": "door", "calls": [call]}
-    made = after(Recipe(notes="keywords"), failed=trace, various=True)
-    assert made.recipe.select == "quota" or made.recipe.count == "8" or made.recipe.like == "fused"
-    assert "have not got the right label on 6 of its 6 failures" in made.hypothesis
+    made = after(recipe_of(notes="keywords"), failed=trace, various=True)
+    assert (
+        made.recipe["select"] == "quota"
+        or made.recipe["count"] == "8"
+        or made.recipe["like"] == "fused"
+    )
+    assert "examples of best lack the right label on 6 of its 6 failures" in made.hypothesis
 
 
 def test_what_similar_examples_know_leads_to_weighing_them() -> None:
-    recipe = Recipe(select="none", ask="standardised", notes="keywords")
+    recipe = recipe_of(select="none", ask="standardised", notes="keywords")
     call = {"prompt": "x (keywords:", "choices": ["printer", "door"]}
     trace = {"gold": "printer", "answer": "door", "calls": [call]}
-    idea = after(recipe, failed=trace, solved_by=Recipe(count="2"))
-    assert idea.recipe.trust in ("1", "2")
-    assert "Others that go by similar examples are right where best is wrong" in idea.hypothesis
+    idea = after(recipe, failed=trace, solved_by=recipe_of(count="2"))
+    assert idea.recipe["trust"] in ("1", "2")
+    assert "candidates that use similar examples are right where best is wrong" in idea.hypothesis
 
 
 @pytest.mark.parametrize(
     "trace", [{}, {"gold": 3, "answer": "x"}, ["no"], {"gold": "a", "answer": None, "calls": "?"}]
 )
 def test_strange_traces_do_no_harm(trace: object) -> None:
-    idea = after(Recipe(ask="free"), failed=trace)  # type: ignore[arg-type]
+    idea = after(recipe_of(ask="free"), failed=trace)  # type: ignore[arg-type]
     assert "failures" not in idea.hypothesis
 
 
 def test_a_search_does_better_than_chance() -> None:
-    """The best true score after 24 candidates, on average over 24 worlds; over 60, by 0.09."""
+    """The best true score after 24 candidates, on average over 6 worlds, or 24."""
 
     def best(propose: Propose, seed: int) -> float:
         truth = additive(seed)
         return max(map(truth, searched(propose, truth, rounds=12, count=2, seed=seed).recipes()))
 
-    gains = [best(proposed, seed) - best(at_random, seed) for seed in range(24)]
+    gains = [best(proposed, seed) - best(at_random, seed) for seed in range(effort(6, 24))]
     assert np.mean(gains) > 0.03
 
 
 def test_what_was_tried_against_a_failure_is_not_proposed_for_it_again() -> None:
     """The outcomes of what was tried say whether it helps; a hunch would say the same forever."""
-    recipe = Recipe(select="none", ask="standardised", shortlist="12", notes="keywords")
+    recipe = recipe_of(select="none", ask="standardised", shortlist="12", notes="keywords")
     call = {"prompt": "x (keywords:", "choices": ["printer", "door"]}
     trace = {"gold": "printer", "answer": "door", "calls": [call]}
-    first = after(recipe, failed=trace, solved_by=Recipe(count="2"))
-    assert first.recipe.trust == "2"
-    tried = [first.recipe, recipe.given("trust", "1")]
-    second = after(recipe, failed=trace, solved_by=Recipe(count="2"), tried=tried)
+    first = after(recipe, failed=trace, solved_by=recipe_of(count="2"))
+    assert first.recipe["trust"] == "2"
+    tried = [first.recipe, SPACE.changed(recipe, {"trust": "1"})]
+    second = after(recipe, failed=trace, solved_by=recipe_of(count="2"), tried=tried)
     assert "similar examples" not in second.hypothesis
 
 
 def test_a_round_does_not_try_several_strengths_of_one_change() -> None:
     history = searched(proposed, additive(3), rounds=6, count=3, seed=3)
-    recipes = {s.candidate.name: Recipe.of(s.candidate.components) for s in history.standings}
+    recipes = {s.candidate.name: SPACE.of(s.candidate.components) for s in history.standings}
     for number in range(1, 7):
         made = [s.candidate for s in history.standings if s.candidate.round == number]
         changes = [

@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pytest
 
+from coevolve.benchmarks.textclass.blocks import TextBlocks
 from coevolve.errors import InputError
-from coevolve.proposers.base import check_proposer
-from coevolve.proposers.offline import OfflineProposer, Recipe
-from tests.proposers.offline.histories import History, additive, searched
+from coevolve.proposers.offline import OfflineProposer
+from coevolve.testing import propose_once
+from tests.proposers.offline.histories import SPACE, History, additive, searched
 
 ROOT = Path(__file__).parents[3]
 SCRIPT = """
@@ -23,7 +24,7 @@ print(written())
 
 
 def propose(view, count):  # type: ignore[no-untyped-def]
-    return asyncio.run(OfflineProposer().propose(view, count)).proposals
+    return asyncio.run(OfflineProposer(TextBlocks()).propose(view, count)).proposals
 
 
 def written() -> str:
@@ -37,12 +38,12 @@ def written() -> str:
 
 def test_it_is_a_proposer() -> None:
     view = History().view()
-    made = asyncio.run(check_proposer(OfflineProposer(), view, 3))
+    made = asyncio.run(propose_once(OfflineProposer(TextBlocks()), view, 3))
     assert len(made.proposals) == 3
     assert not made.notes
     for proposal in made.proposals:
         assert proposal.hypothesis in proposal.files["harness.py"].decode().replace("\n", " ")
-        assert Recipe.of(proposal.components) is not None
+        assert SPACE.of(proposal.components) is not None
 
 
 def test_names_are_short() -> None:
@@ -74,5 +75,5 @@ def test_another_seed_leads_elsewhere() -> None:
 
 
 def test_too_few_characters_are_refused() -> None:
-    with pytest.raises(InputError, match="characters must be 1,000 at least, got 10"):
-        OfflineProposer(characters=10)
+    with pytest.raises(InputError, match="characters must be at least 1,000, got 10"):
+        TextBlocks(characters=10)

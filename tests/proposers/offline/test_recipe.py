@@ -5,11 +5,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from coevolve.proposers.offline.moves import crossings, neighbours
-from coevolve.proposers.offline.recipe import SLOTS, Recipe, effort
+from coevolve.benchmarks.textclass.blocks.text_recipe import TextRecipe, effort
+from coevolve.errors import InputError
+from coevolve.proposers.offline.building_blocks import Recipe
+from tests.proposers.offline.histories import SPACE, recipe_of
 
-RECIPES = st.fixed_dictionaries({slot: st.sampled_from(b) for slot, b in SLOTS.items()}).map(
-    lambda blocks: Recipe(**blocks)
+RECIPES = st.fixed_dictionaries({slot: st.sampled_from(b) for slot, b in SPACE.slots.items()}).map(
+    SPACE.recipe
 )
 INSTEAD = ("repeat:once", "order:nearest-last")
 """What stands where samples or orders cannot be repeated, and where nothing can be grouped."""
@@ -17,8 +19,8 @@ INSTEAD = ("repeat:once", "order:nearest-last")
 
 @given(RECIPES)
 def test_a_recipe_is_read_back_from_its_components(recipe: Recipe) -> None:
-    assert Recipe.of(recipe.components) == recipe
-    assert Recipe.of(reversed(recipe.components)) == recipe
+    assert SPACE.of(recipe.components) == recipe
+    assert SPACE.of(reversed(recipe.components)) == recipe
 
 
 @given(RECIPES, RECIPES)
@@ -27,10 +29,10 @@ def test_recipes_differ_if_their_components_do(one: Recipe, other: Recipe) -> No
 
 
 def test_a_block_without_effect_makes_no_other_recipe() -> None:
-    bare = Recipe(select="none")
-    assert bare.given("order", "shuffled").given("count", "12").given("trust", "4") == bare
-    assert Recipe(ask="scores", repeat="samples") == Recipe(ask="scores")
-    assert Recipe(count="1", repeat="orders") == Recipe(count="1")
+    bare = recipe_of(select="none")
+    assert SPACE.changed(bare, {"order": "shuffled", "count": "12", "trust": "4"}) == bare
+    assert recipe_of(ask="scores", repeat="samples") == recipe_of(ask="scores")
+    assert recipe_of(count="1", repeat="orders") == recipe_of(count="1")
 
 
 @pytest.mark.parametrize(
@@ -44,27 +46,29 @@ def test_a_block_without_effect_makes_no_other_recipe() -> None:
         ("select:none", "order:shuffled"),
     ],
 )
-def test_components_of_others_are_no_recipe(components: tuple[str, ...]) -> None:
-    assert Recipe.of(components) is None
+def test_components_of_other_proposers_are_not_a_recipe(components: tuple[str, ...]) -> None:
+    assert SPACE.of(components) is None
 
 
 def test_an_unknown_block_is_refused() -> None:
-    with pytest.raises(ValueError, match="order has no block 'backwards'"):
-        Recipe(order="backwards")
+    with pytest.raises(InputError, match="slot 'order' has no block 'backwards'"):
+        SPACE.recipe({"order": "backwards"})
+    with pytest.raises(InputError, match=r"no slot 'ordre'. Did you mean 'order'"):
+        SPACE.recipe({"ordre": "shuffled"})
 
 
 def test_scores_of_many_labels_and_repetition_take_more_effort() -> None:
-    plain = Recipe(select="none")
-    scored = Recipe(select="none", ask="standardised")
+    plain = TextRecipe(select="none")
+    scored = TextRecipe(select="none", ask="standardised")
     short = scored.given("shortlist", "3")
     assert effort(plain) < effort(short) < effort(scored)
-    assert effort(Recipe(repeat="orders")) > effort(Recipe()) > effort(plain)
+    assert effort(TextRecipe(repeat="orders")) > effort(TextRecipe()) > effort(plain)
 
 
 def test_random_recipes_have_every_block_sooner_or_later() -> None:
     generator = np.random.default_rng(0)
-    seen = {one for _ in range(500) for one in Recipe.drawn(generator).components}
-    assert seen == {f"{slot}:{block}" for slot, blocks in SLOTS.items() for block in blocks}
+    seen = {one for _ in range(500) for one in SPACE.drawn(generator).components}
+    assert seen == set(SPACE.components)
 
 
 @given(RECIPES, RECIPES, st.integers(0, 99))
@@ -72,12 +76,12 @@ def test_a_crossing_has_nothing_but_blocks_of_its_parents(
     one: Recipe, other: Recipe, seed: int
 ) -> None:
     theirs = {*one.components, *other.components, *INSTEAD}
-    for made in crossings(one, other, np.random.default_rng(seed), count=5):
+    for made in SPACE.crossings(one, other, np.random.default_rng(seed), count=5):
         assert theirs.issuperset(made.components)
 
 
 @given(RECIPES, st.integers(0, 99))
 def test_a_neighbour_keeps_all_blocks_but_one(recipe: Recipe, seed: int) -> None:
-    for made in neighbours(recipe, np.random.default_rng(seed), doubles=0):
+    for made in SPACE.neighbours(recipe, np.random.default_rng(seed), doubles=0):
         changed = {slot for slot in recipe.differs(made) if recipe.has(slot) and made.has(slot)}
         assert len(changed - {"repeat", "order"}) <= 1

@@ -19,31 +19,31 @@ from coevolve.search.proposal import Proposal, Proposed, View
 FILE = "skills.json"
 _KEPT = 256
 _BRIEFING = """\
-A candidate is one file, `skills.json`; it is data, and no code is run:
+A candidate is one file, `skills.json`. It is data, not code:
 
 ```json
 {{"name": "any text", "skills": [{zeros}], "mended": []}}
 ```
 
-`skills` are {skills} numbers, how good the harness is at as many kinds of things; which of them \
-count, and how much, differs from task to task. `mended` lists tasks that it was mended for, by \
-their number in the pool, from 0 to {last}; they do not count in the sealed test. The more skill \
-a task finds, the likelier it is solved, which scores 1, else 0.
+`skills` has {skills} numbers, one for each kind of ability; each task needs another mixture of \
+them. `mended` lists tasks that the harness was fixed for, by their number in the pool, from 0 to \
+{last}; they do not count in the sealed test. More skill makes a task more likely to be solved. A \
+solved task scores 1, any other 0.
 """
 
 
 class SyntheticBenchmark:
-    """A synthetic world behind the protocol of benchmarks.
+    """A synthetic world as a benchmark.
 
-    A candidate is one file, `skills.json`, with the name, the skills and the mended tasks of a
+    A candidate is one file, `skills.json`, with the name, the skills and the fixed tasks of a
     `Harness`; it is data and is never run. Outcomes are those of `world.outcomes`.
 
     Args:
         world: The world of the validation tasks.
         starts: Number of starting harnesses.
-        test_tasks: Number of tasks of the sealed test, which come from a world of their own, in
-            which the same skills count and nothing was mended.
-        seconds: How long a trial of average cost takes; the others take in proportion.
+        test_tasks: Number of tasks of the sealed test. They come from another world, in which the
+            same skills count and no task is fixed.
+        seconds: Duration of a trial of average cost; other trials take in proportion.
 
     >>> benchmark = SyntheticBenchmark(SyntheticWorld(pools={"all": 89}, seed=1), test_tasks=30)
     >>> sorted(benchmark.starts), len(benchmark.pool), len(benchmark.test_tasks)
@@ -73,7 +73,7 @@ class SyntheticBenchmark:
 
     @property
     def briefing(self) -> str:
-        """What proposers are told of the file."""
+        """A description of the file, for proposers."""
         skills = self.world.skills
         zeros = ", ".join(["0.0"] * skills)
         return _BRIEFING.format(zeros=zeros, skills=skills, last=len(self.pool) - 1)
@@ -93,8 +93,8 @@ class SyntheticBenchmark:
     def run_test(self, harness: Sandbox, task: str, trial: int) -> float:
         if self._test is None:
             raise InputError("this world has no sealed test.")
-        unmended = replace(self._read(harness), mended=frozenset())
-        outcomes = self._test_outcomes(unmended, trial)
+        unfixed = replace(self._read(harness), mended=frozenset())
+        outcomes = self._test_outcomes(unfixed, trial)
         return float(outcomes[self._test.pool.position(task)])
 
     def _read(self, harness: Sandbox) -> Harness:
@@ -127,7 +127,7 @@ def harness_files(harness: Harness) -> Files:
 
 
 def read_harness(data: bytes, world: SyntheticWorld) -> Harness:
-    """The harness `harness_files` wrote, if it can be one of this world."""
+    """The harness that `harness_files` wrote, if it fits this world."""
     try:
         found = json.loads(data)
         harness = Harness(
@@ -137,25 +137,25 @@ def read_harness(data: bytes, world: SyntheticWorld) -> Harness:
         )
         harness.name.encode()
     except (ValueError, TypeError, KeyError, OverflowError, RecursionError) as error:
-        raise InputError(f"no harness: {type(error).__name__}: {error}.") from error
+        raise InputError(f"not a harness: {type(error).__name__}: {error}.") from error
     if len(harness.skills) != world.skills:
         raise InputError(f"{len(harness.skills)} skills, but the world has {world.skills}.")
     if not all(math.isfinite(skill) for skill in harness.skills):
         raise InputError(f"skills must be finite, got {harness.skills}.")
     if any(not 0 <= task < len(world.pool) for task in harness.mended):
-        raise InputError(f"mended tasks out of range: {sorted(harness.mended)}.")
+        raise InputError(f"'mended' has tasks out of range: {sorted(harness.mended)}.")
     return harness
 
 
 def _test_world(world: SyntheticWorld, size: int) -> SyntheticWorld:
-    """A world like another, of other tasks."""
+    """A similar world with other tasks."""
     return replace(world, pools={"test": size}, ease=None, seed=world.seed + 1_000_003)
 
 
 class SyntheticProposer:
     """Writes children of the best candidate, as `synthetic_search.search` does.
 
-    Its luck depends on the world, the round and the index alone.
+    Its random choices depend only on the world, the round and the index.
 
     >>> SyntheticProposer(SyntheticWorld(pools={"all": 5})).world.skills
     3
@@ -182,7 +182,7 @@ class SyntheticProposer:
                     files=harness_files(child),
                     name=child.name,
                     parents=(view.parent,),
-                    hypothesis=f"mends {len(child.mended - harness.mended)} failed tasks",
+                    hypothesis=f"fixes {len(child.mended - harness.mended)} failed tasks",
                 )
                 for child in children
             )

@@ -25,10 +25,10 @@ class RoundDone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchResult:
-    """How a search ended, measured against the truth.
+    """The result of a search, compared with the true scores.
 
-    `regret` is how far the winner's true score is below that of the best candidate the search
-    came up with; `spearman` the rank correlation of estimates and true scores.
+    `regret` is the true score of the best candidate minus that of the winner; `spearman` is the
+    rank correlation of estimates and true scores.
     """
 
     protocol: str
@@ -53,10 +53,10 @@ def search(
     per_round: int = 3,
     report: Callable[[RoundDone], None] = lambda done: None,
 ) -> SearchResult:
-    """Search with a proposer that builds on the best candidate and mends what it sees fail.
+    """Search with a proposer that builds on the best candidate and fixes tasks it fails.
 
-    The proposer's luck depends on the world, the round and the index alone, so that protocols
-    differ by what they choose and by nothing else.
+    The random choices of the proposer depend only on the world, the round and the index, so
+    protocols differ only in what they choose.
     """
     selector = Selector(world.pool, fraction=fraction, protocol=protocol, seed=world.seed)
     known = {harness.name: harness for harness in world.start(2)}

@@ -1,4 +1,4 @@
-"""A world of tasks and harnesses after item-response theory."""
+"""A world of tasks and harnesses, by item-response theory."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ from coevolve.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Harness:
-    """A candidate of a synthetic world: its skills, and the tasks it was mended for."""
+    """A candidate of a synthetic world: its skills, and the tasks it was fixed for."""
 
     name: str
     skills: tuple[float, ...]
@@ -22,24 +22,23 @@ class Harness:
 
 @dataclass(frozen=True, kw_only=True)
 class SyntheticWorld:
-    """Tasks that need skills, harnesses that have them, outcomes by chance.
+    """Tasks that need skills, harnesses that have them, and random outcomes.
 
     Harness h solves task t with probability P_t(h) = 1 / (1 + exp(-a (θ_h · v_t - d_t))): θ_h are
-    its skills, v_t what the task asks of each (they sum to 1), d_t its difficulty, a the
-    sharpness. A task h was mended for is solved as if it were `mend` easier. Trials are
-    independent. Everything follows from the seed: the same trial has the same outcome whoever
-    asks, and whenever.
+    its skills, v_t the weights of the skills in the task (they sum to 1), d_t its difficulty, a
+    the sharpness. A task that h was fixed for is `mend` easier. Trials are independent. Everything
+    follows from the seed: the same trial always has the same outcome.
 
     Args:
         pools: Number of tasks of each pool.
         ease: How much easier than others the tasks of a pool are.
         skills: Number of skills.
         spread: Standard deviation of the difficulties.
-        sharpness: a; the larger, the less chance there is in an outcome.
+        sharpness: a; the larger, the less random an outcome is.
         drift: Mean change of each skill from parent to child.
         step: Standard deviation of that change.
-        mends: Number of failed tasks a child is mended for.
-        mend: By how much mending a task lowers its difficulty.
+        mends: Number of failed tasks that a child is fixed for.
+        mend: By how much a fix lowers the difficulty of a task.
         seed: Seed of the world.
 
     >>> world = SyntheticWorld(pools={"all": 89}, seed=1)
@@ -73,7 +72,7 @@ class SyntheticWorld:
 
     @cached_property
     def pool(self) -> Pool:
-        """The tasks; each costs more the harder it is, and by chance."""
+        """The tasks; harder tasks cost more, with random variation."""
         groups = {
             name: [f"{name}-{i:0{len(str(size - 1))}d}" for i in range(size)]
             for name, size in self.pools.items()
@@ -91,7 +90,7 @@ class SyntheticWorld:
 
     @cached_property
     def _asks(self) -> Floats:
-        """What each task (row) asks of each skill: mostly one of them."""
+        """The weights of the skills in each task (row): mostly one of them."""
         return self._rng(3).dirichlet(np.full(self.skills, 0.3), size=len(self._difficulty))
 
     def start(self, number: int) -> list[Harness]:
@@ -100,9 +99,9 @@ class SyntheticWorld:
         return [Harness(name=f"start-{i}", skills=tuple(row)) for i, row in enumerate(skills)]
 
     def child(self, parent: Harness, failed: Iterable[int], *, round: int, index: int) -> Harness:
-        """A candidate written on top of another, from the failures it was shown.
+        """A child of a harness, given the failures that its author saw.
 
-        Its skills drift by chance, for better or worse, and some of the failed tasks are mended.
+        Its skills change at random, for better or worse, and some of the failed tasks are fixed.
         """
         rng = self._rng(5, round, index)
         change = rng.normal(self.drift, self.step, size=self.skills)
@@ -120,11 +119,11 @@ class SyntheticWorld:
         return np.asarray(np.exp(-np.logaddexp(0.0, -self.sharpness * margin)))
 
     def truth(self, harness: Harness) -> float:
-        """The score a harness would have after endless trials on every task."""
+        """The expected score of a harness over all tasks."""
         return self._average(self.probabilities(harness))
 
     def score(self, harness: Harness, trials: int = 1) -> float:
-        """The full-set score S(h): what evaluating every task would give."""
+        """The full-set score S(h): the result of evaluating every task."""
         outcomes = [self.outcomes(harness, trial) for trial in range(trials)]
         return self._average(np.mean(outcomes, axis=0))
 
@@ -141,6 +140,6 @@ class SyntheticWorld:
         return np.random.default_rng([self.seed, *stream])
 
     def failures(self, harness: Harness, tasks: Iterable[str]) -> Indices:
-        """Which of the tasks a harness fails in its first trial."""
+        """The tasks that a harness fails in its first trial."""
         positions = self.pool.positions(tasks)
         return np.asarray(positions[self.outcomes(harness)[positions] == 0])

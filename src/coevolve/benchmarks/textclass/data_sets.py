@@ -1,4 +1,4 @@
-"""Data sets ready for use: rows, labels, evaluator; the user's own sets too."""
+"""Data sets, published or from the user: rows, labels and evaluator."""
 
 import json
 import random
@@ -31,14 +31,18 @@ from coevolve.models.response_cache import cache_folder
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A question and the right answer to it."""
+    """A question and its right answer."""
 
     question: str
     answer: str
 
 
 def read_bytes(path: Path) -> bytes:
-    """The bytes of a file, which must be there and readable."""
+    """The bytes of a file.
+
+    Raises:
+        ConfigError: It cannot be read.
+    """
     try:
         return path.read_bytes()
     except OSError as error:
@@ -46,7 +50,7 @@ def read_bytes(path: Path) -> bytes:
 
 
 def read_rows(data: bytes, path: Path, answer: str = "answer") -> tuple[Row, ...]:
-    """The rows of a file's bytes; a damaged line is named.
+    """The rows in the bytes of a file; an error names the line.
 
     Args:
         data: The bytes.
@@ -58,7 +62,7 @@ def read_rows(data: bytes, path: Path, answer: str = "answer") -> tuple[Row, ...
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
         raise ConfigError(f"{path}, line {line}: not UTF-8. Save the file as UTF-8.") from error
-    # Other breaks that splitlines knows may stand within a text.
+    # A text may contain other line breaks, at which splitlines would cut.
     lines = enumerate(text.split("\n"), start=1)
     rows = tuple(_row(line, f"{path}, line {n}", answer) for n, line in lines if line.strip())
     if not rows:
@@ -86,10 +90,10 @@ KEYS = ("instructions", "labels")
 
 
 def read_own(folder: Path) -> tuple[TaskText, dict[str, tuple[Row, ...]]]:
-    """The words and the splits of a folder; a test may be left out.
+    """The texts and the splits of a folder; the test split is optional.
 
-    `task.toml` or `task.json` may give `instructions` and `labels`. Without labels, the answers
-    of train are the labels; an empty list says that answers are open.
+    `task.toml` or `task.json` may have `instructions` and `labels`. Without labels, the answers
+    of train are the labels; an empty list means open answers.
     """
     splits = {
         split: read_rows(read_bytes(path), path)
@@ -131,7 +135,7 @@ def _read(path: Path) -> dict[str, Any]:
     for key in given:
         if key not in KEYS:
             raise ConfigError(
-                f"{path}: there is no key {key!r}; it may have {' and '.join(KEYS)}."
+                f"{path}: unknown key {key!r}; it may have {' and '.join(KEYS)}."
                 + nearest(key, KEYS)
             )
     _check_values(given, path)
@@ -151,13 +155,13 @@ def _check_values(given: dict[str, Any], path: Path) -> None:
 def _check_answers(
     folder: Path, splits: dict[str, tuple[Row, ...]], labels: Sequence[str]
 ) -> None:
-    """An answer that is no label is a slip: nobody could ever be right about it."""
+    """Refuse an answer that is not a label: no prediction could be right."""
     known = set(labels)
     for split, rows in splits.items():
         for row in rows:
             if row.answer not in known:
                 raise ConfigError(
-                    f"{folder / f'{split}.jsonl'}: the answer {row.answer!r} is none of the "
+                    f"{folder / f'{split}.jsonl'}: the answer {row.answer!r} is not one of the "
                     f"{len(labels)} labels.{nearest(row.answer, labels)}"
                 )
 
@@ -170,9 +174,9 @@ class DataSet:
     """One set of questions.
 
     Args:
-        name: The name of its pool, with which the ids of its tasks begin.
-        words: What candidates are told of it.
-        train: Rows to learn from, in the order of the file; so are the others.
+        name: The name of its pool; the ids of its tasks begin with it.
+        words: Its texts for candidates.
+        train: Rows to learn from; all rows are in the order of their file.
         val: Rows of the validation tasks.
         test: Rows of the sealed test; none if there is no test.
         evaluate: Whether an answer is right.
@@ -192,22 +196,22 @@ class DataSet:
 
 
 def data_folder() -> Path:
-    """Where `coevolve data get` keeps the published sets."""
+    """The folder in which `coevolve data get` stores the published sets."""
     return cache_folder() / "data" / "textclass"
 
 
 def shipped_folder() -> Path:
-    """Where the set that comes with the package is."""
+    """The folder of the set that is included in the package."""
     return Path(__file__).parent / SHIPPED.replace("-", "_")
 
 
 def load_set(entry: str, data: Path | None = None) -> DataSet:
-    """A set by its name, or from a folder of the user's own.
+    """A set by its name or folder.
 
     Args:
         entry: A known name, or the path of a folder with train.jsonl and val.jsonl.
-        data: The folder that has the published sets, each in a folder with its name; where
-            `coevolve data get` keeps them when left out.
+        data: The folder with the published sets, each in a folder with its name; by default the
+            folder of `coevolve data get`.
     """
     if entry in KNOWN:
         return _known(KNOWN[entry], data or data_folder())
@@ -226,8 +230,8 @@ def load_set(entry: str, data: Path | None = None) -> DataSet:
 def shuffled(count: int, seed: int) -> list[int]:
     """The numbers of rows in the order in which they are used.
 
-    Python's own generator, since published results use the order it gives: each split is
-    shuffled by a generator of its own with the same seed.
+    Published results use the order of Python's own generator. Each split is shuffled by a new
+    generator with the same seed.
 
     >>> shuffled(5, seed=42)
     [3, 1, 2, 4, 0]
@@ -238,13 +242,13 @@ def shuffled(count: int, seed: int) -> list[int]:
 
 
 def read_known(known: KnownSet, folder: Path) -> dict[str, Rows]:
-    """The rows of a published set; files that are missing or not the published ones are refused.
+    """The rows of a published set, if its files are the published ones.
 
     Args:
         known: The set.
         folder: The folder with its three files.
     """
-    again = f"`coevolve data get {known.name}` fetches it"
+    again = f"`coevolve data get {known.name}` downloads it"
     splits = {}
     for split in SPLITS:
         path = folder / f"{split}.jsonl"

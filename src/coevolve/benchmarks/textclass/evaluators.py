@@ -1,7 +1,7 @@
-"""Whether an answer is right: its extraction, and the normalisation of each set.
+"""Evaluators: how each set extracts, normalises and compares an answer.
 
-All of them read the answer with `final_answer` first. None is a library of chemistry or law: a
-SMILES written another way is wrong, and so is 盗窃罪 for 盗窃.
+All of them read the answer with `final_answer` first. They do not understand chemistry or law: a
+SMILES written in another way is wrong, and so is 盗窃罪 for 盗窃.
 """
 
 import json
@@ -15,10 +15,10 @@ _OBJECT = re.compile(r"\{[^{}]*(?:\{[^{}]*\}[^{}]*)*\}")
 
 
 def final_answer(text: str) -> str:
-    """The `final_answer` of a JSON object in an answer, or the answer as it is.
+    """The `final_answer` of a JSON object in an answer, or else the whole answer.
 
-    A code fence the text begins with is taken off first. The whole of it may be the object, or
-    the first braces in it; what is then no object with that key leaves the answer as it was.
+    A code fence at the beginning is removed first. The object is the whole text, or the first
+    braces in it.
 
     >>> final_answer('{"reasoning": "It is wet.", "final_answer": "rain"}')
     'rain'
@@ -35,10 +35,10 @@ def final_answer(text: str) -> str:
 
 
 def _field(text: str) -> str | None:
-    """The field of a text that is one JSON object, if it is and has it."""
+    """The field of a text that is a JSON object; None otherwise."""
     try:
         value = json.loads(text)
-    except (ValueError, RecursionError):  # a nest too deep is no answer either
+    except (ValueError, RecursionError):
         return None
     if not isinstance(value, dict) or "final_answer" not in value:
         return None
@@ -46,7 +46,7 @@ def _field(text: str) -> str | None:
 
 
 def _unfenced(text: str) -> str:
-    """What stands in the fence a text begins with: in the first one marked json, if any is."""
+    """The contents of the fence at the beginning, or of the first one marked json."""
     if not text.startswith(_FENCE):
         return text
     lines = [line.strip() for line in text.splitlines()]
@@ -60,7 +60,7 @@ def _unfenced(text: str) -> str:
 
 
 def _until_fence(lines: list[str]) -> list[str]:
-    """The lines before the first that closes a fence."""
+    """The lines before the first closing fence."""
     ends = (n for n, line in enumerate(lines) if line.strip().startswith(_FENCE))
     return lines[: next(ends, len(lines))]
 
@@ -70,18 +70,18 @@ _CLOSE = re.compile(r"\[/DIAGNOSIS\]", re.IGNORECASE)
 _ANNOUNCED = re.compile(r"(?:diagnosis|conclusion)[:：]\s*([^\n]+)", re.IGNORECASE)
 _CHARGES, _END = "[罪名]", "<eoa>"
 CHARGE_PREFIX = "罪名:"
-"""What the answers of the Law files begin with; it is no part of the label."""
+"""The answers in the Law files begin with it; it does not belong to the label."""
 _SEPARATORS = (";", "；", ",", "，", "、")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What an evaluator says of an answer.
+    """The judgement of an answer.
 
     Args:
-        correct: The score, 1 or 0.
-        answer: What was read out of the answer and compared.
-        metrics: Further measures, by name; they are recorded and decide nothing.
+        correct: Whether it scores 1 or 0.
+        answer: The part of the answer that was compared.
+        metrics: Further measures by name, for the record only.
     """
 
     correct: bool
@@ -90,11 +90,11 @@ class Verdict:
 
 
 Evaluator = Callable[[str, str], Verdict]
-"""From an answer and the right one to a verdict."""
+"""A function of an answer and the right answer."""
 
 
 def evaluate_label(answer: str, gold: str) -> Verdict:
-    """Equality of two labels, whatever their case, spaces and final punctuation.
+    """Equality of two labels, ignoring case, spaces and final punctuation.
 
     >>> evaluate_label(" Password  Reset.", "password reset").correct
     True
@@ -161,7 +161,7 @@ def _reactants(smiles: str) -> set[str]:
 
 
 def _announced(text: str) -> str:
-    """The diagnosis a text names, or all of the text where it names none."""
+    """The diagnosis that a text names, or else the whole text."""
     opening = _OPEN.search(text)
     if opening and (closing := _CLOSE.search(text, opening.end())):
         return text[opening.end() : closing.start()]
@@ -174,7 +174,7 @@ def _diagnosis(text: str) -> str:
 
 
 def _charges(answer: str) -> set[str]:
-    """The charges in an answer, taken apart at the first kind of separator that is in it."""
+    """The charges in an answer, split at the first kind of separator that occurs in it."""
     text = _stated(final_answer(answer).strip())
     text = re.sub(f"{_END}.*", "", text).strip()
     for separator in _SEPARATORS:
@@ -184,7 +184,7 @@ def _charges(answer: str) -> set[str]:
 
 
 def _stated(text: str) -> str:
-    """What follows a mark up to its end on the same line, else what follows the last prefix."""
+    """The text between a mark and its end on the same line, or else after the last prefix."""
     place = text.find(_CHARGES)
     while place >= 0:
         start = place + len(_CHARGES)

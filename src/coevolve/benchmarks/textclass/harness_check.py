@@ -1,8 +1,8 @@
 """How a harness learns and predicts, and a short check that a candidate can do both.
 
-A harness works in the sandbox, behind the functions of the frame. It is fed one example at a
-time. What it knows in the end is its state, and every later question is put to a harness that
-was made from this state, in whichever process that is.
+A harness runs in the sandbox, behind the functions of the frame. It learns one example at a time.
+What it knows in the end is its state. Every question goes to a harness that was made from this
+state, in any process.
 """
 
 import json
@@ -25,8 +25,8 @@ def learned(
 ) -> Any:
     """The state of a harness that has seen the rows of a set in this order.
 
-    Offline, it is given each question with its answer. Online, it is asked first, and learns
-    what it said and whether that was right along with the answer.
+    Offline, it gets each question with its answer. Online, it predicts first, and then gets the
+    answer with its prediction and whether that was right.
     """
     pool, services = data.name, client.services
     client.begin(capped=False)
@@ -35,15 +35,15 @@ def learned(
         client.begin(capped=False)
         example: dict[str, object] = {"question": row.question, "answer": row.answer}
         if mode == "online":
-            said = predicted(harness, data, row.question, client)
-            correct = data.evaluate(said, row.answer).correct
-            example |= {"prediction": said, "correct": correct}
+            guess = predicted(harness, data, row.question, client)
+            correct = data.evaluate(guess, row.answer).correct
+            example |= {"prediction": guess, "correct": correct}
         harness.call("frame:learn", example, pool=pool, services=services)
     return harness.call("frame:state", pool=pool, services=services)
 
 
 def recall(harness: Harness, data: DataSet, state: object, client: ModelClient) -> None:
-    """Have a harness that knows what `state` says, unless this process has it already."""
+    """Make a harness from a state, unless this process has one already."""
     if not harness.call("frame:ready", data.name, returns=bool):
         harness.call(
             "frame:begin",
@@ -88,17 +88,17 @@ def check(
     question: str = QUESTION,
     model: StubModel | None = None,
 ) -> None:
-    """Have a candidate made, asked, taught, asked again, and restored from its state.
+    """Make a candidate, let it predict, learn, predict again, and restore its state.
 
     Args:
         harness: The candidate, in a sandbox with the frame.
-        task: What `frame:begin` gets.
-        examples: What it is taught.
-        question: What it is asked.
-        model: The stub to answer it; by default one that is like the embedded model.
+        task: The argument of `frame:begin`.
+        examples: The examples to learn.
+        question: The question to answer.
+        model: The stub that answers for the model; by default similar to the embedded model.
 
     Raises:
-        CandidateFault: A step failed; the reason says which one, and why.
+        CandidateFault: A step failed; the reason names the step.
     """
     steps = _Steps(harness, model or StubModel())
     steps.call("import", "describe")
@@ -113,7 +113,7 @@ def check(
     restored = steps.call("state of a restored instance", "state", "restored")
     if restored != state:
         raise CandidateFault(
-            "restore: an instance made from a state has another state than the one before: "
+            "restore: an instance made from a state has a different state: "
             f"{_difference(state, restored)}",
             kind="state",
         )
@@ -121,13 +121,13 @@ def check(
     if before == repeated and not _alike(before, after):
         raise CandidateFault(
             "predict after restoring: an instance made from a state "
-            f"{_departure(before, after)}; state() must hold all that predict depends on",
+            f"{_departure(before, after)}; state() must contain everything predict depends on",
             kind="state",
         )
 
 
 class _Predicted(NamedTuple):
-    """An answer, and what the model was asked for it."""
+    """An answer, and the requests to the model for it."""
 
     answer: str
     asked: list[str]
@@ -138,7 +138,7 @@ class _Steps:
 
     def __init__(self, harness: Harness, model: StubModel) -> None:
         self._harness = harness
-        self._client = ModelClient(model)  # what a candidate gets here is what a trial gives it
+        self._client = ModelClient(model)  # the same interface as in a trial
 
     def call(self, step: str, function: str, *args: object) -> Any:
         with _named(step):
@@ -161,12 +161,12 @@ def _named(step: str) -> Iterator[None]:
         reason = fault.reason.partition(" (coevolve_frame,")[0]  # no file of the candidate
         raise CandidateFault(f"{step}: {reason}", kind=fault.kind) from fault
     except RequestRefused as refused:
-        reason = f"{step}: the model was asked what it cannot answer: {refused}"
+        reason = f"{step}: the model refused the request: {refused}"
         raise CandidateFault(reason, kind="RequestRefused") from refused
 
 
 def _difference(before: object, after: object) -> str:
-    """Where two states part, in a few words."""
+    """The first difference of two states, in a few words."""
     if isinstance(before, dict) and isinstance(after, dict):
         for key in [*before, *after]:
             if before.get(key) != after.get(key):
@@ -175,7 +175,7 @@ def _difference(before: object, after: object) -> str:
 
 
 def _alike(before: _Predicted, after: _Predicted) -> bool:
-    """Whether two predictions agree; one may have to ask again what the other still knew."""
+    """Whether two predictions agree; one may repeat requests that the other has cached."""
     one, other = set(before.asked), set(after.asked)
     return before.answer == after.answer and (one <= other or other <= one)
 
@@ -183,5 +183,5 @@ def _alike(before: _Predicted, after: _Predicted) -> bool:
 def _departure(before: _Predicted, after: _Predicted) -> str:
     """How the second prediction differs from the first, in a few words."""
     if before.answer != after.answer:
-        return f"answers {after.answer!r:.80} where the one before answered {before.answer!r:.80}"
-    return "asks the model something else than the one before"
+        return f"answers {after.answer!r:.80}, and the original answered {before.answer!r:.80}"
+    return "sends other requests to the model than the original"

@@ -1,8 +1,9 @@
 """The built-in harnesses, starting harnesses, and the frame sent into the sandbox."""
 
 import re
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
+from importlib.metadata import entry_points
 from pathlib import Path
 
 from coevolve.benchmarks.base import read_starts
@@ -18,26 +19,32 @@ BUILT_IN = (
     "discovered",
     "playbook",
 )
-"""From the plainest to the most elaborate."""
+"""From the simplest to the most elaborate."""
 
 
-def built_in() -> dict[str, Path]:
-    """The folders of all of them by name, those of `BUILT_IN` first, then a family.
+@cache
+def built_in() -> Mapping[str, Path]:
+    """The folders of harnesses that can be named: those of `BUILT_IN`, then installed ones.
+
+    An installed package declares a folder of harnesses as an entry point of the group
+    `coevolve.harnesses`.
 
     >>> list(built_in())[:2]
     ['zero-shot', 'few-shot']
     """
     here = Path(__file__).parent
-    family = sorted(path.parent for path in here.glob("family/*/harness.py"))
-    known = {name: here / "harnesses" / name for name in BUILT_IN}
-    return known | {folder.name: folder for folder in family}
+    found = {name: here / "harnesses" / name for name in BUILT_IN}
+    for entry in entry_points(group="coevolve.harnesses"):
+        folder: Path = entry.load()
+        found |= {path.parent.name: path.parent for path in sorted(folder.glob("*/harness.py"))}
+    return found
 
 
 def harness_files(name: str) -> Files:
-    """The files of a harness that comes with the package.
+    """The files of a harness by name.
 
     Raises:
-        ConfigError: There is none of this name.
+        ConfigError: There is no harness of this name.
 
     >>> list(harness_files("zero-shot"))
     ['harness.py']
@@ -45,14 +52,13 @@ def harness_files(name: str) -> Files:
     known = built_in()
     if name not in known:
         raise ConfigError(
-            f"there is no built-in harness {name!r}; there is {', '.join(known)}."
-            f"{nearest(name, known)}"
+            f"there is no harness {name!r}; use one of {', '.join(known)}.{nearest(name, known)}"
         )
     return read_folder(known[name])
 
 
 DEFAULT_STARTS = ("zero-shot", "few-shot")
-"""Those of the paper."""
+"""The starting harnesses of the paper."""
 
 
 def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
@@ -79,7 +85,7 @@ def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
 
 
 _INSIDE = Path(__file__).parent / "inside"
-_PARTS = ("interface", "finding", "adapter", "frame")
+_PARTS = ("interface", "harness_class", "frame")
 _STAND_INS = "text_classification"
 _HERE = "coevolve.benchmarks.textclass.inside."
 _OWN_IMPORT = re.compile(
@@ -91,8 +97,8 @@ _OWN_IMPORT = re.compile(
 def frame_source() -> str:
     r"""The source of the module `coevolve_frame`, of the standard library alone.
 
-    The parts in the folder `inside` become one module, so that their imports of each other go.
-    The stand-ins for Meta-Harness's package travel as texts, and are run if they are imported.
+    The parts in the folder `inside` become one module, without imports of each other. The
+    stand-ins for Meta-Harness's package are included as texts, and run when they are imported.
 
     >>> namespace = {}
     >>> exec(frame_source(), namespace)

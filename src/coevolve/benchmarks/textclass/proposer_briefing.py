@@ -1,4 +1,4 @@
-"""What proposers are told of text classification, and which rows candidates must not quote."""
+"""The briefing of text classification for proposers, and rows candidates must not quote."""
 
 import json
 from collections.abc import Mapping, Sequence
@@ -20,11 +20,11 @@ from coevolve.search.candidate import Files
 from coevolve.search.leaks import Secret
 
 _REPEATED = 0.1
-"""Share of a set's answers that may occur twice before they count as labels."""
+"""Answers are labels if more than this share of them is repeated."""
 
 
 def secret_of(data: DataSet, row: Row) -> Secret:
-    """What a row asks; its answer too, unless that is a label, of which anybody may speak."""
+    """The question of a row, and its answer unless that is a label."""
     return Secret(text=row.question, answer=row.answer if has_open_answers(data) else "")
 
 
@@ -35,7 +35,7 @@ def has_open_answers(data: DataSet) -> bool:
 
 
 def quotable_files(sets: Sequence[DataSet]) -> Files:
-    """What harnesses are given anyway: the training rows and the words of each set."""
+    """What harnesses get anyway: the training rows and the texts of each set."""
     return {
         f"{data.name}/{name}": json.dumps(content, ensure_ascii=False, indent=0).encode()
         for data in sets
@@ -51,34 +51,34 @@ def _given(data: DataSet) -> Mapping[str, object]:
 _MODES: Mapping[Mode, str] = {
     "offline": "Each comes with its answer; `example.prediction` and `example.correct` are None.",
     "online": (
-        "It is asked each question first, with `predict`; then `learn` gets the answer, with "
-        "what it said (`example.prediction`) and whether that was right (`example.correct`)."
+        "For each question, `predict` is called first. Then `learn` gets the answer, with the "
+        "prediction (`example.prediction`) and whether it was right (`example.correct`)."
     ),
 }
 _READ: Mapping[Evaluator, str] = {
     evaluate_uspto: (
         "the SMILES of the reactants, with a dot between two; right if they are the same texts, "
-        "without regard to order and case"
+        "ignoring order and case"
     ),
     evaluate_s2d: (
         "the label; read between `[DIAGNOSIS]` and `[/DIAGNOSIS]`, or after `diagnosis:`, or "
-        "else the whole answer, without regard to case, spaces and a final full stop"
+        "else the whole answer, ignoring case, spaces and a final full stop"
     ),
     evaluate_law: (
         "the charges; read between `[罪名]` and `<eoa>`, or after the last `罪名:`, and split at "
         "the first of `;` `；` `,` `，` `、` in it; right if they are the same set of charges, "
         "written the same (`盗窃`, not `盗窃罪`)"
     ),
-    evaluate_label: "the label alone, without regard to case, spaces and final punctuation",
+    evaluate_label: "the label alone, ignoring case, spaces and final punctuation",
 }
 _FEW = 40
-"""Labels that are listed; of more, there is only the number."""
+"""Labels that are listed, at most; a longer list is only counted."""
 
 
 def briefing(sets: Sequence[DataSet], mode: Mode) -> str:
     """What a harness is, its interface and rules, and the sets in general terms.
 
-    Of a set it says what harnesses are told as well, and what the training rows show; nothing of
+    About a set it says what harnesses get to know, and what the training rows show; nothing about
     the other rows.
     """
     limits = Limits()
@@ -110,7 +110,7 @@ def _described(data: DataSet) -> str:
         f"{median(lengths):,.0f} characters, the longest has {max(lengths):,}.",
         _answers(data),
         f"An answer is {_READ[data.evaluate]}. A JSON object in the answer with the key "
-        "`final_answer` comes before all else.",
+        "`final_answer` takes precedence.",
     ]
     return " ".join(facts)
 

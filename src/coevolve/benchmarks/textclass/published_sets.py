@@ -1,8 +1,8 @@
-"""The published sets: where their files are, and what must be in them.
+"""The published sets: the sources and checksums of their files.
 
 Task 3-3 of LawBench has 500 rows. The published split shuffles their numbers with Python's
 generator at seed 42; the first 200 are train, the next 50 val, the next 100 test, and the last
-150 are not used. Each row is written as one line of JSON with its characters as they are.
+150 are not used. Each row is written as one line of JSON, without escapes.
 """
 
 import hashlib
@@ -16,17 +16,17 @@ from coevolve.errors import ConfigError
 
 
 class ChecksumError(ConfigError):
-    """A file of a known set with other bytes than were published."""
+    """A file of a known set that differs from the published one."""
 
 
 def check_bytes(data: bytes, expected: str, name: str, remedy: str) -> None:
     """Refuse bytes that are not the published ones.
 
     Args:
-        data: What was read.
-        expected: SHA-256 of what was published, in hex.
+        data: The bytes of the file.
+        expected: SHA-256 of the published file, in hex.
         name: The file, for the message.
-        remedy: What to do about it, for the message.
+        remedy: What to do, for the message.
     """
     got = hashlib.sha256(data).hexdigest()
     if got != expected:
@@ -38,7 +38,7 @@ def check_bytes(data: bytes, expected: str, name: str, remedy: str) -> None:
 
 SPLITS = ("train", "val", "test")
 SHIPPED = "service-desk"
-"""The set that comes with the package."""
+"""The set that is included in the package."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,22 +51,22 @@ class Source:
 
     @property
     def address(self) -> str:
-        """Its place below a server that gives out files of repositories."""
+        """Its path on a server with files of repositories."""
         return f"{self.repository}/{self.commit}/{self.path}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KnownSet:
-    """What is known of a published set.
+    """A published set.
 
     Args:
-        name: What configurations call it.
-        title: What people call it.
+        name: Its name in configurations.
+        title: Its title for people.
         answer: The field of the right answer.
         rows: Rows of each split.
         labels: Distinct answers in all splits together.
         checksums: SHA-256 of each split's file.
-        folders: Where the files of the splits are published; the first that has them will do.
+        folders: Where the files of the splits are published; the first that has them is used.
     """
 
     name: str
@@ -168,11 +168,11 @@ def law_split(data: bytes, name: str) -> dict[str, bytes]:
 
     Args:
         data: The bytes of LawBench's `3-3.json`.
-        name: Where they are from, for messages.
+        name: Their source, for messages.
     """
     rows = _rows(data, name)
     order = list(range(ROWS))
-    random.Random(SEED).shuffle(order)  # Python's own generator: the recipe names it
+    random.Random(SEED).shuffle(order)  # the published split uses Python's generator
     return {
         split: "".join(_line(rows[number]) for number in order[part]).encode()
         for split, part in PARTS.items()
@@ -187,7 +187,7 @@ def _rows(data: bytes, name: str) -> list[dict[str, Any]]:
     try:
         rows = json.loads(data.decode("utf-8-sig"))
     except ValueError as error:
-        raise ConfigError(f"{name} is no JSON: {error}.") from error
+        raise ConfigError(f"{name} is not JSON: {error}.") from error
     if not isinstance(rows, list) or len(rows) != ROWS:
         got = f"{len(rows)} rows" if isinstance(rows, list) else f"a {type(rows).__name__}"
         raise ConfigError(f"{name} must be a list of {ROWS} rows, got {got}.")

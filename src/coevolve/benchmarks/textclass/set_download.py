@@ -1,4 +1,4 @@
-"""Getting the published sets: from their repositories, a mirror or a folder."""
+"""Download of the published sets: from their repositories, a mirror or a folder."""
 
 import http.client
 import shutil
@@ -29,7 +29,7 @@ MOST_BYTES = 16_000_000
 
 
 class FetchError(CoevolveError):
-    """Files that could not be had, or could not be kept."""
+    """Files that could not be fetched or stored."""
 
 
 class Place(Protocol):
@@ -67,7 +67,7 @@ class Folder:
 
 
 class Server:
-    """A server that gives out files below an address."""
+    """A server with files below an address."""
 
     def __init__(self, address: str) -> None:
         if not address.startswith(("https://", "http://")):
@@ -91,12 +91,12 @@ class Server:
         if len(data) > MOST_BYTES:
             raise FetchError(f"{address} is larger than {MOST_BYTES // 1_000_000} MB.")
         if lacking:
-            raise FetchError(f"{address} broke off, {lacking:,} bytes before its end.")
+            raise FetchError(f"{address}: the download ended {lacking:,} bytes early.")
         return data
 
 
 PUBLIC = "https://raw.githubusercontent.com"
-"""Gives out the files of public repositories as they were at a commit."""
+"""Serves the files of public repositories at a commit."""
 
 Files = dict[str, bytes]
 Offer = Callable[[], Files | None]
@@ -104,7 +104,7 @@ Offer = Callable[[], Files | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Got:
-    """A set that is in its folder now, and where it came from; None if it was there before."""
+    """A set in its folder, and its origin; None if it was already there."""
 
     name: str
     folder: Path
@@ -112,20 +112,20 @@ class Got:
 
 
 def get_set(known: KnownSet, *, origin: str | None = None, to: Path | None = None) -> Got:
-    """Have the files of a set, as published, in a folder.
+    """Store the published files of a set in a folder.
 
-    A set that is there already is left alone. Otherwise all its files are fetched and verified
-    before the first is written, so that no folder ever has some of them.
+    A complete set is left alone. Otherwise all its files are fetched and verified before the first
+    one is written.
 
     Args:
         known: The set.
-        origin: A folder, or the address of a mirror; the public repositories when left out.
-            Files are looked for as `<set>/<split>.jsonl` and where the repositories have them.
-        to: The folder for sets; where benchmarks look for them when left out.
+        origin: A folder, or the address of a mirror; by default the public repositories. Files are
+            looked for as `<set>/<split>.jsonl` and at the paths of the repositories.
+        to: The folder for sets; by default the one that benchmarks read.
 
     Raises:
-        FetchError: The files cannot be had or cannot be written.
-        ChecksumError: They are not the published ones.
+        FetchError: The files cannot be fetched or written.
+        ChecksumError: They are not the published files.
     """
     folder = (data_folder() if to is None else to) / known.name
     if is_complete(known, folder):
@@ -169,7 +169,7 @@ def _fetched(known: KnownSet, where: Place, public: bool) -> Files:
 
 
 def _offers(known: KnownSet, where: Place, public: bool) -> Iterator[Offer]:
-    """Ways to all files of a set at once, the likeliest first."""
+    """Ways to get all files of a set, the most likely first."""
     if not public:
         yield partial(_splits, where, {split: f"{known.name}/{split}.jsonl" for split in SPLITS})
     if known.name == "law":
@@ -181,7 +181,7 @@ def _offers(known: KnownSet, where: Place, public: bool) -> Iterator[Offer]:
 
 
 def _paths(source: Source, public: bool) -> tuple[str, ...]:
-    """Where a place may have a source: a mirror as its server has it, a folder as a clone."""
+    """The paths of a source: as on the public server, or as in a clone."""
     return (source.address,) if public else (source.path, source.address)
 
 

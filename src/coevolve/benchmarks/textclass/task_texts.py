@@ -1,7 +1,7 @@
-"""What a set asks for, in words: instructions, labels, and the full text of a question.
+"""The texts of a set: instructions, labels, and the full text of a question.
 
-These texts go into the sandbox. They say what the published prompts of the three sets say, in
-our words, with the same tags around the answers.
+These texts are sent into the sandbox. They rephrase the published prompts of the three sets, with
+the same tags around the answers.
 """
 
 from collections.abc import Sequence
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 MARKER = "{question}"
-"""Where a template has the question."""
+"""The place of the question in a template."""
 
 RETROSYNTHESIS = "Given a product and the type of its last reaction, name the reactants as SMILES."
 DIAGNOSIS = "Name the disease that best explains the symptoms a patient describes."
@@ -74,7 +74,7 @@ INSTRUCTIONS
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskText:
-    """The words of a set.
+    """The texts of a set.
 
     Args:
         instructions: What is asked for, in a sentence or two.
@@ -94,7 +94,7 @@ class TaskText:
         return self.template.replace(MARKER, question, 1)
 
     def to_json(self) -> dict[str, Any]:
-        """What the frame in the sandbox gets: no question and no answer."""
+        """The argument of the frame in the sandbox; it has no question and no answer."""
         return {
             "instructions": self.instructions,
             "labels": None if self.labels is None else list(self.labels),
@@ -103,7 +103,7 @@ class TaskText:
 
 
 def labelled(instructions: str, labels: Sequence[str]) -> TaskText:
-    """The words of a set with known labels."""
+    """The texts of a set with known labels."""
     template = LABEL_TEMPLATE.replace("LABELS", ", ".join(labels))
     return TaskText(
         instructions=instructions,
@@ -113,27 +113,27 @@ def labelled(instructions: str, labels: Sequence[str]) -> TaskText:
 
 
 def open_ended(instructions: str) -> TaskText:
-    """The words of a set whose answers are not listed."""
+    """The texts of a set with open answers."""
     template = _inserted(OPEN_TEMPLATE, instructions)
     return TaskText(instructions=instructions, labels=None, template=template)
 
 
 def uspto() -> TaskText:
-    """The words of the USPTO set."""
+    """The texts of the USPTO set."""
     return TaskText(instructions=RETROSYNTHESIS, labels=None, template=RETROSYNTHESIS_TEMPLATE)
 
 
 def s2d(labels: Sequence[str]) -> TaskText:
-    """The words of the Symptom2Disease set."""
+    """The texts of the Symptom2Disease set."""
     template = DIAGNOSIS_TEMPLATE.replace("LABELS", ", ".join(labels))
     return TaskText(instructions=DIAGNOSIS, labels=tuple(labels), template=template)
 
 
 def law() -> TaskText:
-    """The words of the Law set."""
+    """The texts of the Law set."""
     return TaskText(instructions=CHARGES, labels=None, template=CHARGES_TEMPLATE)
 
 
 def _inserted(template: str, instructions: str) -> str:
-    """The instructions in their place; a marker of their own would get the question too."""
+    """The template with the instructions, in which a marker is replaced."""
     return template.replace("INSTRUCTIONS", instructions.replace(MARKER, "(question)"), 1)

@@ -35,7 +35,7 @@ from coevolve.search.leaks import Secret
 from coevolve.search.trials import Blame
 
 MOST = 40_000
-"""Characters of a trace as JSON; what the candidate prints goes beside it."""
+"""Characters of a trace as JSON, at most, without the output of the candidate."""
 _LENGTHS = (16_000, 8_000, 4_000, 2_000, 1_000, 400)
 
 
@@ -61,7 +61,7 @@ def validation_trace(
 
 
 def failure_trace(data: DataSet, row: Row, client: ModelClient) -> dict[str, Any]:
-    """What was asked until a trial broke down."""
+    """The requests of a trial that failed."""
     trace = {
         "set": data.name,
         "question": row.question,
@@ -73,12 +73,12 @@ def failure_trace(data: DataSet, row: Row, client: ModelClient) -> dict[str, Any
 
 
 def test_trace(data: DataSet, verdict: Verdict) -> dict[str, Any]:
-    """Which set, and whether the answer was right: nothing by which a harness could be fitted."""
+    """The set, and whether the answer was right; nothing that a harness could be fitted to."""
     return {"set": data.name, "correct": verdict.correct}
 
 
 def shortened(trace: dict[str, Any]) -> dict[str, Any]:
-    """A trace of a bounded length: long texts lose their middle, then the last calls go."""
+    """A trace of limited length: long texts lose their middle, then the last calls are dropped."""
     short = trace
     for longest in _LENGTHS:
         if _fits(short):
@@ -109,7 +109,7 @@ _TRIED = 5
 
 
 class Asked(NamedTuple):
-    """What a task asks: a row of a set."""
+    """The row of a task, and its set."""
 
     data: DataSet
     row: Row
@@ -119,13 +119,12 @@ class TextClassification:
     """Sets of questions, each a pool; a harness learns each of them from examples.
 
     Args:
-        sets: Names of known sets (uspto, s2d, law, service-desk), or folders of one's own.
-        data: The folder with the published sets; where `coevolve data get` keeps them when
-            left out.
+        sets: Names of known sets (uspto, s2d, law, service-desk), or your own folders.
+        data: The folder with the published sets; by default that of `coevolve data get`.
         starts: Names of built-in harnesses, or folders with a `harness.py`.
-        mode: "offline" gives examples with their answers; "online" asks first, then tells.
-        seed: Of the order in which examples are given and tasks are listed.
-        host: How to reach the model. An engine needs none to know the tasks.
+        mode: "offline" gives examples with their answers; "online" asks for a prediction first.
+        seed: Of the order of examples and of tasks.
+        host: Gives access to the model. Listing the tasks needs none.
 
     Attributes:
         pool: The validation tasks: `<set>-<number of its row>`, in shuffled order.
@@ -162,16 +161,16 @@ class TextClassification:
 
     @property
     def briefing(self) -> str:
-        """What proposers are told of harnesses and of the sets."""
+        """A description of harnesses and sets, for proposers."""
         return briefing(self._sets, self._mode)
 
     @property
     def quotable(self) -> Files:
-        """What candidates may quote: training rows, and what tasks say of themselves."""
+        """Files that candidates may quote: training rows and the texts of tasks."""
         return quotable_files(self._sets)
 
     def secrets(self) -> dict[str, Secret]:
-        """The validation questions, and their answers where these are no labels."""
+        """The validation questions, with their answers unless these are labels."""
         return {task: secret_of(asked.data, asked.row) for task, asked in self._val.items()}
 
     def sealed_secrets(self) -> dict[str, Secret]:
@@ -179,7 +178,7 @@ class TextClassification:
         return {task: secret_of(asked.data, asked.row) for task, asked in self._test.items()}
 
     def check(self, harness: Harness) -> None:
-        """Try the harness out on every set, with a stub in place of the model."""
+        """Check the harness on every set, with a stub in place of the model."""
         for data in self._sets:
             examples = [{"question": r.question, "answer": r.answer} for r in data.train[:_TRIED]]
             check(
@@ -192,14 +191,14 @@ class TextClassification:
             harness.close()
 
     def _stub(self) -> StubModel:
-        """A stub that can do what the model of the run can."""
+        """A stub with the abilities of the model of the run."""
         if self._alone:
             return StubModel()
         facts = self._client.facts()
         return StubModel(window=facts["window"], gives_scores=facts["scores"])
 
     def prepare(self, harness: Harness) -> dict[str, Any]:
-        """Feed the train rows of every set; what was learned, by set."""
+        """Let the harness learn the train rows of every set; returns its states by set."""
         states = {
             data.name: learned(
                 harness,
@@ -210,7 +209,7 @@ class TextClassification:
             )
             for data in self._sets
         }
-        harness.close()  # what follows starts from the states alone, here as elsewhere
+        harness.close()  # trials start from the states alone
         return states
 
     def run(self, harness: Harness, task: str, trial: int) -> Score:
@@ -226,16 +225,16 @@ class TextClassification:
         return Score(value=float(verdict.correct), usage=self._client.usage, trace=trace)
 
     def run_test(self, harness: Harness, task: str, trial: int) -> Score:
-        """Whether the answer to a question of the sealed test is right, and no more."""
+        """Whether the answer to a question of the sealed test is right, without details."""
         asked = _found(self._test, task)
         try:
             answer = self._answer(harness, asked, trial)
         except (HarnessFault, FaultError) as error:
             if error.fault.blame is not Blame.CANDIDATE:
                 raise
-            # Its words may quote the question, as may the name of an error of its own.
+            # The reason and the name of its own error may quote the question.
             kind = "error" if isinstance(error, ReportedFault) else error.fault.kind
-            raise HarnessFault(kind, "failed at a question of the sealed test") from None
+            raise HarnessFault(kind, "failed on a question of the sealed test") from None
         finally:
             _forget(harness)
         verdict = asked.data.evaluate(answer, asked.row.answer)
@@ -244,7 +243,7 @@ class TextClassification:
 
     def _answer(self, harness: Harness, asked: Asked, trial: int) -> str:
         if harness.state is None:
-            raise StateError("the harness has learned nothing yet; prepare comes before run.")
+            raise StateError("the harness has learned nothing yet; call prepare before run.")
         self._client.begin(trial=trial)
         recall(harness, asked.data, harness.state[asked.data.name], self._client)
         return predicted(harness, asked.data, asked.row.question, self._client)
@@ -255,13 +254,13 @@ class TextClassification:
 
 
 class NoModel:
-    """Stands where a host should be: to know the tasks of a benchmark takes no model."""
+    """A host without services: listing the tasks of a benchmark needs no model."""
 
     def ask(self, service: str, /, **payload: object) -> NoReturn:
         """Refuse."""
         raise ConfigError(
-            f"nobody answers the service {service!r}: this benchmark was built without a host. "
-            "Give it one, such as coevolve.models.model_client.StubModel()."
+            f"the service {service!r} is not available: this benchmark was built without a host. "
+            "Pass one, such as coevolve.models.model_client.StubModel()."
         )
 
 
@@ -293,7 +292,7 @@ def _found(tasks: Mapping[str, Asked], task: str) -> Asked:
 
 
 def _forget(harness: Harness) -> None:
-    """Drop what a candidate printed, where it would be recorded."""
+    """Drop the output of a candidate, which would be recorded."""
     forget: Callable[[], None] | None = getattr(harness, "forget_output", None)
     if forget is not None:
         forget()

@@ -23,6 +23,7 @@ from coevolve.executors.isolation.launch import (
 )
 from coevolve.executors.isolation.sandbox import Sandbox
 from coevolve.executors.isolation.system_paths import site_packages
+from coevolve.search.candidate import only_text, read_folder
 
 Services = Mapping[str, Callable[..., object]]
 Message = dict[str, Any]
@@ -153,6 +154,14 @@ class Harness:
         module: The module whose functions are called.
         frame: Source of a module of the benchmark that runs around the candidate's, in the same
             sandbox and equally untrusted; "frame:predict" calls its function `predict`.
+
+    >>> from tempfile import TemporaryDirectory
+    >>> from coevolve.executors.isolation import find_isolation
+    >>> with TemporaryDirectory() as folder:
+    ...     _ = Path(folder, "harness.py").write_text("def double(n): return 2 * n")
+    ...     with Harness(Path(folder), isolation=find_isolation("process")) as harness:
+    ...         harness.text, harness.call("double", 21)
+    ('def double(n): return 2 * n', 42)
     """
 
     def __init__(
@@ -179,6 +188,16 @@ class Harness:
     def output(self) -> str:
         """The end of the output of the last call or execution."""
         return self._output
+
+    @property
+    def files(self) -> dict[str, bytes]:
+        """The candidate's files: contents by relative path."""
+        return read_folder(self.folder)
+
+    @property
+    def text(self) -> str:
+        """The text of the candidate's only file."""
+        return only_text(self.files, self.name)
 
     def call(
         self,

@@ -1,4 +1,4 @@
-"""The embedded model: a small language model in a process of its own, with no key and no hub."""
+"""The embedded model: a small language model in a separate process, without a key or a hub."""
 
 from coevolve.models.embedded.embedded_provider import EmbeddedProvider, embedded_line
 

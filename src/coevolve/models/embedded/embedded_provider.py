@@ -1,4 +1,4 @@
-"""The embedded model as a provider, and how fast it is here."""
+"""The embedded model as a provider, and its speed on this machine."""
 
 import asyncio
 import importlib.util
@@ -26,21 +26,21 @@ from coevolve.models.provider import JSON, ModelReply, ModelRequest
 
 _CUT_OFF = "limit"
 _ARITHMETIC = "q8_0 keys"
-"""Names what else changes the last digits of what is computed."""
+"""Names the setting that changes the last digits of the results."""
 
 type Spelt = Mapping[str, Sequence[int]]
 
 
 class EmbeddedProvider:
-    """SmolLM2-135M-Instruct in a process of its own, started when it is first asked.
+    """SmolLM2-135M-Instruct in a separate process, started at the first request.
 
-    A prompt is continued as it is; a conversation, or a prompt with a system text, goes through
-    the model's chat template. A request has the same answer whatever was asked before or at the
-    same time. No temperature means temperature 0.
+    The model continues a prompt directly. A conversation, or a prompt with a system text, goes
+    through its chat template. The answer to a request does not depend on other requests. No
+    temperature means temperature 0.
 
     Args:
-        folder: Where the weights are; None for the usual place.
-        slots: Prompts that are worked on at once, each with a whole window.
+        folder: The folder of the weights; None for the default.
+        slots: Prompts at once, each with a whole window.
         threads: Cores to compute with; None for all that this process may use.
     """
 
@@ -61,7 +61,7 @@ class EmbeddedProvider:
 
     @property
     def identity(self) -> Mapping[str, JSON]:
-        """The model, its weights, and how it computes with them."""
+        """The model, its weights and its arithmetic."""
         return {
             "name": f"embedded/{MODEL}",
             "model": MODEL,
@@ -83,7 +83,7 @@ class EmbeddedProvider:
         return await self._chosen(request, prompt, spelt)
 
     async def count(self, texts: Sequence[str], /) -> list[int]:
-        """How many tokens each text has."""
+        """The number of tokens of each text."""
         return [len(tokens) for tokens in await self._tokens.many(texts, marks=True)]
 
     async def close(self) -> None:
@@ -155,7 +155,7 @@ _LINES, _WRITTEN = 16, 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Speed:
-    """How fast the model is: seconds to load it, to read and to write."""
+    """The speed of the model: to load it, to read and to write."""
 
     load_seconds: float
     prompt_tokens_per_second: float
@@ -169,7 +169,7 @@ class Speed:
 
 
 def embedded_line() -> tuple[bool, str]:
-    """Whether the embedded model works here, and a line that says so; takes about two seconds."""
+    """Whether the embedded model works here, and a message; takes about two seconds."""
     if importlib.util.find_spec("xllamacpp") is None:
         return False, "xllamacpp is not installed: pip install 'task-coevolve[embedded]'"
     try:
@@ -180,7 +180,7 @@ def embedded_line() -> tuple[bool, str]:
 
 async def measure(folder: Path | None = None) -> Speed:
     """Load the model and time a short prompt and a short answer."""
-    find_weights(folder)  # making them is no part of loading them
+    find_weights(folder)  # creates them if necessary, which is not part of loading
     provider = EmbeddedProvider(folder=folder, slots=1)
     try:
         began = time.perf_counter()

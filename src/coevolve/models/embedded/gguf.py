@@ -1,8 +1,8 @@
-"""The GGUF container: reading it, writing it, and converting four-bit weights to eight-bit.
+"""The GGUF format: reading it, writing it, and converting four-bit weights to eight-bit.
 
-A Q4_1 block holds 32 numbers as a scale d and a minimum m (16-bit floats) and 32 four-bit
-levels q, and stands for d·q + m. A Q8_0 block holds a scale d and 32 signed bytes q, and stands
-for d·q. Everything that is not Q4_1 is copied as it is.
+A Q4_1 block has 32 numbers d·q + m: a scale d and a minimum m (16-bit floats) and 32 four-bit
+levels q. A Q8_0 block has 32 numbers d·q: a scale d and 32 signed bytes q. Everything that is not
+Q4_1 is copied.
 """
 
 import os
@@ -37,27 +37,27 @@ _ALIGNMENT = "general.alignment"
 
 
 class WeightsError(InputError):
-    """A file that holds no usable weights."""
+    """The file has no usable weights."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """One fact of the header: its type and its bytes as they stand in the file."""
+    """One entry of the header: its type and its bytes in the file."""
 
     kind: int
     raw: bytes
 
     @property
     def number(self) -> int:
-        """The value of an unsigned 32-bit fact."""
+        """The value of an unsigned 32-bit entry."""
         if self.kind != UINT32:
-            raise WeightsError(f"a fact of type {self.kind} stands where a number should")
+            raise WeightsError(f"a GGUF entry must be a number, but has type {self.kind}.")
         return int(struct.unpack("<I", self.raw)[0])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tensor:
-    """Where a tensor lies: `offset` counts from the beginning of the data."""
+    """The place of a tensor; `offset` counts from the beginning of the data."""
 
     name: str
     shape: tuple[int, ...]
@@ -66,7 +66,7 @@ class Tensor:
 
     @property
     def values(self) -> int:
-        """How many numbers it holds."""
+        """The number of its values."""
         count = 1
         for size in self.shape:
             count *= size
@@ -80,7 +80,7 @@ class Header:
     facts: Mapping[str, Entry]
     tensors: tuple[Tensor, ...]
     data: int
-    """Where in the file the data begins."""
+    """The position of the data in the file."""
 
     @property
     def alignment(self) -> int:
@@ -92,7 +92,7 @@ def read_header(file: BinaryIO) -> Header:
     """The header of a GGUF file that is open at its beginning."""
     magic, version, tensors, facts = struct.unpack("<4sIQQ", _take(file, 24))
     if magic != MAGIC or version != VERSION:
-        raise WeightsError(f"no GGUF file of version {VERSION}: it begins with {magic!r}")
+        raise WeightsError(f"not a GGUF file of version {VERSION}: it begins with {magic!r}.")
     known = {_string(file): _entry(file) for _ in range(facts)}
     header = Header(facts=known, tensors=tuple(_tensor(file) for _ in range(tensors)), data=0)
     data = round_up(file.tell(), header.alignment)
@@ -100,7 +100,7 @@ def read_header(file: BinaryIO) -> Header:
 
 
 def write_header(file: BinaryIO, facts: Mapping[str, Entry], tensors: tuple[Tensor, ...]) -> None:
-    """Write a header; what is written next is data, and begins aligned."""
+    """Write a header, padded to where the data begins."""
     file.write(struct.pack("<4sIQQ", MAGIC, VERSION, len(tensors), len(facts)))
     for name, entry in facts.items():
         file.write(_packed(name) + struct.pack("<I", entry.kind) + entry.raw)
@@ -114,7 +114,7 @@ def write_header(file: BinaryIO, facts: Mapping[str, Entry], tensors: tuple[Tens
 def laid_out(
     tensors: tuple[Tensor, ...], size: Callable[[Tensor], int], alignment: int
 ) -> Iterator[Tensor]:
-    """The tensors one after another, each at the next aligned place."""
+    """The tensors in a row, each at the next aligned offset."""
     offset = 0
     for tensor in tensors:
         yield Tensor(name=tensor.name, shape=tensor.shape, kind=tensor.kind, offset=offset)
@@ -152,7 +152,7 @@ def _skip(file: BinaryIO, kind: int) -> None:
         for _ in range(count):
             _skip(file, inner)
     else:
-        raise WeightsError(f"a fact of type {kind}, which GGUF does not know")
+        raise WeightsError(f"a GGUF entry has the unknown type {kind}.")
 
 
 def _tensor(file: BinaryIO) -> Tensor:
@@ -176,7 +176,7 @@ def _packed(text: str) -> bytes:
 def _take(file: BinaryIO, count: int) -> bytes:
     taken = file.read(count)
     if len(taken) != count:
-        raise WeightsError(f"a GGUF file that ends early: {count} bytes wanted, {len(taken)} left")
+        raise WeightsError(f"the GGUF file ends early: {count} bytes needed, {len(taken)} left.")
     return taken
 
 
@@ -189,7 +189,7 @@ _BLOCKS_AT_ONCE = 1 << 16
 
 
 def requantise(source: Path, target: Path) -> None:
-    """Write the weights of `source` to `target`, with Q8_0 where Q4_1 stood."""
+    """Write the weights of `source` to `target`, with Q8_0 in place of Q4_1."""
     with source.open("rb") as old, target.open("wb") as new:
         header = read_header(old)
         facts = dict(header.facts)
@@ -207,11 +207,9 @@ def requantise(source: Path, target: Path) -> None:
 
 
 def size(tensor: Tensor) -> int:
-    """The bytes a tensor takes."""
+    """The bytes of a tensor."""
     if tensor.kind not in _BYTES or tensor.values % BLOCK:
-        raise WeightsError(
-            f"tensor {tensor.name!r} has type {tensor.kind}, which is not known here"
-        )
+        raise WeightsError(f"tensor {tensor.name!r} has the unsupported type {tensor.kind}.")
     return tensor.values // BLOCK * _BYTES[tensor.kind]
 
 
@@ -228,7 +226,7 @@ def to_q8_0(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 
 def _levels(blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
-    """The numbers that Q4_1 blocks stand for: low halves first, then high halves."""
+    """The numbers of Q4_1 blocks: low halves first, then high halves."""
     scale, least = np.ascontiguousarray(blocks[:, :4]).view("<f2").astype(np.float32).T
     halves = blocks[:, 4:]
     levels = np.concatenate([halves & 15, halves >> 4], axis=1).astype(np.float32)
@@ -242,7 +240,7 @@ def _converted(file: BinaryIO, header: Header, tensor: Tensor) -> Iterator[bytes
     while left:
         raw = file.read(min(left, _BLOCKS_AT_ONCE * _BYTES[tensor.kind]))
         if not raw:
-            raise WeightsError(f"the file ends within tensor {tensor.name!r}")
+            raise WeightsError(f"the file ends within tensor {tensor.name!r}.")
         left -= len(raw)
         if tensor.kind == Q4_1:
             yield to_q8_0(np.frombuffer(raw, np.uint8).reshape(-1, _BYTES[Q4_1])).tobytes()

@@ -1,8 +1,8 @@
-"""The process that holds the embedded model: llama.cpp's server on a private socket.
+"""The process of the embedded model: llama.cpp's server on a private socket.
 
-Started by `process` as `python -m coevolve.models.embedded.llama_server`. It takes one line of
-settings from its standard input, writes one line when it is ready, and ends when its input does,
-which is when the process that started it is gone, however it went.
+`model_process` starts it as `python -m coevolve.models.embedded.llama_server`. It reads one line
+of settings from its standard input and writes one line when it is ready. It ends when its input
+ends, which is at the latest when the process that started it ends.
 """
 
 import importlib
@@ -21,13 +21,13 @@ def main() -> None:
     sys.stdout.write(json.dumps({"ready": server.listening_address}) + "\n")
     sys.stdout.flush()
     sys.stdin.read()
-    # Whoever started this process would have ended it and removed the folder, were it not gone.
+    # The parent process has ended without removing the folder.
     shutil.rmtree(Path(settings["socket"]).parent, ignore_errors=True)
-    os._exit(0)  # nothing to save, and nobody to wait for
+    os._exit(0)  # there is nothing to save
 
 
 def start(settings: dict[str, Any]) -> Any:
-    """llama.cpp's server, loaded and listening."""
+    """Start llama.cpp's server; it is loaded and listens on return."""
     xllamacpp: Any = importlib.import_module("xllamacpp")
 
     params = xllamacpp.CommonParams()
@@ -36,15 +36,15 @@ def start(settings: dict[str, Any]) -> Any:
     params.api_keys = [settings["key"]]
     params.n_parallel = settings["slots"]
     params.n_ctx = settings["window"] * settings["slots"]
-    params.cpuparams.n_threads = 1  # for a single token: too little to be shared
+    params.cpuparams.n_threads = 1  # a single token is too little work for two
     params.cpuparams_batch.n_threads = settings["threads"]
-    # With other types, what is computed for a token depends on how many are computed along with
-    # it, and so the answer to a prompt on what the slots had read before.
+    # With other types, the result for a token depends on how many are computed with it. Then the
+    # answer to a prompt depends on earlier prompts in the slots.
     params.flash_attn_type = xllamacpp.llama_flash_attn_type.LLAMA_FLASH_ATTN_TYPE_ENABLED
     params.cache_type_k = xllamacpp.ggml_type.GGML_TYPE_Q8_0
     params.cache_type_v = xllamacpp.ggml_type.GGML_TYPE_F16
-    params.n_batch = params.n_ubatch = 256  # what a request given up or a new one waits for
-    params.cache_ram_mib = 0  # a slot keeps its own last prompt, and that is all
+    params.n_batch = params.n_ubatch = 256  # a cancelled or a new request waits for one batch
+    params.cache_ram_mib = 0  # a slot keeps only its last prompt
     params.ctx_shift = False
     params.endpoint_slots = False
     params.ui = False

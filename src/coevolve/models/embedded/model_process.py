@@ -1,4 +1,4 @@
-"""The embedded model's process: started when first needed, and again after a crash."""
+"""The child process of the embedded model, started at the first request and after a crash."""
 
 import asyncio
 import contextlib
@@ -20,14 +20,14 @@ _HEAD_END = b"\r\n\r\n"
 
 
 class WireError(CoevolveError):
-    """The other side is gone, or says nothing that can be read."""
+    """The connection is lost, or the answer cannot be read."""
 
 
 async def post(socket: Path, path: str, body: dict[str, Any], key: str) -> tuple[int, Any]:
-    """The status and the JSON that a POST is answered with.
+    """The status and the JSON of the answer to a POST.
 
     Raises:
-        WireError: There is no whole answer.
+        WireError: There is no complete answer.
     """
     try:
         reader, writer = await asyncio.open_unix_connection(str(socket))
@@ -57,7 +57,7 @@ def _request(path: str, body: bytes, key: str) -> bytes:
 def _parsed(answer: bytes) -> tuple[int, Any]:
     head, found, body = answer.partition(_HEAD_END)
     if not found:
-        raise ValueError(f"{len(answer)} bytes and no answer")
+        raise ValueError(f"no answer in {len(answer)} bytes")
     first, *lines = head.decode("latin-1").split("\r\n")
     fields = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
     if int(fields.get("content-length", -1)) != len(body):
@@ -68,19 +68,19 @@ def _parsed(answer: bytes) -> tuple[int, Any]:
 _OK, _BAD, _TOO_LONG = 200, 400, "exceed_context_size_error"
 _TAIL = 800
 _LONGEST_SOCKET = 100
-"""Bytes in the path of a socket: the system's own bound is 104 or 108."""
+"""Bytes in the path of a socket; the limit of the system is 104 or 108."""
 
-# Threads that wait must not spin: with other work on the machine, that costs tenfold. And a
-# crash is told in a line, not looked into by a debugger.
+# Waiting threads must not spin: on a busy machine, that is ten times slower. A crash must not
+# start a debugger.
 _ENVIRONMENT = {"OMP_WAIT_POLICY": "passive", "GGML_NO_BACKTRACE": "1"}
 
 
 class ModelProcess:
-    """A child process that runs the model, reached over a socket that only this user can open.
+    """A child process that runs the model, behind a socket that only this user can open.
 
     Args:
-        weights: The file to load, or what finds it.
-        slots: Prompts that are worked on at once, each with a window of its own.
+        weights: Finds the file to load.
+        slots: Prompts at once, each with a whole window.
         threads: Cores to compute with.
     """
 
@@ -91,14 +91,14 @@ class ModelProcess:
 
     @property
     def pid(self) -> int | None:
-        """The process, where it runs."""
+        """The id of the process, if it runs."""
         return None if self._child is None else self._child.process.pid
 
     async def post(self, path: str, body: dict[str, Any]) -> Any:
-        """What the model's server answers.
+        """The answer of the model's server.
 
         Raises:
-            ModelUnavailable: It died meanwhile; the next request starts it again.
+            ModelUnavailable: It died in the meantime; the next request starts it again.
         """
         child = await self._running()
         try:
@@ -135,13 +135,14 @@ class ModelProcess:
     async def _why(self, child: "Child", error: WireError) -> str:
         code = await asyncio.to_thread(child.exit_code)
         if code is None:
-            return f"the embedded model's process did not answer: {error}"
-        said = child.said()
-        return f"the embedded model's process ended with code {code}{f': {said}' if said else ''}"
+            return f"the process of the embedded model did not answer: {error}"
+        errors = child.errors()
+        end = f": {errors}" if errors else ""
+        return f"the process of the embedded model ended with exit status {code}{end}"
 
 
 class Child:
-    """One life of the process."""
+    """One child process, from start to end."""
 
     def __init__(self, weights: Path, slots: int, threads: int) -> None:
         self._folder = tempfile.TemporaryDirectory(prefix="coevolve-model-", dir=_short_folder())
@@ -155,7 +156,7 @@ class Child:
                 stdout=subprocess.PIPE,
                 stderr=log,
                 env=os.environ | _ENVIRONMENT,
-                start_new_session=True,  # Ctrl-C is the engine's to handle
+                start_new_session=True,  # the engine handles Ctrl-C
             )
         settings = {
             "weights": str(weights),
@@ -165,7 +166,7 @@ class Child:
             "threads": threads,
             "window": WINDOW,
         }
-        self._tell(json.dumps(settings) + "\n")
+        self._send(json.dumps(settings) + "\n")
 
     def wait_until_ready(self) -> None:
         """Wait until the model is loaded.
@@ -177,26 +178,26 @@ class Child:
         if self.process.stdout.readline():
             return
         self.process.wait()
-        said = self.said()
-        if "No module named 'xllamacpp'" in said:
+        errors = self.errors()
+        if "No module named 'xllamacpp'" in errors:
             raise ConfigError(
-                "the embedded model needs xllamacpp, which is not installed here. Install it "
-                "with pip install 'task-coevolve[embedded]'."
+                "the embedded model needs xllamacpp, which is not installed. Install it with "
+                "pip install 'task-coevolve[embedded]'."
             )
-        raise ConfigError(f"the embedded model cannot be loaded: {said}")
+        raise ConfigError(f"the embedded model cannot be loaded: {errors}")
 
     def exit_code(self) -> int | None:
-        """How the process ended; None if it runs on."""
+        """The exit status of the process; None if it still runs."""
         try:
             return self.process.wait(timeout=1)
         except subprocess.TimeoutExpired:
             return None
 
-    def said(self) -> str:
-        """The end of what it wrote to its standard error."""
+    def errors(self) -> str:
+        """The end of its standard error."""
         try:
             return self._log.read_text(errors="replace")[-_TAIL:].strip()
-        except FileNotFoundError:  # it was ended on purpose
+        except FileNotFoundError:  # `end` has removed it
             return ""
 
     def end(self) -> None:
@@ -209,27 +210,24 @@ class Child:
                 stream.close()
         self._folder.cleanup()
 
-    def _tell(self, line: str) -> None:
+    def _send(self, line: str) -> None:
         assert self.process.stdin is not None
-        with contextlib.suppress(BrokenPipeError):  # `wait_until_ready` says what became of it
+        with contextlib.suppress(BrokenPipeError):  # `wait_until_ready` reports the error
             self.process.stdin.write(line.encode())
             self.process.stdin.flush()
 
 
 def _refusal(status: int, answer: Any) -> Exception:
     error = answer.get("error", {}) if isinstance(answer, dict) else {}
-    said = f"{status}: {error.get('message', answer)}"
+    why = f"{status}: {error.get('message', answer)}"
     if error.get("type") == _TOO_LONG:
-        return ContextTooLong(said)
+        return ContextTooLong(why)
     if status == _BAD:
-        return RequestRefused(f"the embedded model refuses the request, {said}")
-    return ModelUnavailable(f"the embedded model failed, {said}")
+        return RequestRefused(f"the embedded model refuses the request, {why}")
+    return ModelUnavailable(f"the embedded model failed, {why}")
 
 
-def _short_folder() -> str | None:
+def _short_folder() -> str:
     usual = tempfile.gettempdir()
-    return (
-        usual
-        if len(usual) + len("/coevolve-model-12345678/model.sock") < _LONGEST_SOCKET
-        else "/tmp"
-    )
+    longest = len(usual) + len("/coevolve-model-12345678/model.sock")
+    return usual if longest < _LONGEST_SOCKET else "/tmp"

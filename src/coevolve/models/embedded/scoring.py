@@ -1,11 +1,10 @@
 """Tokens, choices and their log-probabilities on the slots of the model's server.
 
-The model is asked only where the choices part: it picks, among the tokens with which one of them
-can go on, the one it finds likeliest (or draws one, at a temperature).
+The model is asked only where the choices differ: of the tokens with which a choice can continue,
+it picks the most probable one, or draws one at a temperature.
 
-The log-probability of a choice is the sum, over its tokens, of the log-probability that the model
-gives to the token after the prompt and the tokens before it. Choices that begin alike share what
-is computed for their beginning.
+The log-probability of a choice is the sum, over its tokens, of the log-probability of the token
+after the prompt and the tokens before it. Choices with a common beginning share its computation.
 """
 
 import asyncio
@@ -22,18 +21,18 @@ from coevolve.models.model_errors import ContextTooLong, ModelReplyError, Reques
 from coevolve.models.provider import ModelRequest
 
 _BETWEEN = -1
-"""No token: what stands between the tokens of two texts."""
+"""Separates the tokens of two texts; not a token itself."""
 
 
 class Tokens:
-    """Asks the model's process for tokens."""
+    """Gets tokens from the model's process."""
 
     def __init__(self, process: ModelProcess) -> None:
         self._process = process
         self._ends: tuple[int, ...] = ()
 
     async def text(self, request: ModelRequest) -> str:
-        """The text that the model has to continue."""
+        """The text that the model continues."""
         if request.prompt is not None and not request.system:
             return request.prompt
         messages = [message._asdict() for message in request.conversation()]
@@ -41,17 +40,17 @@ class Tokens:
         return str(answer["prompt"])
 
     async def prompt(self, text: str) -> list[int]:
-        """The tokens of a prompt, in which marks such as `<|im_end|>` count as what they mean."""
+        """The tokens of a prompt; marks such as `<|im_end|>` have their special meaning."""
         (tokens,) = await self.many([text], marks=True)
         return tokens
 
     async def choices(self, text: str, choices: Sequence[str]) -> dict[str, list[int]]:
-        """The tokens of every choice as it follows a prompt."""
+        """The tokens of every choice after a prompt."""
         after = [follows(text, choice) for choice in choices]
         return dict(zip(choices, await self.many(after), strict=True))
 
     async def ends(self) -> tuple[int, ...]:
-        """The tokens that end an answer: that of a new line first, then marks."""
+        """The tokens that end an answer: a new line first, then marks."""
         if not self._ends:
             found = await self.many(["\n", "<|im_end|>", "<|endoftext|>"], marks=True)
             self._ends = tuple(token for (token,) in found)
@@ -76,43 +75,43 @@ class Tokens:
 
 
 def check_choices(tokens: int) -> None:
-    """Refuse choices that take too long: a time-out would be nobody's fault."""
+    """Refuse choices that take too long; a time-out would not count as the candidate's fault."""
     if tokens > WINDOW:
         raise RequestRefused(
-            f"the choices have {tokens:,} tokens in all, and the embedded model takes "
-            f"{WINDOW:,}. Give fewer or shorter ones."
+            f"the choices have {tokens:,} tokens together; the embedded model accepts at most "
+            f"{WINDOW:,}. Give fewer or shorter choices."
         )
 
 
 def check_room(tokens: int, more: int) -> None:
-    """Refuse a prompt that leaves no room for so many tokens more."""
+    """Refuse a prompt that does not fit into the window with so many more tokens."""
     if tokens + more > WINDOW:
         raise ContextTooLong(
-            f"the prompt has {tokens:,} tokens, and the embedded model reads {WINDOW:,}, its "
-            "answer included. Make the prompt shorter."
+            f"the prompt has {tokens:,} tokens; prompt and answer of the embedded model have at "
+            f"most {WINDOW:,}. Shorten the prompt."
         )
 
 
 class Picks(Protocol):
-    """Has the model pick one of some tokens."""
+    """Lets the model pick one of several tokens."""
 
     async def pick(
         self, path: Sequence[int], allowed: Sequence[int], *, temperature: float, seed: int
     ) -> int:
-        """The token it would write after a text, of those that are allowed."""
+        """The allowed token that the model writes after a text."""
         ...
 
 
 @dataclass(slots=True)
 class Node:
-    """A place in the tree of choices; `choice` ends here, if one does."""
+    """A node in the tree of choices; `choice` is the one that ends here, if any."""
 
     choice: str | None = None
     after: dict[int, "Node"] = field(default_factory=dict)
 
 
 def tree(tokens: Mapping[str, Sequence[int]]) -> Node:
-    """The choices by their tokens; where two have the same tokens, the first counts."""
+    """The tree of choices by their tokens; of two with the same tokens, the first counts."""
     root = Node()
     for choice, sequence in tokens.items():
         node = root
@@ -124,7 +123,7 @@ def tree(tokens: Mapping[str, Sequence[int]]) -> Node:
 
 
 def follows(prompt: str, choice: str) -> str:
-    r"""A choice as it stands after a prompt, with a space before it where one is due.
+    r"""A choice as it follows a prompt, with a space before it if needed.
 
     >>> follows("Answer:", "yes"), follows("Answer:\n", "yes"), follows("Answer:", " yes")
     (' yes', 'yes', ' yes')
@@ -141,9 +140,9 @@ async def choose(
     temperature: float,
     seed: int,
 ) -> tuple[str, int]:
-    """The model's choice, and how many tokens it has.
+    """The model's choice, and its number of tokens.
 
-    Where a choice is the beginning of another one, the model ends it with one of `ends`.
+    If a choice is the beginning of another one, the model ends it with one of `ends`.
     """
     node, path = root, list(prompt)
     while node.after:
@@ -151,7 +150,7 @@ async def choose(
         allowed = [*node.after, *closing]
         token = allowed[0]
         if len(allowed) > 1:
-            # Each draw has a generator of its own, for two alike would draw alike.
+            # Each draw has its own seed; equal seeds would repeat the draw.
             own = seed * 1_000 + len(path) - len(prompt)
             token = await model.pick(path, allowed, temperature=temperature, seed=own)
         if token not in node.after:
@@ -163,7 +162,7 @@ async def choose(
 
 
 class Slot:
-    """A place for one prompt at a time; `tokens` is what it read last."""
+    """A slot for one prompt at a time; `tokens` is its last prompt."""
 
     def __init__(self, number: int) -> None:
         self.number = number
@@ -171,10 +170,10 @@ class Slot:
 
 
 class Slots:
-    """Gives out slots, first come first served.
+    """Assigns slots in the order of requests.
 
-    Of the free slots, a prompt gets the one whose last prompt begins most like it, since the
-    model need not read that beginning again; among equals, the one that was idle longest.
+    Of the free slots, a prompt gets the one whose last prompt has the longest common beginning,
+    which the model need not read again. Of equals, it gets the one that was idle longest.
     """
 
     def __init__(self, count: int) -> None:
@@ -183,7 +182,7 @@ class Slots:
 
     @asynccontextmanager
     async def slot(self, tokens: Sequence[int]) -> AsyncIterator[Slot]:
-        """A slot of one's own for a prompt."""
+        """Wait for a slot for a prompt."""
         async with self._turns:
             chosen = max(self._free, key=lambda slot: common(slot.tokens, tokens))
             self._free.remove(chosen)
@@ -195,7 +194,7 @@ class Slots:
 
 
 def common(one: Sequence[int], other: Sequence[int]) -> int:
-    """How many items two sequences begin with alike.
+    """The length of the common beginning of two sequences.
 
     >>> common([1, 2, 3], [1, 2, 4, 5])
     2
@@ -207,24 +206,24 @@ def common(one: Sequence[int], other: Sequence[int]) -> int:
 
 
 LIFT = 200.0
-"""Added to the logits of allowed tokens, so that no other one is written."""
+"""Added to the logits of allowed tokens, which excludes all others."""
 LEAD = 30.0
-"""Added to the logit of the token that has to be written, where others are compared with it."""
+"""Added to the logit of the token that must be written when others are compared with it."""
 
 _FIELDS = ("content", "tokens", "stop_type", "tokens_predicted", "timings")
 _PLAIN = {"top_k": 0, "top_p": 1, "min_p": 0}
-"""Nothing but temperature changes the probabilities that the model gives."""
+"""Only temperature changes the probabilities of the model."""
 
 
 class Steps:
-    """A slot that continues texts; `kept` counts the tokens it knew at the first request."""
+    """A slot that continues texts; `kept` is the tokens it remembered at the first request."""
 
     def __init__(self, process: ModelProcess, slot: int) -> None:
         self._process, self._slot = process, slot
         self.kept: int | None = None
 
     async def write(self, path: Sequence[int], **asked: Any) -> Any:
-        """What the model's server answers to a prompt."""
+        """The answer of the model's server to a prompt."""
         body = {
             "prompt": path,
             "id_slot": self._slot,
@@ -240,7 +239,7 @@ class Steps:
     async def pick(
         self, path: Sequence[int], allowed: Sequence[int], *, temperature: float, seed: int
     ) -> int:
-        """The token the model would write after a text, of those that are allowed."""
+        """The allowed token that the model writes after a text."""
         answer = await self.write(
             path,
             n_predict=1,
@@ -251,29 +250,31 @@ class Steps:
         )
         (token,) = answer["tokens"]
         if token not in allowed:
-            raise ModelReplyError(f"the embedded model wrote {answer['content']!r} unasked.")
+            raise ModelReplyError(
+                f"the embedded model wrote {answer['content']!r}, which was not allowed."
+            )
         return int(token)
 
     async def likely(
         self, path: Sequence[int], forced: int, count: int
     ) -> dict[int, float] | None:
-        """Log-probabilities of a token and of the likeliest; None if it is no whole character."""
-        told = await self._told(path, n_probs=count, temperature=0, logit_bias=[[forced, LIFT]])
-        if told is None:
+        """Log-probabilities of a token and of the most probable; None for half a character."""
+        row = await self._probed(path, n_probs=count, temperature=0, logit_bias=[[forced, LIFT]])
+        if row is None:
             return None
-        found = {entry["id"]: entry["logprob"] for entry in told["top_logprobs"]}
-        return {**found, forced: told["logprob"]}
+        found = {entry["id"]: entry["logprob"] for entry in row["top_logprobs"]}
+        return {**found, forced: row["logprob"]}
 
     async def against(
         self, path: Sequence[int], forced: int, tokens: Collection[int]
     ) -> dict[int, float]:
-        """How much the log-probability of each token is above that of a forced one.
+        """The log-probability of each token minus that of a forced one.
 
-        With all of them lifted they share the whole probability among them, q. What is wanted
-        is log q(token) - log q(forced), plus the lead that the forced one was given.
+        With all of them lifted, their probabilities q sum to 1. The result is
+        log q(token) - log q(forced), plus the lead of the forced one.
         """
         lifted = [[forced, LIFT + LEAD], *([token, LIFT] for token in tokens)]
-        told = await self._told(
+        row = await self._probed(
             path,
             n_probs=len(lifted),
             temperature=1,
@@ -281,38 +282,38 @@ class Steps:
             logit_bias=lifted,
             post_sampling_probs=True,
         )
-        found = {entry["id"]: entry["prob"] for entry in (told or {}).get("top_probs", ())}
+        found = {entry["id"]: entry["prob"] for entry in (row or {}).get("top_probs", ())}
         if not all(found.get(token) for token in (forced, *tokens)):
-            raise ModelReplyError("the embedded model did not tell how likely a choice is.")
+            raise ModelReplyError("the embedded model did not return the probability of a choice.")
         return {token: LEAD + math.log(found[token] / found[forced]) for token in tokens}
 
-    async def _told(self, path: Sequence[int], **asked: Any) -> Any:
+    async def _probed(self, path: Sequence[int], **asked: Any) -> Any:
         fields = (*_FIELDS, "completion_probabilities")
         answer = await self.write(path, n_predict=1, response_fields=fields, **asked)
-        told = answer.get("completion_probabilities")
-        return told[0] if told else None
+        rows = answer.get("completion_probabilities")
+        return rows[0] if rows else None
 
 
 MANY = 100
-"""Likely tokens to be told of where several may follow."""
+"""Probable tokens to request if several may follow."""
 
 
-class Tells(Protocol):
-    """Tells how likely tokens are after a text."""
+class Probabilities(Protocol):
+    """Gives the probabilities of tokens after a text."""
 
     async def likely(
         self, path: Sequence[int], forced: int, count: int
     ) -> Mapping[int, float] | None:
-        """Log-probabilities of a token and of the `count` likeliest.
+        """Log-probabilities of a token and of the `count` most probable.
 
-        None if the token is no whole character, for then the model's server keeps silent.
+        None if the token is half a character; the model's server does not report those.
         """
         ...
 
     async def against(
         self, path: Sequence[int], forced: int, tokens: Collection[int]
     ) -> Mapping[int, float]:
-        """How much the log-probability of each token is above that of another one."""
+        """The log-probability of each token minus that of a forced one."""
         ...
 
 
@@ -327,11 +328,13 @@ class Scorer:
         self._whole = whole
         self._partial: set[int] = set()
 
-    async def score(self, root: Node, prompt: Sequence[int], model: Tells) -> dict[str, float]:
+    async def score(
+        self, root: Node, prompt: Sequence[int], model: Probabilities
+    ) -> dict[str, float]:
         """The log-probability of every choice."""
         scores: dict[str, float] = {}
         waiting = [(root, list(prompt), 0.0)]
-        while waiting:  # depth first, so that the model goes on from where it is
+        while waiting:  # depth first: the model continues from its last prompt
             node, path, so_far = waiting.pop()
             if node.choice is not None:
                 scores[node.choice] = so_far
@@ -342,15 +345,15 @@ class Scorer:
         return scores
 
     async def _likely(
-        self, tokens: list[int], path: list[int], model: Tells
+        self, tokens: list[int], path: list[int], model: Probabilities
     ) -> Mapping[int, float]:
         forced = next((token for token in tokens if token not in self._partial), self._whole)
-        told = await model.likely(path, forced, 1 if tokens == [forced] else MANY)
-        if told is None:
+        known = await model.likely(path, forced, 1 if tokens == [forced] else MANY)
+        if known is None:
             self._partial.add(forced)
             return await self._likely(tokens, path, model)
-        missing = [token for token in tokens if token not in told]
+        missing = [token for token in tokens if token not in known]
         if not missing:
-            return told
+            return known
         above = await model.against(path, forced, missing)
-        return {**told, **{token: told[forced] + above[token] for token in missing}}
+        return {**known, **{token: known[forced] + above[token] for token in missing}}

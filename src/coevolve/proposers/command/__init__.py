@@ -1,6 +1,6 @@
 """Command-line agents as proposers: Claude Code, Codex, Gemini CLI, OpenCode, any other."""
 
-from coevolve.proposers.command.agent_check import Found, examine
+from coevolve.proposers.command.agent_check import examine
 from coevolve.proposers.command.agents import (
     PRESETS,
     Agent,
@@ -20,7 +20,6 @@ __all__ = [
     "Call",
     "Command",
     "CommandProposer",
-    "Found",
     "Meter",
     "Options",
     "custom",

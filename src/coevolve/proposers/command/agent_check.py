@@ -4,13 +4,12 @@ import os
 import re
 import tempfile
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Literal
 
 from coevolve.errors import CoevolveError
 from coevolve.executors.isolation.execution import execute
 from coevolve.executors.isolation.launch import HarnessFault, Limits, SandboxError, one_line
+from coevolve.findings import Finding
 from coevolve.proposers.command.agent_sandbox import (
     Isolation,
     Setting,
@@ -21,20 +20,8 @@ from coevolve.proposers.command.agent_setup import find_program, secret_names, s
 from coevolve.proposers.command.agents import Agent, Command
 from coevolve.proposers.workspace import Workspace
 
-Kind = Literal["passed", "noted", "failed"]
-
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
 _LIMITS = Limits(seconds=60, memory_mb=1 << 20, processes=1000, cpu_seconds=600)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
-    """One finding about an agent: passed, worth knowing, or to be fixed."""
-
-    kind: Kind
-    about: str
-    detail: str
-    advice: str = ""
 
 
 def examine(
@@ -43,7 +30,7 @@ def examine(
     isolation: Isolation = "bwrap",
     readable: Sequence[Path] = (),
     keys: Sequence[str] = (),
-) -> Iterator[Found]:
+) -> Iterator[Finding]:
     """What `coevolve doctor` reports about an agent; its model is not called.
 
     Args:
@@ -56,32 +43,34 @@ def examine(
     try:
         program = find_program(agent)
     except CoevolveError as error:
-        yield Found(kind="failed", about="agent", detail=str(error))
+        yield Finding(kind="failed", about="agent", detail=str(error))
         return
     reason = why_no_sandbox() if setting.confined else ""
     if reason:
         advice = "Install bubblewrap (docs/isolation.md), or trust the agent: isolation = 'none'."
-        yield Found(kind="failed", about="agent's isolation", detail=reason, advice=advice)
+        yield Finding(kind="failed", about="agent's isolation", detail=reason, advice=advice)
     else:
         yield _version(agent, program, setting)
         yield _isolation(setting.confined)
     yield _keys(agent, keys)
 
 
-def _version(agent: Agent, program: Path, setting: Setting) -> Found:
+def _version(agent: Agent, program: Path, setting: Setting) -> Finding:
     """Start the agent in its sandbox to ask for its version."""
     if not agent.version:
-        return Found(kind="passed", about="agent", detail=f"{program} exists; it was not started")
+        return Finding(
+            kind="passed", about="agent", detail=f"{program} exists; it was not started"
+        )
     try:
         printed = _printed(agent, setting)
     except (CoevolveError, OSError) as error:
         why = one_line(str(error))
         detail = f"{program} does not start: {why}"
         advice = "Add the files it needs to `readable`." if setting.confined else ""
-        return Found(kind="failed", about="agent", detail=detail, advice=advice)
+        return Finding(kind="failed", about="agent", detail=detail, advice=advice)
     version = _VERSION.search(printed)
     known = version.group().rstrip(".") if version else "of unknown version"
-    return Found(kind="passed", about="agent", detail=f"{agent.name} {known}, {program}")
+    return Finding(kind="passed", about="agent", detail=f"{agent.name} {known}, {program}")
 
 
 def _printed(agent: Agent, setting: Setting) -> str:
@@ -103,11 +92,11 @@ def _printed(agent: Agent, setting: Setting) -> str:
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 
-def _isolation(confined: bool) -> Found:
+def _isolation(confined: bool) -> Finding:
     if confined:
         detail = "bwrap; it sees its workspace, its installation and the system"
-        return Found(kind="passed", about="agent's isolation", detail=detail)
-    return Found(
+        return Finding(kind="passed", about="agent's isolation", detail=detail)
+    return Finding(
         kind="noted",
         about="agent's isolation",
         detail="none: it can read and change everything this user can, including the answers.",
@@ -115,9 +104,9 @@ def _isolation(confined: bool) -> Found:
     )
 
 
-def _keys(agent: Agent, keys: Sequence[str]) -> Found:
+def _keys(agent: Agent, keys: Sequence[str]) -> Finding:
     if unset := [name for name in keys if not os.environ.get(name)]:
-        return Found(
+        return Finding(
             kind="noted",
             about="agent's keys",
             detail=f"{', '.join(unset)} is listed in `keys` but not set",
@@ -128,9 +117,9 @@ def _keys(agent: Agent, keys: Sequence[str]) -> Found:
     detail = ", ".join([*there, *(f"~/{name}" for name in files)])
     wanted = secret_names(agent, keys)
     if there or files or not (wanted or agent.home):
-        return Found(kind="passed", about="agent's keys", detail=detail or "it needs none")
+        return Finding(kind="passed", about="agent's keys", detail=detail or "it needs none")
     none_set = f"none of {', '.join(wanted)} is set, and " if wanted else ""
-    return Found(
+    return Finding(
         kind="noted",
         about="agent's keys",
         detail=f"{none_set}there is no login",

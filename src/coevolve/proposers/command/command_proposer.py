@@ -23,7 +23,7 @@ from coevolve.proposers.command.agent_sandbox import (
 from coevolve.proposers.command.agent_setup import find_installation
 from coevolve.proposers.command.agents import Agent
 from coevolve.proposers.command.usage_meters import Meter, decoded
-from coevolve.proposers.handover import collect
+from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import set_aside, sweep
 

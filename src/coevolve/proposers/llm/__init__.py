@@ -1,4 +1,4 @@
-"""A proposer that is plain calls to any model of the gateway."""
+"""A proposer that calls any model through the gateway."""
 
 from coevolve.proposers.llm.llm_proposer import LLMProposer
 

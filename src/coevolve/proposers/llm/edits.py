@@ -10,23 +10,23 @@ _SHOWN = 80
 
 
 class Edit(NamedTuple):
-    """Lines to find, and the lines to put in their place."""
+    """Lines to find, and the lines that replace them."""
 
     search: tuple[str, ...]
     replace: tuple[str, ...]
 
 
 class EditError(ValueError):
-    """An edit that cannot be made; the message goes back to the model."""
+    """The edit cannot be applied; the message is sent back to the model."""
 
 
 def has_edits(content: str) -> bool:
-    """Whether a block holds edits by its marks."""
+    """Whether a block contains the marks of an edit."""
     return any(_SEARCH.match(line) for line in content.split("\n"))
 
 
 def read_edits(content: str) -> tuple[Edit, ...]:
-    r"""The edits between marks; one without an end is left out.
+    r"""The edits between marks, without incomplete ones.
 
     >>> read_edits("<<<<<<< SEARCH\nx = 1\n=======\nx = 2\n>>>>>>> REPLACE\n")
     (Edit(search=('x = 1',), replace=('x = 2',)),)
@@ -58,7 +58,7 @@ def has_hunks(content: str) -> bool:
 
 
 def read_hunks(content: str) -> tuple[Edit, ...]:
-    r"""The hunks of a diff as edits; their line numbers are seldom right, and not used.
+    r"""The hunks of a diff as edits, without their line numbers, which are rarely right.
 
     >>> read_hunks("--- a.py\n+++ a.py\n@@ -1,2 +1,2 @@\n x = 1\n-y = 2\n+y = 3\n")
     (Edit(search=('x = 1', 'y = 2'), replace=('x = 1', 'y = 3')),)
@@ -74,13 +74,13 @@ def read_hunks(content: str) -> tuple[Edit, ...]:
 
 
 def apply_edits(source: str, edits: tuple[Edit, ...]) -> str:
-    r"""A file after its edits, made one after another.
+    r"""A file after its edits, in order.
 
-    The lines to find must be there exactly once; if they are not there to the letter, white
-    space does not count, and what is put in is indented as what it replaces.
+    The lines to find must occur exactly once. If they do not occur exactly, white space is
+    ignored, and the new lines are indented like the old ones.
 
     Raises:
-        EditError: An edit finds nothing, or several places.
+        EditError: The lines of an edit do not occur, or occur several times.
 
     >>> apply_edits("def f():\n    x = 1\n", (Edit(("x = 1",), ("x = 2",)),))
     'def f():\n    x = 2\n'
@@ -106,18 +106,17 @@ def _applied(lines: list[str], edit: Edit) -> list[str]:
         places = [i for i in range(len(lines)) if there[i : i + len(wanted)] == wanted]
         if len(places) > 1:
             raise EditError(
-                f"finds its SEARCH text {len(places)} times ({_shown(search)}); "
-                "add the lines around it"
+                f"matches {len(places)} places ({_shown(search)}); add the lines around it"
             )
         if places:
             at = places[0]
             put = replace if same is not _squeezed else _indented(replace, search, lines[at:])
             return [*lines[:at], *put, *lines[at + len(search) :]]
-    raise EditError(f"finds its SEARCH text nowhere ({_shown(search)})")
+    raise EditError(f"does not match any lines of the file ({_shown(search)})")
 
 
 def _trimmed(edit: Edit) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """An edit without the empty lines that its two parts begin and end with alike."""
+    """An edit without the empty lines at the beginning and end of both parts."""
     search, replace = edit
     while search and not search[0].strip() and (not replace or not replace[0].strip()):
         search, replace = search[1:], replace[1:]
@@ -129,7 +128,7 @@ def _trimmed(edit: Edit) -> tuple[tuple[str, ...], tuple[str, ...]]:
 def _indented(
     replace: tuple[str, ...], search: tuple[str, ...], found: list[str]
 ) -> tuple[str, ...]:
-    """The new lines, moved as far to the right as the old ones stand."""
+    """The new lines, indented like the old ones."""
     written = next((line for line in search if line.strip()), "")
     there = next((line for line in found if line.strip()), "")
     more = _indent(there) - _indent(written)
@@ -148,4 +147,4 @@ def _squeezed(line: str) -> str:
 
 def _shown(search: tuple[str, ...]) -> str:
     first = next((line.strip() for line in search if line.strip()), "")
-    return f"it begins {first[:_SHOWN]!r}"
+    return f"SEARCH begins with {first[:_SHOWN]!r}"

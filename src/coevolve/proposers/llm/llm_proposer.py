@@ -1,7 +1,7 @@
 """Candidates from plain calls to a language model."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple, get_args
@@ -18,14 +18,12 @@ from coevolve.models.model_errors import (
 from coevolve.proposers.base import Broken, Proposal, Proposed, View
 from coevolve.proposers.llm.edits import EditError, apply_edits
 from coevolve.proposers.llm.prompt_context import (
-    BYTES,
     FOR_REPAIR,
     SECTIONS,
     Section,
-    line,
     pack,
-    tokens,
 )
+from coevolve.proposers.llm.prompt_text import BYTES, line, tokens
 from coevolve.proposers.llm.prompts import (
     SYSTEM,
     Conversation,
@@ -33,8 +31,8 @@ from coevolve.proposers.llm.prompts import (
     Reply,
     Turn,
     asking,
-    mending,
-    sending_back,
+    correcting,
+    repairing,
     shown_back,
 )
 from coevolve.proposers.llm.reply_drafts import Draft, Reading, first_sentence, read_reply
@@ -43,16 +41,16 @@ from coevolve.search.candidate import Candidate, Files
 
 
 class Fault(ValueError):  # noqa: N818
-    """Why a draft is no candidate; the message goes back to the model."""
+    """Why a draft is not a candidate; the message is sent back to the model."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """The files that candidates are built on.
+    """The files that candidates start with.
 
     Args:
         view: The run so far.
-        base: Files that replace those of any parent: of a candidate that is mended.
+        base: The files of a candidate to repair, which replace those of any parent.
     """
 
     view: View
@@ -65,7 +63,7 @@ class Sources:
 
     @property
     def main(self) -> str:
-        """The path of the file that a harness mostly is."""
+        """The path of the main file of a harness."""
         paths: Iterable[str] = () if self.base is None else self.base
         if self.base is None and self.view.parent in self.names:
             paths = self.view.standing(self.view.parent).candidate.files
@@ -73,7 +71,7 @@ class Sources:
         return programs[0] if len(programs) == 1 else "harness.py"
 
     def known(self, name: str) -> str | None:
-        """The candidate that is meant by a name."""
+        """The candidate that a name refers to."""
         names = self.names
         if name in names:
             return name
@@ -83,10 +81,10 @@ class Sources:
 
 @dataclass(slots=True, kw_only=True)
 class Builder:
-    """Makes proposals of drafts, and knows what is there already.
+    """Builds proposals from drafts, and refuses duplicates.
 
     Args:
-        sources: What drafts build on.
+        sources: The files that drafts start with.
         addresses: Candidates by the address of their files.
     """
 
@@ -97,14 +95,14 @@ class Builder:
         for standing in self.sources.view.standings:
             self.addresses.setdefault(standing.candidate.address, standing.candidate.name)
         if self.sources.base is not None:
-            as_it_was = Candidate.of(self.sources.base, name="before").address
-            self.addresses.setdefault(as_it_was, "the candidate before")
+            before = Candidate.of(self.sources.base, name="before").address
+            self.addresses.setdefault(before, "the candidate before the repair")
 
     def build(self, draft: Draft, number: int) -> Proposal:
         """The proposal that a draft describes.
 
         Raises:
-            Fault: It describes none, or one that is there already.
+            Fault: The draft is not a candidate, or a duplicate.
         """
         name = draft.name or f"round-{self.sources.view.round}-{number}"
         if draft.cut:
@@ -117,7 +115,7 @@ class Builder:
         except CandidateError as error:
             raise Fault(str(error).rstrip(".")) from error
         if (twin := self.addresses.get(address)) is not None:
-            raise Fault(f"its files are those of {twin!r}, to the letter")
+            raise Fault(f"its files are identical to those of {twin!r}")
         self.addresses[address] = name
         return Proposal(
             files=files,
@@ -129,7 +127,7 @@ class Builder:
         )
 
     def _parents(self, draft: Draft) -> tuple[str, ...]:
-        """Whom a draft builds on; an edit without a parent is one of the best candidate."""
+        """The parents of a draft; an edit without a parent applies to the best candidate."""
         given = draft.parents
         if given is None:
             default = self.sources.view.parent
@@ -137,11 +135,11 @@ class Builder:
         known = [self.sources.known(name) for name in given]
         unknown = [name for name, found in zip(given, known, strict=True) if found is None]
         if unknown and draft.edits and self.sources.base is None:
-            raise Fault(f"there is no candidate {unknown[0]!r:.80} whose files could be edited")
+            raise Fault(f"it edits the files of {unknown[0]!r:.80}, which is not a candidate")
         return tuple(dict.fromkeys(name for name in known if name is not None))
 
     def _files(self, draft: Draft, name: str, parents: tuple[str, ...]) -> dict[str, bytes]:
-        """The files of the parent, with those of the draft in their place."""
+        """The files of the parent, with those of the draft."""
         files: dict[str, bytes] = {}
         if self.sources.base is not None:
             files = dict(self.sources.base)
@@ -155,7 +153,9 @@ class Builder:
             if not edits:
                 raise Fault(f"the edits of {target} have no complete SEARCH and REPLACE part")
             if target not in files and any(any(map(str.strip, e.search)) for e in edits):
-                raise Fault(f"there is no file {target!r:.80} to edit; {_there(files)}")
+                has = ", ".join(sorted(files)[:10])
+                but = f"its parent has {has}" if files else "it names no parent"
+                raise Fault(f"it edits the file {target!r:.80}, which does not exist; {but}")
             source = files.get(target, b"").decode(errors="replace")
             try:
                 files[target] = apply_edits(source.replace("\r\n", "\n"), edits).encode(
@@ -166,20 +166,14 @@ class Builder:
         return files
 
 
-def _there(files: Mapping[str, bytes]) -> str:
-    if not files:
-        return "it names no parent"
-    return f"its parent has {', '.join(sorted(files)[:10])}"
-
-
 type Request = Callable[[int], str]
-"""From a number of bytes to the end of a prompt, which is no longer."""
+"""Writes the end of a prompt in at most so many bytes."""
 
 _NOTE = 500
 
 
 class _Taken(NamedTuple):
-    """What one reply gave, and what may be mended of it."""
+    """The candidates of one reply, and the faults of the others."""
 
     made: list[Proposal]
     faults: list[str]
@@ -188,15 +182,15 @@ class _Taken(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Writing:
-    """Has candidates written, and keeps what is good of each reply.
+    """Requests candidates, and keeps the usable ones of each reply.
 
     Args:
-        conversation: Who is asked.
-        builder: Makes candidates of drafts.
-        sections: What the prompt tells of the run.
-        tokens: How long a prompt may get.
+        conversation: The calls to the model.
+        builder: Builds candidates from drafts.
+        sections: The sections of the prompt about the run.
+        tokens: The longest prompt.
         made: The candidates so far.
-        notes: What went wrong so far.
+        notes: The problems so far.
     """
 
     conversation: Conversation
@@ -207,33 +201,33 @@ class Writing:
     notes: list[str] = field(default_factory=list)
 
     async def write(self, count: int, request: Request) -> bool:
-        """Have so many candidates written; whether asking for more makes sense.
+        """Request `count` candidates; returns whether further requests make sense.
 
         Raises:
-            ConfigError: The model reads less than half of the tokens.
-            StopRun: There is no such model, or its key is refused.
-            ModelError: The model did not answer, and nothing is there yet that was paid for.
+            ConfigError: The model accepts less than half of the tokens.
+            StopRun: The model is unknown, or its key is refused.
+            ModelError: The model did not answer, and nothing was paid for yet.
         """
         try:
             await self._written(count, request)
         except OutOfTime:
-            self._note("the time for the proposal was over before the model had answered")
+            self._note("the time limit of the proposal was reached before the model answered")
         except RequestRefused as error:
-            self._note(f"the service would not answer: {error}")
+            self._note(f"the service refused to answer: {error}")
         except (ModelKeyError, ModelNotFound) as error:
             raise StopRun(str(error)) from error
         except ModelError as error:
             if not self.made and not self.conversation.paid:
                 raise
-            self._note(f"the model did not answer any more: {error}")
+            self._note(f"the model stopped answering: {error}")
         else:
             return True
         return False
 
     def proposed(self, count: int) -> Proposed:
-        """What came of it all."""
+        """The result of all calls."""
         if 0 < len(self.made) < count:
-            self._note(f"{len(self.made)} of {count} candidates came of it")
+            self._note(f"the model wrote {len(self.made)} of {count} candidates")
         return Proposed(
             proposals=tuple(self.made[:count]),
             usage=self.conversation.usage,
@@ -252,7 +246,7 @@ class Writing:
         turns = [
             *turns,
             {"role": "assistant", "content": shown_back(reply.text)},
-            {"role": "user", "content": sending_back(taken.faults, reply.cut)},
+            {"role": "user", "content": correcting(taken.faults, reply.cut)},
         ]
         try:
             again = await self.conversation.ask(turns)
@@ -265,11 +259,11 @@ class Writing:
         last = self._take(again, count - len(taken.made))
         if last.faults or not last.made:
             for fault in (fault for fault in taken.faults if fault not in last.faults):
-                self._note(f"at first, {fault}")
+                self._note(f"in the first reply, {fault}")
             self._give_up(last, again)
 
     async def _first(self, request: Request) -> tuple[list[Turn], Reply]:
-        """The reply to the whole prompt, or to one half as long if that is too long."""
+        """The reply to the prompt, or to one half as long if the model cannot read it."""
         turns = self._turns(request)
         try:
             return turns, await self.conversation.ask(turns)
@@ -280,52 +274,54 @@ class Writing:
             reply = await self.conversation.ask(turns)
         except ContextTooLong as error:
             raise ConfigError(
-                f"the proposer's model does not even read a prompt of {self.tokens:,} tokens: "
-                f"{error} Lower context_tokens in [proposer], or take a model that reads more."
+                f"a prompt of {self.tokens:,} tokens is too long for the proposer's model: "
+                f"{error} Lower context_tokens in [proposer], or choose a model with a larger "
+                "context."
             ) from error
         self._note(
-            f"the model read no more than half of context_tokens; at {self.tokens:,} "
-            "no call would be lost"
+            "a prompt of context_tokens was too long for the model; set context_tokens to "
+            f"{self.tokens:,} to save a call"
         )
         return turns, reply
 
     def _turns(self, request: Request) -> list[Turn]:
-        """The prompt: what is told always, what is known of the run, and what is wanted."""
+        """The prompt: the system text, the context of the run, and the request."""
         room = max(0, self.tokens - tokens(SYSTEM))
-        wanted = request(BYTES * room)
-        context = pack(self.builder.sources.view, max(0, room - tokens(wanted) - 1), self.sections)
-        text = f"{context}\n\n{wanted}".lstrip("\n")
+        task = request(BYTES * room)
+        context = pack(self.builder.sources.view, max(0, room - tokens(task) - 1), self.sections)
+        text = f"{context}\n\n{task}".lstrip("\n")
         plain = text.encode(errors="replace").decode()  # half a character cannot be sent
         return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": plain}]
 
     def _take(self, reply: Reply, count: int) -> _Taken:
-        """Keep the candidates of a reply; those beyond what was asked for are noted."""
+        """Keep the candidates of a reply; those beyond the requested number are noted."""
         reading = read_reply(reply.text, cut=reply.cut, main=self.builder.sources.main)
         made: list[Proposal] = []
         faults: list[str] = []
         for number, draft in enumerate(reading.drafts, len(self.made) + 1):
             if len(made) == count:
-                break  # what is not taken may be written again
+                break  # a candidate that is not taken may be written again
             try:
                 made.append(self.builder.build(draft, number))
             except Fault as fault:
                 faults.append(line(f"{draft.name or 'a candidate'}: {fault}", _NOTE))
         if len(reading.drafts) > count:
-            self._note(f"{len(reading.drafts)} candidates were written, {count} were asked for")
+            self._note(f"the model wrote {len(reading.drafts)} candidates instead of {count}")
         self.notes += reading.notes
         self.made += made
         return _Taken(made, faults[: count - len(made)], reading)
 
     def _give_up(self, taken: _Taken, reply: Reply) -> None:
-        """Note what a reply lacks that is not sent back any more."""
+        """Note the problems of a reply that is not sent back."""
         for fault in taken.faults:
             self._note(fault)
         if not taken.reading.drafts:
-            said = first_sentence(taken.reading.words)
-            what = f"no candidate but {said!r}" if said else "nothing"
-            self._note(f"the model wrote {what}")
+            text = first_sentence(taken.reading.words)
+            self._note(
+                f"the model wrote no candidate but {text!r}" if text else "the reply is empty"
+            )
         if reply.cut:
-            self._note("replies are cut off at max_tokens in [proposer.model]; raise it")
+            self._note("the reply was cut off; raise max_tokens in [proposer.model]")
 
     def _note(self, text: str) -> None:
         self.notes.append(f"{line(text, _NOTE).rstrip('.')}.")
@@ -334,21 +330,21 @@ class Writing:
 Calls = Literal["one", "each"]
 
 LEAST_TOKENS = 6_000
-"""Of a prompt that says what it has to; half of it is the least that is tried."""
+"""The least `context_tokens`; a prompt has at least half as many."""
 
 
 class LLMProposer:
-    """Asks a model for candidates, shows it what failed, and reads files out of what it says.
+    """Requests candidates from a model, with the failures of the run, and reads its replies.
 
-    One call writes all candidates of a round, or one call each of them, told the hypotheses of
-    those before. A reply that cannot be used, or not all of it, is sent back once with what is
-    wrong. What a model does wrong is a note, and never an error.
+    One call writes all candidates of a round, or one call writes each of them and gets the
+    hypotheses of those before. A reply that cannot be used completely is sent back once, with the
+    faults. Mistakes of the model are notes, never errors.
 
     Args:
-        gateway: The model that writes; not the one that harnesses ask.
-        context_tokens: How long a prompt may get, by an estimate that is rather too high; never
-            more than three quarters of the model's window.
-        calls: "one" for all candidates of a round together, "each" for one after another.
+        gateway: The model that writes candidates; not the one that harnesses use.
+        context_tokens: The longest prompt, by an estimate that is rather too high; at most three
+            quarters of the model's window.
+        calls: "one" for all candidates of a round together, "each" for one call per candidate.
 
     >>> LLMProposer(None, calls="two")
     Traceback (most recent call last):
@@ -369,52 +365,54 @@ class LLMProposer:
         self._calls = calls
 
     async def propose(self, view: View, count: int) -> Proposed:
-        """Up to `count` candidates; notes say what became of the others.
+        """Up to `count` candidates; notes say why there are fewer.
 
         Raises:
-            ConfigError: The model reads less than half of `context_tokens`.
-            StopRun: There is no such model, or its key is refused.
+            ConfigError: The model accepts less than half of `context_tokens`.
+            StopRun: The model is unknown, or its key is refused.
             ModelError: The model did not answer, and nothing was paid for yet.
         """
-        writing = await self._begun(view, Sources(view=view), SECTIONS)
-        for wanted in [count] if self._calls == "one" else [1] * count:
-            request = partial(asking, view.round, wanted, tuple(writing.made))
-            if not await writing.write(wanted, request):
+        writing = await self._started(view, Sources(view=view), SECTIONS)
+        for number in [count] if self._calls == "one" else [1] * count:
+            request = partial(asking, view.round, number, tuple(writing.made))
+            if not await writing.write(number, request):
                 break
         return writing.proposed(count)
 
     async def repair(self, view: View, broken: Broken) -> Proposed:
-        """The candidate without its fault, or nothing; what it is meant to test stays the same.
+        """The repaired candidate, with the same name and hypothesis, or nothing.
 
         Raises:
-            ConfigError: The model reads less than half of `context_tokens`.
-            StopRun: There is no such model, or its key is refused.
+            ConfigError: The model accepts less than half of `context_tokens`.
+            StopRun: The model is unknown, or its key is refused.
             ModelError: The model did not answer, and nothing was paid for yet.
         """
         base = Sources(view=view, base=broken.proposal.files)
-        writing = await self._begun(view, base, FOR_REPAIR)
-        await writing.write(1, partial(mending, broken))
+        writing = await self._started(view, base, FOR_REPAIR)
+        await writing.write(1, partial(repairing, broken))
         done = writing.proposed(1)
-        mended = tuple(replace(broken.proposal, files=new.files) for new in done.proposals)
-        return replace(done, proposals=mended)
+        repaired = tuple(replace(broken.proposal, files=new.files) for new in done.proposals)
+        return replace(done, proposals=repaired)
 
     async def close(self) -> None:
         """Close the gateway."""
         await self._gateway.close()
 
-    async def _begun(self, view: View, sources: Sources, told: tuple[Section, ...]) -> Writing:
+    async def _started(
+        self, view: View, sources: Sources, sections: tuple[Section, ...]
+    ) -> Writing:
         conversation = Conversation(self._gateway, view)
-        # In a thread, since the window of a hosted model is in a table that takes seconds to load.
+        # In a thread: the table with the window of a hosted model takes seconds to load.
         window = (await asyncio.to_thread(self._gateway.facts))["window"]
         most = self._tokens if window is None else min(self._tokens, window * 3 // 4)
         if most < LEAST_TOKENS // 2:
             raise ConfigError(
-                f"the proposer's model reads {window:,} tokens, prompt and answer together, and a "
-                f"proposal takes {LEAST_TOKENS:,} or more; take a model that reads more."
+                f"the proposer's model has a context of {window:,} tokens, and a proposal needs "
+                f"{LEAST_TOKENS:,} or more. Choose a model with a larger context."
             )
         return Writing(
             conversation=conversation,
             builder=Builder(sources=sources),
-            sections=told,
+            sections=sections,
             tokens=most,
         )

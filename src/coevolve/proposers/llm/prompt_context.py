@@ -1,225 +1,57 @@
-"""The context of a prompt, packed to a budget of tokens.
+"""The context of a prompt: the sections about the run, packed into a number of tokens.
 
-A task without a score is no failure: it is left out, wherever it would count as one.
+Every section has a share of the tokens. What one does not need goes to the others, the most
+important first. A section that does not fit is shortened, and says how much is left out.
 
-Every section has a share of the room that is its own; what one does not need goes to the others,
-the most important first. What does not fit is clipped where it stands, and counted there.
+A task without a score does not count as a failure.
 """
 
-import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Standing, View
+from coevolve.proposers.llm.prompt_text import BYTES, Part, clip, fitted, line, shortened, size
 from coevolve.search.candidate import Files
-
-BYTES = 3
-"""Of a token, roughly: fewer than code and English have, and a whole character of Chinese."""
-
-
-def tokens(text: str) -> int:
-    """About how many tokens a text has, rather too many than too few.
-
-    A model's own count takes seconds or a connection, and need not be had.
-
-    >>> tokens("def answer(question):")
-    7
-    """
-    return -(-size(text) // BYTES)
-
-
-def size(text: str) -> int:
-    """The bytes of a text, by which it is clipped."""
-    return len(text.encode(errors="replace"))
-
-
-def clip(text: str, most: int) -> str:
-    """A text of that many bytes at most: of a longer one its two ends.
-
-    >>> clip("x" * 5_000, 40)
-    'xxxxxxx … 4,986 characters … xxxxxxx'
-    """
-    if size(text) <= most:
-        return text
-    room = most - size(_gap(len(text)))
-    if room < 2:
-        return clip_end(text, most)
-    start, end = _first(text, room - room // 2), _last(text, room // 2)
-    return f"{start}{_gap(len(text) - len(start) - len(end))}{end}"
-
-
-def clip_end(text: str, most: int) -> str:
-    """The beginning of a text, with a mark if that is not all of it.
-
-    >>> clip_end("because the nearest example belongs last", 14)
-    'because the…'
-    """
-    if size(text) <= most:
-        return text
-    return f"{_first(text, most - size('…')).rstrip()}…" if most >= size("…") else ""
-
-
-def line(text: str, most: int) -> str:
-    r"""A text on one line, clipped at its end.
-
-    >>> line(" two\n lines ", 80)
-    'two lines'
-    """
-    return clip_end(" ".join(text.split()), most)
-
-
-def _gap(characters: int) -> str:
-    return f" … {characters:,} characters … "
-
-
-def _first(text: str, most: int) -> str:
-    return text.encode(errors="replace")[: max(most, 0)].decode(errors="ignore")
-
-
-def _last(text: str, most: int) -> str:
-    data = text.encode(errors="replace")
-    return data[len(data) - max(most, 0) :].decode(errors="ignore")
-
-
-_BETWEEN = 2
-"""Bytes of the empty line between two texts."""
-
-
-class Part(NamedTuple):
-    """A text to be: its own share of the room, and who writes it in so many bytes at most."""
-
-    share: float
-    write: Callable[[int], str]
-
-
-def fitted(parts: Sequence[Part], room: int) -> list[str]:
-    """The texts, each as long as it likes if all fit, with an empty line between any two.
-
-    Otherwise each has its share, and what one does not need goes to the others, in their order.
-
-    >>> def word(letter):
-    ...     return lambda most: letter * min(most, 20)
-    >>> fitted([Part(0.5, word("a")), Part(0.3, word("b")), Part(0.2, lambda most: "c")], 36)
-    ['aaaaaaaaaaaaaaaaaaaa', 'bbbbbbbbb', 'c']
-    """
-    whole = [part.write(room) for part in parts]
-    wanted = [size(text) + _BETWEEN if text else 0 for text in whole]
-    granted = [min(want, int(part.share * room)) for part, want in zip(parts, wanted, strict=True)]
-    for place, want in enumerate(wanted):
-        granted[place] += max(0, min(room - sum(granted), want - granted[place]))
-    return [
-        text if given >= want else part.write(max(0, given - _BETWEEN))
-        for part, text, want, given in zip(parts, whole, wanted, granted, strict=True)
-    ]
-
-
-_LENGTHS = (4_000, 2_000, 1_000, 500, 250, 120, 60)
-_MOST_ITEMS = 40
-
-
-def shortened(trace: str | None, most: int) -> str:
-    """A trace as lines of that many bytes at most.
-
-    >>> print(shortened('{"trace": {"question": "6 x 7?", "calls": [{"answer": "42"}]}}', 200))
-    question: 6 x 7?
-    calls:
-      - answer: 42
-    >>> shortened(None, 200)
-    '(no trace was kept)'
-    """
-    if trace is None:
-        return clip("(no trace was kept)", most)
-    try:
-        value = json.loads(trace)
-    except (ValueError, RecursionError):
-        return clip(trace, most)
-    if isinstance(value, dict) and isinstance(value.get("trace"), dict):
-        value = {**value.pop("trace"), **value}  # what was printed and raised comes last
-    text = trace
-    for longest in _LENGTHS:
-        try:
-            text = "\n".join(_lines(value, longest))
-        except RecursionError:
-            break
-        if size(text) <= most:
-            break
-    return clip(text, most)
-
-
-def _lines(value: Any, longest: int, indent: str = "") -> Iterator[str]:
-    if isinstance(value, dict):
-        for key, part in value.items():
-            yield from _entry(f"{indent}{key}:", part, longest, indent)
-    elif isinstance(value, list):
-        for part in value[:_MOST_ITEMS]:
-            inner = list(_lines(part, longest, f"{indent}  "))
-            if inner:
-                yield f"{indent}- {inner[0].removeprefix(f'{indent}  ')}"
-                yield from inner[1:]
-        if len(value) > _MOST_ITEMS:
-            yield f"{indent}… {len(value) - _MOST_ITEMS:,} more …"
-    else:
-        yield f"{indent}{_scalar(value, longest)}"
-
-
-def _entry(head: str, part: Any, longest: int, indent: str) -> Iterator[str]:
-    if part is None or part in ("", [], {}):
-        return
-    if isinstance(part, dict | list):
-        yield head
-        yield from _lines(part, longest, f"{indent}  ")
-        return
-    text = _scalar(part, longest)
-    if "\n" not in text:
-        yield f"{head} {text}"
-        return
-    yield f"{head} |"
-    yield from (f"{indent}  {line}" for line in text.split("\n"))
-
-
-def _scalar(value: Any, longest: int) -> str:
-    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-    return clip(text.strip("\n"), longest)
-
+from coevolve.views import formatting
 
 _HYPOTHESIS = 300
 _REASON = 400
 _REST = 200
-"""Bytes to name what is not shown in."""
+"""Bytes for the names of candidates that are not shown."""
 
 
 def ranked(view: View) -> list[Standing]:
-    """Candidates with an estimate, the best first, the earliest of equals first."""
+    """Candidates with an estimate, the best first; of equals, the earliest first."""
     known = [standing for standing in view.standings if standing.estimate is not None]
     return sorted(known, key=lambda s: -_value(s.estimate))
 
 
 def leaderboard(view: View, most: int) -> str:
-    """Every candidate with its estimate, the best first; the worst go first if room is short."""
+    """Every candidate with its estimate, the best first; the worst are left out first."""
     rows = [_row(view, standing) for standing in ranked(view)]
     waiting = [s for s in view.standings if s.estimate is None and s.status != "refused"]
     rows += [f"- {s.candidate.name}: not scored yet{_descent(s)}{_why(s)}" for s in waiting]
-    return fill([_progress(view)], rows, most, "candidates that score less or are not scored")
+    return fill([_progress(view)], rows, most, "more candidates, with lower scores or without")
 
 
 def refused(view: View, most: int) -> str:
-    """Candidates that failed their check, the latest first, each with the reason."""
+    """Refused candidates, the latest first, each with the reason."""
     rows = [
         f"- {s.candidate.name} (round {s.candidate.round}): {line(s.reason, _REASON)}{_why(s)}"
         for s in reversed(view.standings)
         if s.status == "refused"
     ]
-    return fill([], rows, most, "refused candidates")
+    return fill([], rows, most, "more refused candidates")
 
 
 def sources(view: View, most: int) -> str:
-    """Files of the best candidates: the parent's in any case, then as many as fit."""
+    """Files of the best candidates: those of the parent, then as many as fit."""
     known = {standing.candidate.name for standing in view.standings}
     names = [name for name in (view.parent,) if name in known]
     names += [s.candidate.name for s in ranked(view) if s.candidate.name not in names]
@@ -238,7 +70,7 @@ def sources(view: View, most: int) -> str:
 
 
 def files_of(view: View, name: str) -> str:
-    """The files of a candidate as a reply would have them."""
+    """The files of a candidate in the format of a reply."""
     estimate = view.standing(name).estimate
     scored = "" if estimate is None else f", {_scored(estimate)}"
     return f"### {name}{scored}\n\n{listing(view.files(name))}"
@@ -256,7 +88,7 @@ def listing(files: Files) -> str:
 
 
 def fill(head: list[str], rows: list[str], most: int, what: str) -> str:
-    """Lines as far as they fit; how many of `what` are left out stands at the end."""
+    """The rows that fit, and at the end the number of the others, which are `what`."""
     room = most - sum(size(text) + 1 for text in head)
     kept: list[str] = []
     for number, row in enumerate(rows):
@@ -270,17 +102,17 @@ def fill(head: list[str], rows: list[str], most: int, what: str) -> str:
 
 
 def _progress(view: View) -> str:
-    """Where the search stands: which candidate is the best, and since when."""
+    """The progress of the search: the best candidate, and since when it is."""
     known = [s for s in view.standings if s.candidate.name == view.parent]
     if not known:
-        return f"This is round {view.round}; there are no candidates yet."
+        return f"This is round {view.round}. There are no candidates yet."
     if known[0].estimate is None:
-        return f"This is round {view.round}; nothing has a score yet."
-    born = known[0].candidate.round
-    said = f"This is round {view.round}. The best so far is {view.parent}, "
-    said += f"of round {born}." if born else "a starting harness."
-    since = view.round - 1 - born
-    return f"{said} No candidate of the last {since} rounds beat it." if since > 1 else said
+        return f"This is round {view.round}. No candidate has a score yet."
+    first = known[0].candidate.round
+    text = f"This is round {view.round}. The best candidate so far is {view.parent}, "
+    text += f"of round {first}." if first else "a starting harness."
+    since = view.round - 1 - first
+    return f"{text} No candidate of the last {since} rounds beat it." if since > 1 else text
 
 
 def _row(view: View, standing: Standing) -> str:
@@ -288,21 +120,18 @@ def _row(view: View, standing: Standing) -> str:
     best = ", the best so far" if standing.candidate.name == view.parent else ""
     scored = _scored(standing.estimate)
     delta = standing.delta
-    change = "" if delta is None else f", {delta:+.3f} on the best before its round"
+    change = "" if delta is None else f", {delta:+.3f} against the best before its round"
     name = standing.candidate.name
     return f"- {name}{best}: {scored}{change}{_descent(standing)}{_why(standing)}"
 
 
 def _scored(estimate: Estimate) -> str:
-    """An estimate with its interval, which is nothing if all tasks were tried."""
-    shown = min(max(estimate.value, 0.0), 1.0)
-    tasks = f"{estimate.tasks} of {estimate.pool_size} tasks"
+    """An estimate with its interval; an exact score has none."""
+    shown = formatting.score(estimate.value)
     if estimate.exact:
-        return f"{shown:.3f} (all {estimate.pool_size} tasks)"
-    if estimate.low is None or estimate.high is None:
-        return f"{shown:.3f} (interval unknown, {tasks})"
-    low, high = max(estimate.low, 0.0), min(estimate.high, 1.0)
-    return f"{shown:.3f} ({low:.3f} to {high:.3f}, {tasks})"
+        return f"{shown} (all {estimate.pool_size} tasks)"
+    limits = formatting.interval(estimate.to_json()) or "interval unknown"
+    return f"{shown} ({limits}, {estimate.tasks} of {estimate.pool_size} tasks)"
 
 
 def _descent(standing: Standing) -> str:
@@ -315,15 +144,15 @@ def _descent(standing: Standing) -> str:
 
 
 def _why(standing: Standing) -> str:
-    said = standing.candidate.hypothesis
-    return f"\n  hypothesis: {line(said, _HYPOTHESIS)}" if said else ""
+    why = standing.candidate.hypothesis
+    return f"\n  hypothesis: {line(why, _HYPOTHESIS)}" if why else ""
 
 
 def _listed(path: str, content: bytes) -> str:
     try:
         text = content.decode()
     except UnicodeDecodeError:
-        return f"{path}: {len(content):,} bytes that are no text"
+        return f"{path}: {len(content):,} bytes, not text"
     longest = max((len(run) for run in _fences(text)), default=0)
     fence = "`" * max(4, longest + 1)
     language = "python" if path.endswith(".py") else ""
@@ -342,13 +171,13 @@ def _value(estimate: Estimate | None) -> float:
 
 
 _SOLVED = 0.5
-"""A score from which a task counts as solved."""
+"""The least score of a solved task."""
 _TRACE = 1_500
-"""Bytes of a trace at most: many failures in short tell more than a few at length."""
+"""The most bytes of a trace: many short failures say more than a few long ones."""
 _FEW = 3
-"""Tasks that the best candidate solves which are shown, lest they be broken."""
+"""Tasks shown that the best candidate solves, as a reminder to keep them solved."""
 _LEAST = 300
-"""Bytes below which a trace says nothing."""
+"""The least bytes of a trace."""
 
 
 class Scored(NamedTuple):
@@ -368,7 +197,15 @@ class Contrast(NamedTuple):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tasks:
-    """The tasks that the best candidate was scored on, sorted by what others make of them."""
+    """Tasks by who solves them.
+
+    Args:
+        best: The best candidate.
+        tried: The number of tasks on which it was scored.
+        lost: Tasks that it fails and another candidate solves.
+        unsolved: Tasks that no candidate solves, whether the best was scored on them or not.
+        solved: Tasks that it solves.
+    """
 
     best: str
     tried: int
@@ -378,11 +215,7 @@ class Tasks:
 
 
 def sort_tasks(view: View) -> Tasks:
-    """What the best candidate fails and others solve, what nobody solves, what it solves.
-
-    Nobody solves a task, too, that the best candidate was not tried on. Within each, tasks of all
-    pools by turns, in an order of the round's own.
-    """
+    """Tasks by who solves them, each group in an order drawn for the round, pools in turn."""
     scores = _by_task(view)
     lost, unsolved, solved = [], [], []
     for task in _shuffled(view, scores):
@@ -407,11 +240,11 @@ def failures(view: View, most: int) -> str:
     """The failures with their traces, as many as fit."""
     tasks = sort_tasks(view)
     if not tasks.tried:
-        return clip("No task has a score of the best candidate yet.", most)
+        return clip("The best candidate has no scores yet.", most)
     head = (
-        f"{tasks.best} was scored on {tasks.tried} of {len(view.tasks)} tasks: it solves "
-        f"{len(tasks.solved)}, and fails {len(tasks.lost)} that another candidate solves. "
-        f"{len(tasks.unsolved)} tasks were tried and solved by no candidate.{_by_pool(view)}"
+        f"{tasks.best} was scored on {tasks.tried} of {len(view.tasks)} tasks. It solves "
+        f"{len(tasks.solved)}, and fails {len(tasks.lost)} that another candidate solves. No "
+        f"candidate solves {len(tasks.unsolved)} of the tasks that were tried.{_by_pool(view)}"
     )
     unsolved, solved = ([(one,) for one in group] for group in (tasks.unsolved, tasks.solved))
     lost = f"Tasks that {tasks.best} fails and another candidate solves"
@@ -427,7 +260,7 @@ def failures(view: View, most: int) -> str:
 def _filled(
     view: View, title: str, groups: Sequence[Sequence[Scored]], most_shown: int | None, most: int
 ) -> str:
-    """Tasks as far as they fit, each of a fair length; those left out are counted."""
+    """The tasks that fit, each with a fair share of the bytes, and the number of the others."""
     head = f"### {title}"
     room = most - size(head) - 60
     if not groups or room < _LEAST:
@@ -440,7 +273,7 @@ def _filled(
         shown.append(_task(view, trials, each - 2))
         room -= size(shown[-1]) + 2
     more = len(groups) - len(shown)
-    rest = [f"… {more:,} more such tasks …"] if more else []
+    rest = [f"… {more:,} more of these tasks …"] if more else []
     return "\n\n".join([head, *shown, *rest])
 
 
@@ -466,7 +299,7 @@ def _quoted(trace: str | None, most: int) -> str:
 
 
 def _by_task(view: View) -> dict[str, list[Scored]]:
-    """The scores on each task, in the order of proposal; what is missing is no score."""
+    """The scores on each task in the order of proposal, without missing ones."""
     scores: dict[str, list[Scored]] = {}
     for standing in view.standings:
         for task, score in standing.outcomes.items():
@@ -476,32 +309,32 @@ def _by_task(view: View) -> dict[str, list[Scored]]:
 
 
 def _shuffled(view: View, tasks: Iterable[str]) -> list[str]:
-    """Tasks in an order drawn for the round, those of all pools by turns."""
+    """Tasks in an order drawn for the round, pools in turn."""
     names = sorted(tasks)
     order = np.random.default_rng([view.seed, len(names)]).permutation(len(names))
-    turns: dict[str, int] = {}
+    seen: dict[str, int] = {}
     placed = []
     for position in order:
         pool = view.pools.get(names[position], "")
-        turns[pool] = turns.get(pool, 0) + 1
-        placed.append((turns[pool], names[position]))
+        seen[pool] = seen.get(pool, 0) + 1
+        placed.append((seen[pool], names[position]))
     return [name for _, name in sorted(placed, key=lambda pair: pair[0])]
 
 
 def _by_pool(view: View) -> str:
-    """How often candidates solve the tasks of each pool, where there are several."""
+    """The mean score on each pool, if there are several."""
     means: dict[str, list[float]] = {}
     for task, known in view.solvability.items():
         if task in view.pools:
             means.setdefault(view.pools[task], []).append(known.mean)
-    said = ", ".join(f"{pool} {sum(m) / len(m):.2f}" for pool, m in sorted(means.items()))
-    return f" Mean score of all candidates by pool: {said}." if said else ""
+    listed = ", ".join(f"{pool} {sum(m) / len(m):.2f}" for pool, m in sorted(means.items()))
+    return f" Mean score of all candidates by pool: {listed}." if listed else ""
 
 
 class Section(NamedTuple):
-    """A part of the context: its title, its own share of the room, and who writes it.
+    """A section of the context: its title, its share of the bytes, and a function that writes it.
 
-    `write` takes the view and a number of bytes, and returns a text that is no longer.
+    `write` takes the view and a number of bytes, and returns at most so many.
     """
 
     title: str
@@ -510,12 +343,12 @@ class Section(NamedTuple):
 
 
 def briefing(view: View, most: int) -> str:
-    """What the benchmark says a harness is."""
+    """The benchmark's description of a harness."""
     return clip(view.briefing.strip(), most)
 
 
 def parent(view: View, most: int) -> str:
-    """The files of the best candidate, and of no other."""
+    """The files of the best candidate only."""
     known = any(standing.candidate.name == view.parent for standing in view.standings)
     return clip(files_of(view, view.parent), most) if known else ""
 
@@ -527,9 +360,9 @@ SECTIONS = (
     Section("Leaderboard", 0.15, leaderboard),
     Section("Refused candidates", 0.05, refused),
 )
-"""In order of importance, in which they get what others leave."""
+"""The sections of a proposal, in order of importance."""
 FOR_REPAIR = (SECTIONS[0], Section("A harness that passes the check", 0.4, parent))
-"""All that is needed to mend a candidate."""
+"""The sections of a repair."""
 ORDER = (
     "Briefing",
     "Leaderboard",
@@ -537,11 +370,11 @@ ORDER = (
     "Files of the best candidates",
     "Failures",
 )
-"""The order in the prompt: what stays the same from round to round comes first."""
+"""The order in the prompt: sections that rarely change come first."""
 
 
 def pack(view: View, tokens: int, sections: tuple[Section, ...] = SECTIONS) -> str:
-    """The context of a proposal in at most that many tokens.
+    """The context of a proposal, of at most so many tokens.
 
     >>> from coevolve.proposers.base import View
     >>> view = View(round=1, seed=0, tasks=(), standings=(), best=None, parent="", read=bytes,
@@ -553,11 +386,11 @@ def pack(view: View, tokens: int, sections: tuple[Section, ...] = SECTIONS) -> s
     <BLANKLINE>
     # Leaderboard
     <BLANKLINE>
-    This is round 1; there are no candidates yet.
+    This is round 1. There are no candidates yet.
     <BLANKLINE>
     # Failures
     <BLANKLINE>
-    No task has a score of the best candidate yet.
+    The best candidate has no scores yet.
     """
     texts = fitted([_writer(section, view) for section in sections], BYTES * tokens)
     titled = dict(zip((section.title for section in sections), texts, strict=True))

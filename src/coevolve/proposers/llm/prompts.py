@@ -1,4 +1,4 @@
-"""What the model is told, and the conversation with it within one proposal."""
+"""The prompts of the LLM proposer, and its conversation with the model."""
 
 import asyncio
 import math
@@ -10,32 +10,34 @@ from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import ModelError
 from coevolve.models.request_payload import MOST_SAMPLES
 from coevolve.proposers.base import Broken, Proposal, View
-from coevolve.proposers.llm.prompt_context import clip, line, listing, size
+from coevolve.proposers.llm.prompt_context import listing
+from coevolve.proposers.llm.prompt_text import clip, line, size
 
 FORMAT = """\
-# How to answer
+# Answer format
 
-First, in at most ten lines, the failures you looked at and the cause they share. Then each \
+First write at most ten lines: the failures you studied and their common cause. Then write each \
 candidate like this:
 
 ## Candidate 1
 
 ```json
-{"name": "short-telling-name", "parent": "name-of-a-candidate", "kind": "exploit", \
+{"name": "short-descriptive-name", "parent": "name-of-a-candidate", "kind": "exploit", \
 "hypothesis": "Because ..., doing ... should solve tasks where ...", \
-"components": ["what it is made of", "in a few words each"]}
+"components": ["its building blocks", "in a few words each"]}
 ```
 
 ````python path=harness.py
-(the whole file)
+(the complete file)
 ````
 
-- A candidate has all files of its parent, with yours in their place. `"parent": null` starts \
-with no files. `kind` is "exploit" if it refines what works, "explore" if it tries another way.
-- A file is whole, from its first line to its last, in a block of its own with `path=` behind the \
-opening fence. Fences have four backticks, so that three may stand in the file.
-- For a small change to a long file, write edits of the parent's file instead. Each SEARCH part \
-is copied to the letter, and long enough to be found only once:
+- A candidate starts with all files of its parent; your files replace or add to them. With \
+`"parent": null` it starts without files. `kind` is "exploit" if the candidate refines what \
+works, and "explore" if it tries a different approach.
+- Write each file completely, in a block of its own, with `path=` after the opening fence. Use \
+fences of four backticks, because the file may contain three.
+- For a small change to a long file, write edits of the parent's file instead. Copy each SEARCH \
+part exactly from the file, with enough lines to match only once:
 
 ````edit path=harness.py
 <<<<<<< SEARCH
@@ -48,52 +50,53 @@ is copied to the letter, and long enough to be found only once:
 """
 
 SYSTEM = f"""\
-You write the next candidates of a search for a better harness. A harness is the code around a \
-language model that stays as it is; the briefing says what it has to do here, and what it may \
-use. Each candidate is checked, then scored on some tasks of a pool; its mean score on the whole \
-pool is estimated from them. In the end the best one is scored on tasks that nobody has seen.
+You write the next candidates in a search for a better harness. A harness is the code around a \
+fixed language model. The briefing says what the harness must do and what it may use. Each \
+candidate is checked and then scored on some tasks of a pool. From these scores, its mean score \
+on the whole pool is estimated. At the end, the best candidate is scored on unseen test tasks.
 
-# How to find a better one
+# How to find a better candidate
 
-1. Read the failures before the scores. Where the best harness fails and another one succeeds, \
-find the step at which they part: what the model was shown, what it was asked, how its answer was \
-read. Where nobody succeeds, find what the model would have needed. That model is not you, and \
-may be far weaker: judge it by what it says in the traces.
-2. Choose a cause that many failures share, and say what would remove it. A good hypothesis names \
-a cause, a change and the tasks it should turn, so that the scores can refute it.
-3. Change a mechanism: what is kept, how it is selected, ordered, shown, asked, checked or \
-combined. Another number, or the same request in other words, is seldom worth a candidate.
-4. Keep what works. Tasks that are solved now must stay solved; parts that have proved good in \
-several candidates can be joined.
-5. Scores are estimates. Where intervals overlap, do not explain the difference; and do not write \
-what has been tried already, or has been refused.
+1. Study the failures before the scores. Where the best harness fails and another one succeeds, \
+find the step at which they differ: what the model saw, what it was asked, or how its answer was \
+read. Where every harness fails, find out what the model was missing. The model in the harness is \
+not you, and may be much weaker. Judge it by its answers in the traces.
+2. Choose a cause that many failures share, and a change that removes it. A good hypothesis names \
+the cause, the change, and the tasks that should then be solved, so that the scores can refute it.
+3. Change a mechanism: what is stored, and how it is selected, ordered, shown, asked, checked or \
+combined. A different number or a reworded prompt is rarely worth a candidate.
+4. Keep what works. Solved tasks must stay solved. You may combine parts that work in several \
+candidates.
+5. Scores are estimates. If two intervals overlap, do not explain the difference. Do not repeat a \
+candidate that was tried or refused.
 
 # Rules
 
-- Nothing may depend on single tasks: no names of tasks, no questions or answers copied from the \
-traces, no tables of them. Candidates are searched for it, and unseen tasks would not profit.
-- Use only what the briefing offers, by the interface it states. There is no network.
-- Code is complete and runs as it is: every import is there, no part is left as an exercise or \
-"unchanged". Any input must give an answer, empty, long or strange as it may be. The same input \
-gives the same answer.
-- Write as for a reader: one file where one will do, and a docstring that says what is new.
+- Do not write code for single tasks: no task names, no questions or answers from the traces, and \
+no tables of them. Candidates are scanned for these, and they do not help on unseen tasks.
+- Use only what the briefing provides, through the interface it describes. There is no network.
+- The code must be complete and run without changes: include every import, and do not abbreviate \
+any part as "unchanged". Return an answer for every input, even if it is empty, long or unusual. \
+The same input must give the same answer.
+- Write readable code: one file if possible, with a docstring that says what is new.
 
 {FORMAT}"""
 
 _KINDS = {
-    1: "Refine the best one if its last changes paid off; try another way if they did not.",
-    2: "One refines the best one, the other tries a way that no candidate has tried.",
+    1: "Refine the best one if its last changes helped; otherwise try a different approach.",
+    2: "One refines the best one. The other tries an approach that no candidate has tried.",
 }
 _MORE = (
-    "Each tests a hypothesis of its own. At least one refines the best one, and at least one "
-    "tries a way that no candidate has tried."
+    "Each tests its own hypothesis. At least one refines the best one, and at least one tries an "
+    "approach that no candidate has tried."
 )
-_SAID = 8_000
+_REPLY = 24_000
 _ERROR = 6_000
+"""Bytes shown of an earlier reply, and of an error."""
 
 
 def asking(round: int, count: int, made: Sequence[Proposal], most: int) -> str:
-    """The request at the end of the prompt, after all the context, in so many bytes at most.
+    """The request at the end of the prompt, of at most `most` bytes.
 
     >>> asking(3, 2, (), 1_000).splitlines()[2][:51]
     'Write 2 candidates for round 3, in the format above'
@@ -102,79 +105,79 @@ def asking(round: int, count: int, made: Sequence[Proposal], most: int) -> str:
     text = f"# Your task\n\nWrite {what} for round {round}, in the format above."
     if made:
         each = min(300, most // (4 * len(made)))
-        told = "\n".join(f"- {line(f'{p.name}: {p.hypothesis}', each)}" for p in made)
-        text += f"\n\nThese are in this round already; test another hypothesis:\n\n{told}\n"
+        listed = "\n".join(f"- {line(f'{p.name}: {p.hypothesis}', each)}" for p in made)
+        text += f"\n\nThis round already has these; test a different hypothesis:\n\n{listed}\n"
     if count == 1 and made and all(p.kind == "exploit" for p in made):
-        return f"{text} This one tries a way that no candidate has tried."
+        return f"{text} Try an approach that no candidate has tried."
     return f"{text} {_KINDS.get(count, _MORE)}"
 
 
-def mending(broken: Broken, most: int) -> str:
-    """The request to mend a candidate that failed its check, in so many bytes at most."""
+def repairing(broken: Broken, most: int) -> str:
+    """The request to repair a candidate that failed its check, of at most `most` bytes."""
     proposal = broken.proposal
     why = f" ({line(proposal.hypothesis, 300)})" if proposal.hypothesis else ""
     text = (
         f"# Your task\n\nThe candidate {proposal.name[:80]!r} failed its check:\n\n"
         f"{clip(broken.error.strip(), min(_ERROR, most // 4))}\n\n"
-        "Find the cause, also where it is not in the line that is named, and mend it. Change "
-        f"nothing else, and keep what the candidate is meant to test{why}. Answer with this one "
-        "candidate in the format above; edits are edits of these files, and files you do not name "
-        "stay as they are.\n\n"
+        "Find the cause, which may be elsewhere than in the line of the error, and fix it. Change "
+        f"nothing else, and keep the hypothesis of the candidate{why}. Answer with this one "
+        "candidate in the format above. Edits apply to the files below; files that you leave out "
+        "stay unchanged.\n\n"
     )
     left = max(0, most * 3 // 4 - size(text))
     return f"{text}{clip(listing(proposal.files), left)}"
 
 
-def sending_back(faults: Sequence[str], cut: bool) -> str:
-    """What a model is told whose reply could not be used, or not all of it.
+def correcting(faults: Sequence[str], cut: bool) -> str:
+    """The message after a reply that could not be used, or not completely.
 
-    >>> print(sending_back(["few: edit 1 of 1 finds its SEARCH text nowhere"], cut=False)[:80])
-    Not all of this could be used:
+    >>> print(correcting(["few: edit 1 of 1 does not match: ..."], cut=False)[:80])
+    Some of this reply could not be used:
     <BLANKLINE>
-    - few: edit 1 of 1 finds its SEARCH text nowhere
+    - few: edit 1 of 1 does not match: ...
     """
     if faults:
         listed = "\n".join(f"- {fault}" for fault in faults)
-        text = f"Not all of this could be used:\n\n{listed}\n\nWrite these candidates once more, "
-        text += "each complete, in the format above, and nothing else."
+        text = f"Some of this reply could not be used:\n\n{listed}\n\nWrite these candidates "
+        text += "again, each complete, in the format above, and nothing else."
     else:
         text = (
-            "No candidate was found in this: there is no fenced block with a file in it. Write "
-            "the candidates in the format above, and nothing else."
+            "This reply contains no candidate: it has no fenced block with a file. Write the "
+            "candidates in the format above, and nothing else."
         )
     if cut:
-        return f"{text} Your reply was cut off for its length: be brief, and prefer edits."
-    return f"{text} If an edit did not fit, write the whole file." if faults else text
+        return f"{text} Your reply was too long and was cut off. Be brief, and prefer edits."
+    return f"{text} If an edit did not match, write the complete file." if faults else text
 
 
 def shown_back(reply: str) -> str:
-    """A model's own reply, as it is shown to it again."""
-    return clip(reply.strip(), 3 * _SAID) or "(no text)"
+    """The model's own reply, as it is shown to the model again."""
+    return clip(reply.strip(), _REPLY) or "(no text)"
 
 
 type Turn = dict[str, str]
 
 
 class OutOfTime(Exception):  # noqa: N818
-    """The proposal has taken as long as it may."""
+    """The time limit of the proposal is reached."""
 
 
 class Reply(NamedTuple):
-    """What the model wrote, and whether it was cut off."""
+    """The text of the model, and whether it was cut off."""
 
     text: str
     cut: bool
 
 
 class Conversation:
-    """Asks for one proposal; what it cost and all that was said stays with it.
+    """The calls for one proposal, with their usage and transcript.
 
-    Every round asks for another sample, and every prompt of a round, so that those which see the
-    same get answers of their own, and a round that is proposed again gets the same ones.
+    Every round, and every prompt of a round, requests another sample. So equal prompts get
+    independent replies, and a round that is proposed again gets the same ones.
 
     Args:
-        gateway: Who is asked.
-        view: The view of the round, for its seed and how long it may take.
+        gateway: The model.
+        view: The view of the round, for its seed and its time limit.
     """
 
     def __init__(self, gateway: Gateway, view: View) -> None:
@@ -183,25 +186,25 @@ class Conversation:
         self._sample = view.seed
         self._seconds = view.seconds
         self._began = asyncio.get_running_loop().time()
-        self._said: list[str] = []
-        self._written = 0
+        self._entries: list[str] = []
+        self._prompts = 0
 
     @property
     def paid(self) -> bool:
-        """Whether anything was used that an error would lose."""
+        """Whether there is usage that an error would lose."""
         return any((self.usage.tokens_in, self.usage.tokens_out, self.usage.dollars))
 
     @property
     def transcript(self) -> str:
-        """All that was said, in order."""
-        return "\n\n".join(self._said)
+        """All messages and replies in order."""
+        return "\n\n".join(self._entries)
 
     async def ask(self, turns: list[Turn]) -> Reply:
         """The next reply.
 
         Raises:
-            OutOfTime: It did not come in time.
-            ModelError: It did not come at all; what it cost is counted.
+            OutOfTime: The time limit was reached first.
+            ModelError: The model did not answer; the usage is counted.
         """
         self._note(turns)
         loop = asyncio.get_running_loop()
@@ -210,39 +213,35 @@ class Conversation:
         limit = asyncio.timeout(left if math.isfinite(left) else None)
         try:
             async with limit:
-                sample = (self._sample + self._written - 1) % MOST_SAMPLES
+                sample = (self._sample + self._prompts - 1) % MOST_SAMPLES
                 answer = await self._gateway.ask(messages=turns, sample=sample)
         except TimeoutError:
             if not limit.expired():
                 raise
-            self._say("no reply", "The time for this proposal was over.")
+            self._add("no reply", "The time limit of this proposal was reached.")
             raise OutOfTime from None
         except ModelError as error:
             self._count(error.usage or {})
-            self._say("no reply", f"{type(error).__name__}: {error}")
+            self._add("no reply", f"{type(error).__name__}: {error}")
             raise
         finally:
             self.usage += Usage(seconds=max(0.0, loop.time() - began))
-        return self._heard(answer)
-
-    def _heard(self, answer: dict[str, Any]) -> Reply:
         usage, cut = answer["usage"], answer["finish"] == "length"
         self._count(usage)
         cost = f"{usage['tokens_in']:,} tokens read, {usage['tokens_out']:,} written"
         how = ["cached" if answer["cached"] else cost, *(["cut off"] if cut else [])]
-        self._say(f"reply ({', '.join(how)})", answer["text"])
+        self._add(f"reply ({', '.join(how)})", answer["text"])
         return Reply(answer["text"], cut)
 
     def _note(self, turns: list[Turn]) -> None:
-        """Write down what is new; a conversation that goes on is not written twice."""
+        """Add the new messages to the transcript."""
         if len(turns) <= 2:
-            self._written += 1
-        new = turns if len(turns) <= 2 else turns[-1:]
-        for turn in new:
-            self._say(f"{turn['role']}", turn["content"])
+            self._prompts += 1
+        for turn in turns if len(turns) <= 2 else turns[-1:]:
+            self._add(turn["role"], turn["content"])
 
-    def _say(self, who: str, text: str) -> None:
-        self._said.append(f"===== {self._written}. {who} =====\n\n{text}")
+    def _add(self, title: str, text: str) -> None:
+        self._entries.append(f"===== {self._prompts}. {title} =====\n\n{text}")
 
     def _count(self, usage: Any) -> None:
         self.usage += Usage(

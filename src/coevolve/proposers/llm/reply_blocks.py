@@ -1,8 +1,8 @@
 """Fenced blocks of a reply, and the paths of the files in them.
 
-Markdown closes a block at the first fence that is long enough, which cuts a file in two whose
-docstring has a fence of its own. Here a block of Python ends where it is a program, and any other
-one where as many fences were closed as opened.
+Markdown closes a block at the first fence that is long enough. That splits a file whose docstring
+contains a fence. Here a block of Python ends at the first fence before which it is a program, and
+any other block where all inner fences are closed.
 """
 
 import ast
@@ -20,9 +20,9 @@ _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPERS = {"markdown", "md"}
 _TRIES = 30
 _TRIES_IN_ALL = 600
-"""Ends of Python that are tried, of one block and of a reply, lest rubbish take minutes."""
+"""Fences that are tried as the end of Python, for a block and a reply; nonsense takes minutes."""
 _DEEPEST = 1_000
-"""Fences of a block that are looked through for the one that closes it."""
+"""Fences that are searched for the one that closes a block."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,10 +30,10 @@ class Block:
     """A fenced block.
 
     Args:
-        info: What stands behind its first fence.
-        content: What is in it.
-        before: The text between the block before and this one.
-        closed: Whether it has a last fence, or something else follows it.
+        info: The text after its opening fence.
+        content: Its content.
+        before: The text between the previous block and this one.
+        closed: Whether it has a closing fence, or something else follows it.
     """
 
     info: str
@@ -43,13 +43,13 @@ class Block:
 
     @property
     def language(self) -> str:
-        """The first word of the info, if it is no path."""
+        """The first word of the info, unless it is a path."""
         word = re.split(r"[\s:{=]", self.info.strip(), maxsplit=1)[0].lower()
         return "" if "." in word or "/" in word else word
 
 
 def blocks(text: str) -> tuple[list[Block], str]:
-    r"""The blocks of a text, and what follows the last of them.
+    r"""The blocks of a text, and the text after the last of them.
 
     >>> [block], rest = blocks("Here:\n```py path=a.py\nx = '''\n```\n'''\n```\nDone.")
     >>> block.info, block.content, rest
@@ -62,7 +62,7 @@ def is_program(source: str) -> bool:
     """Whether a text is Python."""
     try:
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # of an escape in a string, say: none of our business
+            warnings.simplefilter("ignore")  # about escapes in strings, for example
             ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
@@ -80,7 +80,7 @@ class _Fence(NamedTuple):
         return not other.info and other.mark.startswith(self.mark) and self.near(other)
 
     def near(self, other: "_Fence") -> bool:
-        """Whether another fence is not indented as what belongs to a file."""
+        """Whether another fence is not indented like the content of a file."""
         return other.indent <= self.indent + 3
 
 
@@ -115,7 +115,7 @@ class _Scanner:
         return found, "\n".join(self._lines[before:])
 
     def _end(self, opening: _Fence, number: int) -> tuple[int, _Fence | None]:
-        """Where a block ends, and by which fence; by none if the next file begins there."""
+        """The line at which a block ends, and its closing fence; None if the next file begins."""
         stop = self._stop(opening)
         inside = takewhile(lambda fence: fence.line < stop, self._after(number))
         closers = filter(opening.closed_by, inside)
@@ -131,7 +131,7 @@ class _Scanner:
         return (closer or first).line, closer or first
 
     def _stop(self, opening: _Fence) -> int:
-        """The line that can only be the beginning of the next file, or of the next candidate."""
+        """The line that must be the beginning of the next file or candidate."""
         place = bisect_right(self._titles, opening.line)
         title = self._titles[place] if place < len(self._titles) else len(self._lines)
         first = bisect_right(self._pathed, opening.line, key=lambda fence: fence.line)
@@ -141,7 +141,7 @@ class _Scanner:
         return title
 
     def _after_edits(self, opening: _Fence, tried: list[_Fence]) -> _Fence | None:
-        """The first fence with no edit around it: what an edit puts in may have fences too."""
+        """The first fence outside an edit; an edit may contain fences too."""
         for closer in tried:
             body = self._lines[opening.line + 1 : closer.line]
             last = next(filter(_MARKER.match, reversed(body)))
@@ -160,7 +160,7 @@ class _Scanner:
         return None
 
     def _nested(self, opening: _Fence, number: int, stop: int) -> _Fence | None:
-        """The fence that closes the block, if fences with an info open further ones in it."""
+        """The fence that closes the block, if fences with an info open inner blocks."""
         depth = 1
         for fence in islice(self._after(number), _DEEPEST):
             if fence.line >= stop:
@@ -181,7 +181,7 @@ class _Scanner:
         return "".join(f"{_dedented(text, opening.indent)}\n" for text in lines)
 
     def _blank(self, until: int) -> bool:
-        """Whether there is nothing before a line: a fence there may wrap the whole reply."""
+        """Whether all lines before a line are empty; a fence there may wrap the whole reply."""
         return not any(map(str.strip, self._lines[:until]))
 
 
@@ -213,12 +213,12 @@ _COMMENT = re.compile(
 )
 _LEAD = re.compile(r"^\W*(?:(?:new |updated |the )?(?:file|path|filename)\b)?\W*", re.IGNORECASE)
 _TITLE = re.compile(r"\W*candidate\b", re.IGNORECASE)
-"""Of a candidate, whose name may look like that of a file."""
+"""The heading of a candidate, whose name may look like a file name."""
 _LONGEST_LINE = 200
 
 
 def named(info: str) -> str | None:
-    """The path that the info of a fence names.
+    """The path in the info of a fence.
 
     >>> named("python path=harness.py"), named("python:lib/index.py"), named("python")
     ('harness.py', 'lib/index.py', None)
@@ -228,7 +228,7 @@ def named(info: str) -> str | None:
 
 
 def above(text: str) -> str | None:
-    """The path that the last line before a block names: a heading, or a sentence with a colon.
+    """The path in the last line before a block: a heading, or a sentence with a colon.
 
     >>> above("### `harness.py`"), above("Now the helper, **lib/index.py**:"), above("Like a.py.")
     ('harness.py', 'lib/index.py', None)
@@ -249,7 +249,7 @@ def above(text: str) -> str | None:
 
 
 def commented(content: str) -> tuple[str | None, str]:
-    r"""The path in a comment that is the first line, and the content without that line.
+    r"""The path in a comment on the first line, and the content without that line.
 
     >>> commented("# harness.py\nx = 1\n"), commented("# a harness\n")
     (('harness.py', 'x = 1\n'), (None, '# a harness\n'))
@@ -260,7 +260,7 @@ def commented(content: str) -> tuple[str | None, str]:
 
 
 def tidy(path: str) -> str:
-    r"""A path as candidates have it, if it can be one.
+    r"""A path in the form of candidates: relative, with forward slashes.
 
     >>> tidy("./harness.py"), tidy("lib\\index.py"), tidy("/workspace/a.py"), tidy("../a.py")
     ('harness.py', 'lib/index.py', 'workspace/a.py', '../a.py')

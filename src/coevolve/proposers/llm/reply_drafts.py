@@ -1,4 +1,4 @@
-"""From the text of a reply to drafts of candidates."""
+"""Drafts of candidates, read from the text of a reply."""
 
 import ast
 import json
@@ -18,17 +18,17 @@ _HEADING = re.compile(
     re.IGNORECASE,
 )
 _LINE = re.compile(
-    r"^[\s>*_-]*(?P<key>name|parents?|hypothesis|kind|components)[\s*_`\"]*:[\s*_]*(?P<said>\S.*)$",
+    r"^[\s>*_-]*(?P<key>name|parents?|hypothesis|kind|components)[\s*_`\"]*:[\s*_]*(?P<value>\S.*)$",
     re.IGNORECASE,
 )
-_QUOTED = re.compile(r'"(?P<key>name|parent|hypothesis|kind)"\s*:\s*"(?P<said>(?:[^"\\]|\\.)*)"')
+_QUOTED = re.compile(r'"(?P<key>name|parent|hypothesis|kind)"\s*:\s*"(?P<value>(?:[^"\\]|\\.)*)"')
 _COMMA = re.compile(r",(\s*[}\]])")
 _TRIES = 100
-"""Beginnings of JSON in a text that may turn out to be none, lest rubbish take minutes."""
+"""Failed attempts to read JSON in a text; a limit, because nonsense could take minutes."""
 
 
 def as_json(text: str) -> Any | None:
-    """A value from JSON with the usual slips: trailing commas, raw line ends, Python's quotes.
+    """A value from JSON with common mistakes: trailing commas, raw line ends, Python's quotes.
 
     >>> as_json("{'name': 'new', 'parent': None,}")
     {'name': 'new', 'parent': None}
@@ -52,7 +52,7 @@ def is_metadata(value: object) -> bool:
 
 
 def heading(text: str) -> str | None:
-    r"""The name in the last heading that announces a candidate; empty if it has none.
+    r"""The name in the last heading of a candidate, which may be empty; None without a heading.
 
     >>> heading("Some thoughts.\n## Candidate 2: `short-list`\n"), heading("## Analysis")
     ('short-list', None)
@@ -61,23 +61,23 @@ def heading(text: str) -> str | None:
     return found[-1]["name"].strip(" `*:=\"'") if found else None
 
 
-def said_in(text: str) -> dict[str, Any]:
-    r"""What prose says of a candidate: an object of JSON, or lines such as "Hypothesis: ...".
+def metadata_in(text: str) -> dict[str, Any]:
+    r"""The metadata of a candidate in a text: a JSON object, or lines like "Hypothesis: ...".
 
-    >>> said_in("Parent: nearest\n- **Hypothesis:** the last example counts most")
+    >>> metadata_in("Parent: nearest\n- **Hypothesis:** the last example counts most")
     {'parent': 'nearest', 'hypothesis': 'the last example counts most'}
     """
     for value in objects(text):
         if is_metadata(value):
             return dict(value)
-    if quoted := {found["key"]: found["said"] for found in _QUOTED.finditer(text)}:
+    if quoted := {found["key"]: found["value"] for found in _QUOTED.finditer(text)}:
         return quoted
     lines = (_LINE.match(line[:2_000]) for line in text.splitlines())
-    return {found["key"].lower(): found["said"].strip(' `"') for found in lines if found}
+    return {found["key"].lower(): found["value"].strip(' `"') for found in lines if found}
 
 
 def objects(text: str) -> Iterator[Any]:
-    """The values of JSON that begin a line of a text, as long as they are whole."""
+    """The complete JSON values that begin a line of a text."""
     decoder = json.JSONDecoder(strict=False)
     at, tries = 0, _TRIES
     for found in re.finditer(r"^[ \t]*(?=[{\[])", text, re.MULTILINE):
@@ -93,20 +93,20 @@ def objects(text: str) -> Iterator[Any]:
             yield value
 
 
-def parents(said: Mapping[str, Any]) -> tuple[str, ...] | None:
-    """The parents that are named: none if it says so, None if it says nothing of them.
+def parents(metadata: Mapping[str, Any]) -> tuple[str, ...] | None:
+    """The parents in some metadata; None if it does not mention them.
 
     >>> parents({"parent": "`nearest`"}), parents({"parent": None}), parents({})
     (('nearest',), (), None)
     """
-    if "parent" not in said and "parents" not in said:
+    if "parent" not in metadata and "parents" not in metadata:
         return None
-    given = said.get("parents") or said.get("parent")
+    given = metadata.get("parents") or metadata.get("parent")
     return tuple(name for name in words(given) if name.lower() not in ("null", "none", "-"))
 
 
 def words(given: object) -> tuple[str, ...]:
-    """A list of words, from one or from a text with commas.
+    """Words from a list, or from a text with commas.
 
     >>> words("nearest, `quota`"), words(["a", 1, ""]), words(None)
     (('nearest', 'quota'), ('a', '1'), ())
@@ -120,7 +120,7 @@ def words(given: object) -> tuple[str, ...]:
 
 
 def sentence(given: object) -> str:
-    r"""A text on one line, or nothing.
+    r"""A text on one line; empty for anything else.
 
     >>> sentence("so \n it is"), sentence({"a": 1}), sentence(None)
     ('so it is', '', '')
@@ -133,17 +133,17 @@ _PROGRAMS = {"", "python", "py", "python3"}
 
 @dataclass(slots=True, kw_only=True)
 class Draft:
-    """What a reply holds of one candidate.
+    """One candidate of a reply.
 
     Args:
-        said: What it says of it.
-        files: Whole files by path.
+        metadata: Its name, parents, hypothesis, kind and components.
+        files: Complete files by path.
         edits: Edits by path.
         unnamed: Programs without a path.
         cut: Files that the end of the reply cut off.
     """
 
-    said: dict[str, Any] = field(default_factory=dict)
+    metadata: dict[str, Any] = field(default_factory=dict)
     files: dict[str, str] = field(default_factory=dict)
     edits: dict[str, tuple[Edit, ...]] = field(default_factory=dict)
     unnamed: list[str] = field(default_factory=list)
@@ -151,39 +151,39 @@ class Draft:
 
     @property
     def empty(self) -> bool:
-        """Whether nothing of a file is there."""
+        """Whether it has no part of a file."""
         return not (self.files or self.edits or self.unnamed or self.cut)
 
     @property
     def name(self) -> str:
-        """What it is called; empty if it has no name."""
-        return sentence(self.said.get("name"))[:200]
+        """Its name; empty if it has none."""
+        return sentence(self.metadata.get("name"))[:200]
 
     @property
     def parents(self) -> tuple[str, ...] | None:
-        """Whom it builds on; None if it does not say."""
-        return parents(self.said)
+        """Its parents; None if the reply does not mention them."""
+        return parents(self.metadata)
 
     @property
     def hypothesis(self) -> str:
         """Why it should be better."""
-        return sentence(self.said.get("hypothesis"))
+        return sentence(self.metadata.get("hypothesis"))
 
     @property
     def kind(self) -> Kind:
-        """Whether it exploits or explores; empty if it does not say."""
-        kind = sentence(self.said.get("kind")).lower()
+        """Whether it exploits or explores; empty if unknown."""
+        kind = sentence(self.metadata.get("kind")).lower()
         if kind.startswith("exploit"):
             return "exploit"
         return "explore" if kind.startswith("explor") else ""
 
     @property
     def components(self) -> tuple[str, ...]:
-        """What it is made of."""
-        return words(self.said.get("components"))
+        """Its building blocks."""
+        return words(self.metadata.get("components"))
 
     def add(self, block: Block, *, cut: bool) -> None:
-        """Take up a block; `cut` if the reply ended before the block did."""
+        """Add a block; `cut` if the reply ended before the block did."""
         path = named(block.info) or above(block.before)
         content = block.content
         if path is None:
@@ -203,19 +203,21 @@ class Draft:
             self.unnamed.append(content)
 
     def has(self, block: Block) -> bool:
-        """Whether it has a whole file already where the block has one."""
+        """Whether it already has a complete file at the path of a block."""
         path = named(block.info) or above(block.before) or commented(block.content)[0]
         if has_edits(block.content) or has_hunks(block.content):
             return False
         return bool(self.unnamed) if path is None else path in self.files
 
     def settle(self, main: str) -> str:
-        """Give a program without a path that of the main file; what to tell of it, if anything."""
+        """Use a program without a path as the main file; returns a note, or nothing."""
         spare, self.unnamed = self.unnamed, []
         if not spare or self.files or self.edits:
-            return "" if not spare else "a block of code without a path was left out."
+            return "" if not spare else "a block of code without a path was ignored."
         self.files[main] = max(spare, key=len)
-        return "" if len(spare) == 1 else f"of {len(spare)} blocks without a path one was taken."
+        if len(spare) == 1:
+            return ""
+        return f"of {len(spare)} blocks of code without a path, the longest was used."
 
     def _edit(self, path: str | None, edits: tuple[Edit, ...]) -> None:
         key = path or ""
@@ -223,7 +225,7 @@ class Draft:
 
 
 def from_json(value: object, depth: int = 10) -> Iterator[Draft]:
-    """Drafts from JSON that holds the files too, whatever it is wrapped in."""
+    """Drafts from JSON that contains the files too, at any depth."""
     if depth == 0:
         return
     if isinstance(value, list):
@@ -231,7 +233,7 @@ def from_json(value: object, depth: int = 10) -> Iterator[Draft]:
             yield from from_json(one, depth - 1)
     elif isinstance(value, Mapping):
         if files := _files(value.get("files")):
-            yield Draft(said={str(k): v for k, v in value.items()}, files=files)
+            yield Draft(metadata={str(k): v for k, v in value.items()}, files=files)
             return
         for key in ("candidates", "proposals", "candidate", "proposal"):
             yield from from_json(value.get(key), depth - 1)
@@ -252,7 +254,7 @@ def _files(given: object) -> dict[str, str]:
 
 
 def _patched(content: str) -> str | None:
-    """The file that a diff is of, by its head."""
+    """The file that a diff changes, by its header."""
     for line in content.splitlines():
         if line.startswith("+++ "):
             return tidy(line[4:].split("\t")[0].strip().removeprefix("b/"))
@@ -271,12 +273,12 @@ _REFUSALS = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reading:
-    """What a reply holds.
+    """The contents of a reply.
 
     Args:
-        drafts: Candidates, of whose files at least something is there.
-        notes: What was left out or guessed.
-        words: The reply without what the model thought aloud.
+        drafts: Candidates with at least a part of a file.
+        notes: What was ignored or guessed.
+        words: The reply without the reasoning of the model.
     """
 
     drafts: tuple[Draft, ...]
@@ -285,7 +287,7 @@ class Reading:
 
     @property
     def refusal(self) -> str:
-        """The first sentence of a reply by which a model declines; empty if it does not."""
+        """The first sentence of a reply that refuses to answer; empty for other replies."""
         if self.drafts or not _REFUSALS.search(self.words[:600]):
             return ""
         return first_sentence(self.words)
@@ -295,14 +297,14 @@ def read_reply(text: str, *, cut: bool = False, main: str = "harness.py") -> Rea
     r"""The candidates in a reply.
 
     Args:
-        text: What the model wrote.
-        cut: Whether it was cut off at its longest.
-        main: The path of a program that has none.
+        text: The reply.
+        cut: Whether it was cut off.
+        main: The path for a program without one.
 
     >>> read_reply("Sure!\n```python\nanswer = 42\n```").drafts[0].files
     {'harness.py': 'answer = 42\n'}
     """
-    words = _spoken(text.encode(errors="replace").decode().removeprefix("\ufeff"))
+    words = _without_reasoning(text.encode(errors="replace").decode().removeprefix("\ufeff"))
     words = words.replace("\r\n", "\n").replace("\r", "\n")
     drafts = list(from_json(as_json(words))) if words.lstrip()[:1] in ("{", "[") else []
     drafts = drafts or _fenced(words, cut)
@@ -322,7 +324,7 @@ def _fenced(words: str, cut: bool) -> list[Draft]:
 
 
 def first_sentence(text: str, most: int = 200) -> str:
-    """How a text begins.
+    """The first sentence of a text, shortened.
 
     >>> first_sentence("I'm sorry. I can't help with that.")
     "I'm sorry."
@@ -334,71 +336,71 @@ def first_sentence(text: str, most: int = 200) -> str:
 
 
 class _Reader:
-    """Puts blocks together to candidates: by headings, by metadata, by files that come again."""
+    """Groups blocks into candidates: by headings, by metadata, and by repeated files."""
 
     def __init__(self) -> None:
         self.drafts: list[Draft] = [Draft()]
-        self._told = False  # whether the reply says anywhere where candidates begin
+        self._marked = False  # whether the reply marks the beginnings of candidates
 
     def take(self, block: Block, *, cut: bool) -> None:
-        """Take up the next block; `cut` if the reply ended before the block did."""
-        title, said = heading(block.before), said_in(block.before)
+        """Take the next block; `cut` if the reply ended before the block did."""
+        title, metadata = heading(block.before), metadata_in(block.before)
         if title is not None:
             self._begin({"name": title} if title else {})
         if self._current.empty:
-            self._current.said = {**said, **self._current.said}
-        elif "hypothesis" in said or len(said) > 1:
-            self._begin(said)
+            self._current.metadata = {**metadata, **self._current.metadata}
+        elif "hypothesis" in metadata or len(metadata) > 1:
+            self._begin(metadata)
         value = self._value(block)
         if made := list(from_json(value)):
             self.drafts += [*made, Draft()]
         elif is_metadata(value):
             self._describe(value)
         elif not self._described(block):
-            if not self._told and self._current.has(block):
+            if not self._marked and self._current.has(block):
                 self.drafts.append(Draft())
             self._current.add(block, cut=cut)
 
     def end(self, rest: str) -> None:
-        """Mark the candidate that the end of the reply cut off before its first file."""
+        """Mark a candidate that was cut off before its first file."""
         title = heading(rest)
         if title is not None:
             self._begin({"name": title} if title else {})
-        if self._current.empty and self._told:
+        if self._current.empty and self._marked:
             self._current.cut.append("")
 
     @property
     def _current(self) -> Draft:
         return self.drafts[-1]
 
-    def _begin(self, said: dict[str, Any]) -> None:
-        self._told = True
-        if self._current.empty and not self._current.said:
-            self._current.said.update(said)
+    def _begin(self, metadata: dict[str, Any]) -> None:
+        self._marked = True
+        if self._current.empty and not self._current.metadata:
+            self._current.metadata.update(metadata)
         else:
-            self.drafts.append(Draft(said=said))
+            self.drafts.append(Draft(metadata=metadata))
 
-    def _describe(self, said: dict[str, Any]) -> None:
-        """Take up metadata: those of the candidate that was announced, or of the next one."""
-        if self._current.empty and not self._current.said.keys() - {"name"}:
-            self._current.said.update(said)
-            self._told = True
+    def _describe(self, metadata: dict[str, Any]) -> None:
+        """Take metadata: those of the candidate that has begun, or of the next one."""
+        if self._current.empty and not self._current.metadata.keys() - {"name"}:
+            self._current.metadata.update(metadata)
+            self._marked = True
         else:
-            self._begin(dict(said))
+            self._begin(dict(metadata))
 
     def _value(self, block: Block) -> Any:
-        """The JSON in a block that is no file."""
+        """The JSON in a block that is not a file."""
         if _is_file(block) or block.language not in ("json", "jsonc", "json5", ""):
             return None
         return as_json(block.content) if block.content.lstrip()[:1] in ("{", "[") else None
 
     def _described(self, block: Block) -> bool:
-        """Whether a block says something of a candidate in YAML, or in JSON that is broken."""
+        """Whether a block is not a file but metadata in YAML, TOML or invalid JSON."""
         if _is_file(block) or block.language not in ("json", "yaml", "yml", "toml"):
             return False
-        said = said_in(block.content.replace('",\n', '"\n'))
-        if said:
-            self._describe(said)
+        metadata = metadata_in(block.content.replace('",\n', '"\n'))
+        if metadata:
+            self._describe(metadata)
         return True
 
 
@@ -407,8 +409,8 @@ def _is_file(block: Block) -> bool:
     return data or named(block.info) is not None
 
 
-def _spoken(text: str) -> str:
-    """A reply without what the model thought aloud before it."""
+def _without_reasoning(text: str) -> str:
+    """A reply without the reasoning of the model before it."""
     opening = _THINKING.match(text)
     if opening is not None:
         closing = text.lower().find(f"</{opening[1].lower()}>")

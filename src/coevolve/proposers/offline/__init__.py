@@ -1,6 +1,6 @@
-"""A proposer that needs no model: it recombines building blocks of harnesses."""
+"""A proposer that needs no model: it searches over recipes made of building blocks."""
 
-from coevolve.proposers.offline.proposer import OfflineProposer
-from coevolve.proposers.offline.recipe import Recipe
+from coevolve.proposers.offline.building_blocks import BuildingBlocks, Finding, Recipe
+from coevolve.proposers.offline.offline_proposer import OfflineProposer
 
-__all__ = ["OfflineProposer", "Recipe"]
+__all__ = ["BuildingBlocks", "Finding", "OfflineProposer", "Recipe"]

@@ -1,105 +1,131 @@
-"""What recipes are worth: a Gaussian process over their blocks."""
+"""What recipes are worth: a Gaussian process over their components."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Self
 
 import numpy as np
-from numpy.typing import NDArray
 
-from coevolve.proposers.offline.recipe import SLOTS, Recipe
-
-Floats = NDArray[np.float64]
-
-COLUMNS = {
-    component: column
-    for column, component in enumerate(
-        f"{slot}:{block}" for slot, blocks in SLOTS.items() for block in blocks
-    )
-}
-"""The column of each component."""
-
-EXPECTED = {
-    "order:nearest-first": -0.05,
-    "order:shuffled": -0.03,
-    "select:all": -0.1,
-    "lead:labels": -0.05,
-    "ask:free": -0.1,
-    "ask:calibrated": 0.05,
-    "ask:standardised": 0.1,
-    "trust:1": 0.08,
-    "trust:2": 0.08,
-}
-"""What some blocks add as a rule, with small models (docs/text-classification.md)."""
-DISTRACTED = -0.1
-"""What is lost, as a rule, where scores that are standardised are taken after examples."""
+from coevolve.core.arrays import Floats
+from coevolve.core.estimators import Estimate
+from coevolve.proposers.offline.building_blocks import Recipe, RecipeSpace
+from coevolve.search.proposal import Standing, View
 
 LEVEL = 0.2
-"""Standard deviation of the level of all recipes, beforehand."""
+"""Prior standard deviation of the level of all recipes."""
 BLOCK = 0.07
-"""Standard deviation of what a block adds, beforehand."""
+"""Prior standard deviation of the gain of a block."""
 TOGETHER = 0.1
-"""Standard deviation of what blocks add together, beyond their sum."""
+"""Prior standard deviation of the gain of blocks together, beyond their sum."""
 REACH = 2.0
-"""Over how many blocks that differ such a gain carries."""
+"""Over how many different blocks such a gain carries."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tried:
+    """A candidate with a recipe and an estimate."""
+
+    standing: Standing
+    recipe: Recipe
+    estimate: Estimate
+
+    @property
+    def name(self) -> str:
+        """The candidate's name."""
+        return self.standing.candidate.name
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """The recipes of a run by candidate, and the candidates with an estimate."""
+
+    recipes: dict[str, Recipe]
+    tried: tuple[Tried, ...]
+
+    @classmethod
+    def of(cls, view: View, space: RecipeSpace) -> Self:
+        """The recipes in a view; candidates without one are left out."""
+        recipes, tried = {}, []
+        for standing in view.standings:
+            recipe = space.of(standing.candidate.components)
+            if recipe is None:
+                continue
+            recipes[standing.candidate.name] = recipe
+            if standing.estimate is not None:
+                tried.append(Tried(standing=standing, recipe=recipe, estimate=standing.estimate))
+        return cls(recipes=recipes, tried=tuple(tried))
 
 
 class Surrogate:
     """Expected scores of recipes, with their uncertainty, from the estimates of others.
 
-    A score is a level, plus what each block adds, plus what the blocks add together; the last is
-    alike for recipes that differ in few blocks. All are normal beforehand, an estimate is told
-    with its standard error, and so the posterior is normal, too.
+    A score is a level, plus the gain of each block, plus the gain of the blocks together; the last
+    is similar for recipes that differ in few blocks. All priors are normal and each estimate comes
+    with its standard error, so the posterior is normal too.
 
     Args:
-        recipes: What was tried.
-        values: The estimates.
-        errors: Their standard errors.
-
-    >>> weak, strong = Recipe(ask="free"), Recipe(ask="choose")
-    >>> known = Surrogate([weak, strong], [0.1, 0.6], [0.02, 0.02])
-    >>> mean, sd = known.of([strong.given("count", "6"), weak.given("count", "6")])
-    >>> bool(mean[0] > mean[1] + 0.2)
-    True
+        space: The recipes there are.
+        recipes: The recipes that were tried.
+        values: Their estimates.
+        errors: The standard errors of the estimates.
     """
 
     def __init__(
-        self, recipes: Sequence[Recipe], values: Sequence[float], errors: Sequence[float]
+        self,
+        space: RecipeSpace,
+        recipes: Sequence[Recipe],
+        values: Sequence[float],
+        errors: Sequence[float],
     ) -> None:
+        self._prior = space.blocks.prior
+        self._columns = {component: column for column, component in enumerate(space.components)}
         noise = np.asarray(errors, dtype=float)
-        self._rows = rows_of(recipes)
-        given = np.asarray(values, dtype=float) - expected(recipes)
+        self._rows = self._rows_of(recipes)
+        given = np.asarray(values, dtype=float) - self._expected(recipes)
         self._center = float(given.mean()) if len(given) else 0.5
         told = _covariance(self._rows, self._rows) + np.diag(noise**2 + 1e-6)
         self._inverse = np.linalg.inv(told)
         self._pull = self._inverse @ (given - self._center)
 
+    @classmethod
+    def after(
+        cls, space: RecipeSpace, tried: Sequence[Tried], beside: Sequence[Recipe] = ()
+    ) -> Self:
+        """The surrogate after some candidates; other recipes count with their expectation."""
+        recipes = [one.recipe for one in tried]
+        values = [min(max(one.estimate.value, 0.0), 1.0) for one in tried]
+        errors = [_error(one.estimate) for one in tried]
+        made = cls(space, recipes, values, errors)
+        if not beside:
+            return made
+        expected = made.of(beside)[0].tolist()
+        return cls(
+            space, [*recipes, *beside], [*values, *expected], [*errors, *(0.05 for _ in beside)]
+        )
+
     def of(self, recipes: Sequence[Recipe]) -> tuple[Floats, Floats]:
         """Expected scores of recipes, and their standard deviations."""
-        rows = rows_of(recipes)
+        rows = self._rows_of(recipes)
         with_told = _covariance(rows, self._rows)
         own = LEVEL**2 + BLOCK**2 * rows.sum(axis=1) + TOGETHER**2
         known = np.einsum("ij,jk,ik->i", with_told, self._inverse, with_told)
-        mean = self._center + expected(recipes) + with_told @ self._pull
+        mean = self._center + self._expected(recipes) + with_told @ self._pull
         return mean, np.sqrt(np.maximum(own - known, 0.0))
 
     def adds(self, component: str) -> float:
-        """What a block adds to a score, as far as is known."""
-        learned = BLOCK**2 * self._rows[:, COLUMNS[component]] @ self._pull
-        return float(EXPECTED.get(component, 0.0) + learned)
+        """The expected gain of a block."""
+        learned = BLOCK**2 * self._rows[:, self._columns[component]] @ self._pull
+        return float(self._prior([component]) + learned)
 
+    def _expected(self, recipes: Sequence[Recipe]) -> Floats:
+        return np.array([self._prior(recipe.components) for recipe in recipes])
 
-def expected(recipes: Sequence[Recipe]) -> Floats:
-    """What recipes add to the level of all, before anything was tried."""
-    gains = [sum(EXPECTED.get(one, 0.0) for one in recipe.components) for recipe in recipes]
-    distracted = [recipe.shows and recipe.ask == "standardised" for recipe in recipes]
-    return np.array(gains) + DISTRACTED * np.array(distracted)
-
-
-def rows_of(recipes: Sequence[Recipe]) -> Floats:
-    """A row for each recipe, with 1 for each of its components."""
-    rows = np.zeros((len(recipes), len(COLUMNS)))
-    for row, recipe in zip(rows, recipes, strict=True):
-        row[[COLUMNS[component] for component in recipe.components]] = 1
-    return rows
+    def _rows_of(self, recipes: Sequence[Recipe]) -> Floats:
+        """A row for each recipe, with 1 for each of its components."""
+        rows = np.zeros((len(recipes), len(self._columns)))
+        for row, recipe in zip(rows, recipes, strict=True):
+            row[[self._columns[component] for component in recipe.components]] = 1
+        return rows
 
 
 def _covariance(some: Floats, others: Floats) -> Floats:
@@ -107,3 +133,11 @@ def _covariance(some: Floats, others: Floats) -> Floats:
     apart = (some.sum(axis=1)[:, None] + others.sum(axis=1)[None, :]) / 2 - shared
     covariance: Floats = LEVEL**2 + BLOCK**2 * shared + TOGETHER**2 * np.exp(-apart / REACH)
     return covariance
+
+
+def _error(estimate: Estimate) -> float:
+    """The standard error of an estimate; where it has none, that of as many coin throws."""
+    if estimate.se is not None:
+        return estimate.se
+    unseen = 1 - estimate.tasks / estimate.pool_size
+    return float(np.sqrt(0.25 / max(estimate.tasks, 1) * unseen))

@@ -1,4 +1,4 @@
-"""What a meta-agent sees: a workspace with all that a view holds."""
+"""The workspace of a meta-agent: a folder with everything a proposer may know."""
 
 from coevolve.proposers.workspace.workspace import Workspace, lay_out
 

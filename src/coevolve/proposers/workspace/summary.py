@@ -1,37 +1,32 @@
-"""Where a search stands, as the pages an agent reads."""
+"""The pages that an agent reads first: `SUMMARY.md` and `tasks.md`."""
 
 import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from coevolve.proposers.workspace.query.printing import interval, score, short
-from coevolve.proposers.workspace.query.source import Row
+from coevolve.views.formatting import (
+    CLIPPED,
+    difference,
+    estimate,
+    interval,
+    is_clipped,
+    plural,
+    short,
+    tasks_seen,
+)
+from coevolve.views.questions import Row
 
-
-def plural(number: int, one: str, many: str = "") -> str:
-    """A number with its noun.
-
-    >>> plural(1, "candidate"), plural(1200, "task")
-    ('1 candidate', '1,200 tasks')
-    """
-    return f"{number:,} {one if number == 1 else many or one + 's'}"
-
-
-def minutes(seconds: float) -> str:
-    """A time limit in words.
-
-    >>> minutes(2400), minutes(90), minutes(60), minutes(7200)
-    ('40 minutes', '90 seconds', '60 seconds', '2 hours')
-    """
-    if seconds < 120:
-        return plural(max(int(seconds), 0), "second")
-    if seconds < 7200:
-        return plural(int(seconds / 60), "minute")
-    return f"{seconds / 3600:.2g} hours"
+_TOP = 20
+_ROUNDS = 3
+_OF_A_ROUND = 12
+_FAILED = 8
+_COMPONENTS = 15
+_MOST_TASKS = 60
+_HEAD = ("#", "candidate", "round", "kind", "estimate", "interval", "delta", "tasks", "hypothesis")
 
 
 def code(text: str) -> str:
-    r"""A name or id in a line of Markdown, also in a table.
+    r"""A name or id in Markdown, safe in a table.
 
     >>> code("a|b"), code("one\ntwo")
     ('`a¦b`', '`one two`')
@@ -39,10 +34,10 @@ def code(text: str) -> str:
     return f"`{_line(text).replace('`', chr(39))}`"
 
 
-def said(text: str, most: int = 180) -> str:
-    r"""What somebody wrote, in a line of Markdown.
+def quoted(text: str, most: int = 180) -> str:
+    r"""A text in one line of Markdown, safe in a table.
 
-    >>> said("Shorter | better,\nI think.")
+    >>> quoted("Shorter | better,\nI think.")
     'Shorter ¦ better, I think.'
     """
     return short(_line(text), most)
@@ -55,7 +50,7 @@ def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def below(text: str, level: int) -> str:
-    r"""Markdown whose highest headings are of a level, so that it fits below another heading.
+    r"""Markdown with its headings moved down, the highest to a level.
 
     >>> below("# Harness\nText\n## Rules", 3)
     '### Harness\nText\n#### Rules'
@@ -77,16 +72,13 @@ def _line(text: str) -> str:
     return " ".join(text.replace("|", "¦").split())
 
 
-_MOST = 60
-
-
 def tasks_page(index: Row) -> str:
-    """`tasks.md`: which tasks tell candidates apart, which nobody solves, which everybody does."""
+    """`tasks.md`: tasks on which candidates differ, unsolved tasks, and solved ones."""
     return "\n".join(_lines(index["tasks"]))
 
 
 def groups(tasks: list[Row]) -> dict[str, list[Row]]:
-    """Tasks by what earlier candidates made of them, the most telling first."""
+    """Tasks by the outcomes of earlier candidates, the most informative first."""
     tried = [task for task in tasks if task["mean"] is not None]
     mixed = [task for task in tried if 0 < task["mean"] < 1]
     return {
@@ -105,14 +97,14 @@ def _lines(tasks: list[Row]) -> Iterator[str]:
     yield "# Tasks"
     yield ""
     yield (
-        "The mean score of each task over the candidates that were tried on it, and how many "
-        "these were. A mean over two candidates says little. `tasks.json` has the same in full."
+        "The mean score of each task and the number of candidates evaluated on it. A mean over "
+        "two candidates is not reliable. `tasks.json` has all tasks."
     )
     pages = {
-        "mixed": "Some solve them: here candidates differ, and contrasting traces teach most",
-        "never": "Nobody solved them yet",
-        "always": "Everybody solved them: a new candidate should, too",
-        "untried": "Not tried yet",
+        "mixed": "Solved by some candidates: compare their traces",
+        "never": "Solved by no candidate",
+        "always": "Solved by all candidates: a new candidate should solve them too",
+        "untried": "Not evaluated yet",
     }
     for name, heading in pages.items():
         if found[name]:
@@ -124,21 +116,13 @@ def _listed(tasks: list[Row]) -> Iterator[str]:
     pools = any(task["pool"] for task in tasks)
     yield f"| task |{' pool |' if pools else ''} mean | candidates |"
     yield f"|---|{'---|' if pools else ''}---|---|"
-    for task in tasks[:_MOST]:
+    for task in tasks[:_MOST_TASKS]:
         mean = "-" if task["mean"] is None else f"{task['mean']:.2f}"
         pool = f" {code(task['pool'])} |" if pools else ""
         yield f"| {code(task['task'])} |{pool} {mean} | {task['candidates']} |"
-    if len(tasks) > _MOST:
+    if len(tasks) > _MOST_TASKS:
         yield ""
-        yield f"{len(tasks) - _MOST} more: `coevolve query tasks`."
-
-
-_TOP = 20
-_ROUNDS = 3
-_OF_A_ROUND = 12
-_FAILED = 8
-_COMPONENTS = 15
-_HEAD = ("#", "candidate", "round", "kind", "estimate", "interval", "delta", "tasks", "hypothesis")
+        yield f"{len(tasks) - _MOST_TASKS} more: `coevolve query tasks`."
 
 
 def summary(index: Row) -> str:
@@ -152,20 +136,21 @@ def _state(index: Row) -> Iterator[str]:
     rows, found = index["candidates"], groups(index["tasks"])
     status = Counter(row["status"] for row in rows if row["round"])
     new = sum(status.values())
-    yield f"# Where the search stands, before round {index['round']}"
+    yield f"# The search before round {index['round']}"
     yield ""
     counts = ", ".join(f"{number} {name}" for name, number in sorted(status.items()))
     yield (
         f"{plural(len(rows) - new, 'starting harness', 'starting harnesses')} and "
         f"{plural(new, 'candidate')}{f' ({counts})' if counts else ''}. Of "
-        f"{plural(len(index['tasks']), 'task')}, {len(found['always'])} were solved by all who "
-        f"tried, {len(found['mixed'])} by some or in part, {len(found['never'])} by nobody; "
-        f"{len(found['untried'])} were not tried yet (`tasks.md`)."
+        f"{plural(len(index['tasks']), 'task')}, {len(found['always'])} were solved by all "
+        f"candidates evaluated on them, {len(found['mixed'])} by some or in part, "
+        f"{len(found['never'])} by none; {len(found['untried'])} were not evaluated yet "
+        "(`tasks.md`)."
     )
     missing = Counter(o["missing"] for r in rows for o in r["outcomes"].values() if o["missing"])
     if missing:
-        why = "; ".join(f"{said(reason, 100)} ({n})" for reason, n in missing.most_common(3))
-        yield f"{plural(sum(missing.values()), 'outcome')} missing, which is no 0: {why}."
+        why = "; ".join(f"{quoted(reason, 100)} ({n})" for reason, n in missing.most_common(3))
+        yield f"{plural(sum(missing.values()), 'outcome')} missing (not 0): {why}."
 
 
 def _best(index: Row) -> Iterator[str]:
@@ -177,26 +162,28 @@ def _best(index: Row) -> Iterator[str]:
     yield f"{code(row['name'])}, {_estimate(row)}. Its files: `{row['folder']}/files/`."
     if best and best["better_start"]:
         yield (
-            f"It is a starting harness: no candidate is estimated higher yet. The best of them is "
-            f"{code(best['candidate'])}: {best['why']}."
+            f"It is a starting harness: no candidate has a higher estimate yet. The best "
+            f"candidate is {code(best['candidate'])}: {best['why']}."
         )
     elif best:
-        yield f"Why: {said(best['why'], 400)}."
+        yield f"Reason: {quoted(best['why'], 400)}."
     if best and best["tied_with"]:
         yield f"Tied with {', '.join(map(code, best['tied_with']))}."
     if row["hypothesis"]:
-        yield f"Its hypothesis: {said(row['hypothesis'], 600)}"
+        yield f"Hypothesis: {quoted(row['hypothesis'], 600)}"
 
 
 def _board(rows: list[Row]) -> Iterator[str]:
     ranked = sorted((row for row in rows if row["rank"]), key=lambda row: int(row["rank"]))
     yield from ("", "## Leaderboard", "")
     if not ranked:
-        yield "Nothing is evaluated yet."
+        yield "No candidate has an estimate yet."
         return
+    marked = any(is_clipped(row["estimate"]) for row in ranked[:_TOP])
     yield (
-        "Estimates of the score on all tasks, ± standard error; `delta` is against the best known "
-        "before the candidate's round. Where intervals overlap widely, the order means little."
+        "Estimates of the score on all tasks, ± standard error; `delta` is the difference to the "
+        "best estimate before the candidate's round. Where intervals overlap widely, the order "
+        f"is not reliable.{f' {CLIPPED}' if marked else ''}"
     )
     yield ""
     yield from table(_HEAD, [_cells(row) for row in ranked[:_TOP]])
@@ -214,7 +201,7 @@ def _rounds(rows: list[Row]) -> Iterator[str]:
         yield from ("", f"### Round {number}", "")
         for row in made[:_OF_A_ROUND]:
             after = f" from {', '.join(map(code, row['parents']))}" if row["parents"] else ""
-            yield f"- {code(row['name'])}{after}: {_estimate(row)}. {said(row['hypothesis'])}"
+            yield f"- {code(row['name'])}{after}: {_estimate(row)}. {quoted(row['hypothesis'])}"
         if len(made) > _OF_A_ROUND:
             yield f"- and {len(made) - _OF_A_ROUND} more"
     if len(last) > _ROUNDS:
@@ -222,15 +209,17 @@ def _rounds(rows: list[Row]) -> Iterator[str]:
 
 
 def _records(rows: list[Row]) -> str:
-    """Which candidates were better than all before them, as estimated now."""
+    """The candidates that were better than all earlier ones, by their present estimates."""
     held = [row for row in rows if row["delta"] is not None and row["delta"] > 0]
     if not held:
-        return "No candidate was better than the best before it."
-    steps = [f"{code(row['name'])} {row['delta']:+.3f} in round {row['round']}" for row in held]
-    more = f"{len(steps) - 10} earlier ones, " if len(steps) > 10 else ""
+        return "No candidate was better than the best before its round."
+    steps = [
+        f"{code(row['name'])} {difference(row['delta'])} in round {row['round']}" for row in held
+    ]
+    more = f"{len(steps) - 10} earlier candidates, " if len(steps) > 10 else ""
     stale = max(row["round"] for row in rows) - held[-1]["round"]
-    since = f" Nothing was better in the {plural(stale, 'round')} since." if stale else ""
-    return f"Better than all before their round: {more}{', '.join(steps[-10:])}.{since}"
+    since = f" No improvement in the {plural(stale, 'round')} since." if stale else ""
+    return f"Improvements: {more}{', '.join(steps[-10:])}.{since}"
 
 
 def _failed(rows: list[Row]) -> Iterator[str]:
@@ -238,60 +227,58 @@ def _failed(rows: list[Row]) -> Iterator[str]:
     lost = [row for row in rows if row["delta"] is not None and row["delta"] < 0]
     lost.sort(key=lambda row: float(row["delta"]))
     if refused or lost:
-        yield from ("", "## What failed", "")
+        yield from ("", "## Failures", "")
     if refused:
-        yield f"{plural(len(refused), 'candidate')} refused before any trial:"
+        yield f"{plural(len(refused), 'candidate')} refused before evaluation:"
         yield ""
         for row in refused[-_FAILED:]:
-            yield f"- {code(row['name'])} (round {row['round']}): {said(row['reason'], 300)}"
+            yield f"- {code(row['name'])} (round {row['round']}): {quoted(row['reason'], 300)}"
         yield ""
     if lost:
-        yield "Furthest below the best before their round:"
+        yield "Largest losses against the best before their round:"
         yield ""
         for row in lost[:_FAILED]:
-            yield f"- {code(row['name'])} {row['delta']:+.3f}: {said(row['hypothesis'])}"
+            yield f"- {code(row['name'])} {difference(row['delta'])}: {quoted(row['hypothesis'])}"
 
 
 def _tried(rows: list[Row]) -> Iterator[str]:
-    """What candidates were made of, and how the best with each did."""
+    """The components of candidates, with the best candidate of each."""
     uses = Counter(part for row in rows for part in dict.fromkeys(row["components"]))
     if not uses:
         return
     most = [part for part, _ in uses.most_common(_COMPONENTS)]
-    yield from ("", "## What was tried", "")
+    yield from ("", "## Components tried", "")
     cells = [_used(part, [row for row in rows if part in row["components"]]) for part in most]
-    yield from table(("component", "candidates", "best with it", "last in round"), cells)
+    yield from table(("component", "candidates", "best candidate", "last round"), cells)
     if len(uses) > _COMPONENTS:
-        yield f"\nand {len(uses) - _COMPONENTS} more, each used at most as often."
+        yield f"\nand {len(uses) - _COMPONENTS} less frequent ones."
 
 
 def _used(part: str, rows: list[Row]) -> tuple[str, ...]:
-    """How candidates with a component did."""
+    """The row of a component."""
     ranked = [row for row in rows if row["rank"]]
     best = min(ranked, key=lambda row: int(row["rank"]), default=None)
-    shown = f"{code(best['name'])} {score(best['estimate'])}" if best else "none evaluated"
-    return said(part, 60), str(len(rows)), shown, str(max(row["round"] for row in rows))
+    shown = f"{code(best['name'])} {estimate(best['estimate'])}" if best else "none evaluated"
+    return quoted(part, 60), str(len(rows)), shown, str(max(row["round"] for row in rows))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    estimate = row["estimate"]
+    found = row["estimate"]
     return (
         str(row["rank"]),
         code(row["name"]),
         str(row["round"] or "start"),
         row["kind"],
-        score(estimate),
-        interval(estimate),
-        "" if row["delta"] is None else f"{row['delta']:+.3f}",
-        f"{estimate['tasks']}/{estimate['pool_size']}",
-        said(row["hypothesis"], 140),
+        estimate(found),
+        interval(found),
+        difference(row["delta"]),
+        tasks_seen(found),
+        quoted(row["hypothesis"], 140),
     )
 
 
 def _estimate(row: Row) -> str:
     if row["estimate"] is None:
-        return f"{row['status']}{': ' if row['reason'] else ''}{said(row['reason'])}".rstrip(".")
-    delta = "" if row["delta"] is None else f", delta {row['delta']:+.3f}"
-    estimate = row["estimate"]
-    tasks = f"{estimate['tasks']} of {estimate['pool_size']} tasks"
-    return f"estimate {score(estimate)} ({tasks}{delta})"
+        return f"{row['status']}{': ' if row['reason'] else ''}{quoted(row['reason'])}".rstrip(".")
+    delta = "" if row["delta"] is None else f", delta {difference(row['delta'])}"
+    return f"estimate {estimate(row['estimate'])} ({tasks_seen(row['estimate'])} tasks{delta})"

@@ -14,22 +14,27 @@ from typing import Any
 
 from coevolve.errors import InputError
 from coevolve.executors.isolation.folders import remove
-from coevolve.proposers.workspace import query
-from coevolve.proposers.workspace.index import index_of
-from coevolve.proposers.workspace.instructions import instructions, mending, mending_prompt, prompt
-from coevolve.proposers.workspace.query.source import INDEX, Row
+from coevolve.proposers.workspace.instructions import (
+    instructions,
+    prompt,
+    repair_instructions,
+    repair_prompt,
+)
 from coevolve.proposers.workspace.summary import summary, tasks_page
 from coevolve.search.candidate import address_of
 from coevolve.search.proposal import Broken, Proposal, View
+from coevolve.views import answer_text, formatting, questions
+from coevolve.views.history import index_of
+from coevolve.views.questions import INDEX, Row
 
 _LONGEST = 60
 
 
 def file_names(names: Iterable[str]) -> dict[str, str]:
-    """A file name for each name: the name itself where that is safe, unique in any case.
+    """A unique file name for each name: the name itself where it is safe.
 
-    A name that had to be changed, or differs from another in nothing but capitals, ends with a
-    digest of itself, so that a task keeps its file name from round to round.
+    A name that is not safe, or differs from another only in case, gets a digest at its end. A
+    task therefore keeps its file name from round to round.
 
     >>> file_names(["law-007", "two days", "../.."])
     {'law-007': 'law-007', 'two days': 'two-days-5f193fa7', '../..': 'x-e58db3d6'}
@@ -51,33 +56,38 @@ def _plain(name: str) -> str:
 
 def _digested(file: str, name: str, taken: set[str]) -> str:
     digest = address_of(name.encode(errors="surrogatepass"))
-    lengths = range(8, len(digest) + 1)  # longer only where somebody chose a name to collide
+    lengths = range(8, len(digest) + 1)  # more than 8 only after a collision
     return next(
         made for n in lengths if (made := f"{file or 'x'}-{digest[:n]}").casefold() not in taken
     )
 
 
 _SHEBANG = b"#!/usr/bin/env python3\n"
-_PACKAGE = Path(*query.__name__.split("."))
+_MAIN = b"""import sys
+from pathlib import Path
+
+from coevolve.views.questions import main
+
+sys.exit(main(Path(sys.argv[0]), sys.argv[1:]))
+"""
 
 
 def program() -> bytes:
-    """An executable archive of the package `query`, the same on every call.
+    """The query command as an executable archive; the same bytes on every call.
 
-    The folders above the package are empty in it, so that nothing else of this package is
-    imported where it happens to be installed.
+    The packages in it are empty except for the modules it needs. An installed coevolve is not
+    used.
 
     >>> program()[:22]
     b'#!/usr/bin/env python3'
     """
-    sources = {path.name: path.read_bytes() for path in Path(query.__path__[0]).glob("*.py")}
-    files = {(parent / "__init__.py").as_posix(): b"" for parent in _PACKAGE.parents[:-1]}
-    files |= {(_PACKAGE / name).as_posix(): source for name, source in sources.items()}
-    files["__main__.py"] = sources["__main__.py"]
+    files = {"__main__.py": _MAIN, "coevolve/__init__.py": b"", "coevolve/views/__init__.py": b""}
+    for module in (questions, answer_text, formatting):
+        files[f"{module.__name__.replace('.', '/')}.py"] = Path(module.__file__ or "").read_bytes()
     packed = io.BytesIO()
     with zipfile.ZipFile(packed, "w") as archive:
         for path in sorted(files):
-            archive.writestr(zipfile.ZipInfo(path), files[path])  # of 1980, whenever it is made
+            archive.writestr(zipfile.ZipInfo(path), files[path])  # a fixed date
     return _SHEBANG + packed.getvalue()
 
 
@@ -91,9 +101,9 @@ class Workspace:
     """A folder with everything an agent needs.
 
     Args:
-        folder: What the agent works in; it may write anywhere below it.
-        proposals: Where candidates are handed over, each in a folder of its own.
-        prompt: What to tell the agent; the rest stands in `INSTRUCTIONS.md`.
+        folder: The working directory of the agent, which may write anywhere in it.
+        proposals: Where the agent writes candidates, each in a folder of its own.
+        prompt: The first message to the agent; the rest is in `INSTRUCTIONS.md`.
     """
 
     folder: Path
@@ -101,10 +111,10 @@ class Workspace:
     prompt: str
 
     def put_away(self, proposals: Sequence[Proposal] = ()) -> None:
-        """Keep the pages that an agent reads first and what was taken over of its work.
+        """Keep the first pages and the accepted candidates; set the rest aside for `sweep`.
 
-        The rest is set aside, to be deleted by `sweep`: the run holds what was laid out, and the
-        agent may have written anything.
+        The run has a copy of everything that was laid out, and the agent may have written
+        anything.
         """
         aside = set_aside(self.folder)
         self.folder.mkdir(parents=True)
@@ -117,20 +127,20 @@ class Workspace:
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Give a folder another name beside its own, which is free at once, however full it is."""
+    """Rename a folder to a hidden name beside it, which takes no time however full it is."""
     aside = folder.with_name(f"{_ASIDE}{secrets.token_hex(8)}")
     try:
         folder.rename(aside)
         if aside.is_symlink() or not aside.is_dir():
             return None
-        aside.chmod(0o700)  # somebody may have locked it
+        aside.chmod(0o700)  # the agent may have locked it
     except FileNotFoundError:
         return None
     return aside
 
 
 def sweep(folder: Path) -> None:
-    """Delete what was set aside in a folder; that can take long."""
+    """Delete everything that was set aside in a folder; this can take long."""
     for aside in folder.glob(f"{_ASIDE}*"):
         remove(aside)
 
@@ -141,12 +151,12 @@ def lay_out(view: View, folder: Path, *, count: int, broken: Broken | None = Non
     Args:
         view: What the agent may know.
         folder: Where to write.
-        count: How many candidates are wanted.
-        broken: A candidate to mend, instead of new ones to write.
+        count: The number of candidates to propose.
+        broken: A candidate to repair, instead of new ones.
     """
     folder.mkdir(parents=True, exist_ok=True)
     if any(folder.iterdir()):
-        raise InputError(f"{folder} is not empty; a workspace is laid out in a new folder.")
+        raise InputError(f"{folder} is not empty; a workspace needs a new or empty folder.")
     index = index_of(view)
     _place(index)
     for row in index["candidates"]:
@@ -160,16 +170,16 @@ def lay_out(view: View, folder: Path, *, count: int, broken: Broken | None = Non
     (folder / "bin" / "coevolve").chmod(0o755)
     (folder / "proposals").mkdir()
     if broken is None:
-        said, page = prompt(view, count), instructions(view, index, count)
+        message, page = prompt(view, count), instructions(view, index, count)
     else:
         home = _write_proposal(folder / "proposals", broken.proposal)
-        said, page = mending_prompt(view, home), mending(view, broken, home)
+        message, page = repair_prompt(view, home), repair_instructions(view, broken, home)
     _write(folder / _INSTRUCTIONS, page)
-    return Workspace(folder=folder, proposals=folder / "proposals", prompt=said)
+    return Workspace(folder=folder, proposals=folder / "proposals", prompt=message)
 
 
 def _place(index: Row) -> None:
-    """Give every candidate its folder, every task its file name, and every trace its path."""
+    """Set the folder of every candidate, the file name of every task, the path of every trace."""
     rows = index["candidates"]
     folders = file_names(row["name"] for row in rows)
     listed = [row["task"] for row in index["tasks"]]
@@ -183,7 +193,7 @@ def _place(index: Row) -> None:
 
 
 def _write_candidate(view: View, folder: Path, row: Row) -> None:
-    """The files of a candidate, its traces, and how it stands."""
+    """Write the files of a candidate, its traces, and its `standing.json`."""
     home = folder / row["folder"]
     _write_files(home / "files", view.files(row["name"]))
     (home / "traces").mkdir()
@@ -197,7 +207,7 @@ def _write_candidate(view: View, folder: Path, row: Row) -> None:
 
 
 def _write_proposal(proposals: Path, proposal: Proposal) -> str:
-    """A candidate, laid out as it is handed over; returns the name of its folder."""
+    """Write a candidate in the form that agents submit; returns the name of its folder."""
     (made,) = file_names([proposal.name]).values()
     others = (f"{made}-{number}" for number in itertools.count(2))
     home = next(
@@ -226,7 +236,7 @@ def _write_files(home: Path, files: Mapping[str, bytes]) -> None:
 
 
 def _readable(trace: str) -> str:
-    """A trace with a line for each of its values."""
+    """A trace with one value per line."""
     try:
         return json.dumps(json.loads(trace), indent=1, ensure_ascii=False)
     except (ValueError, RecursionError):
@@ -242,5 +252,5 @@ def _write(path: Path, text: str) -> None:
 
 
 def _is_file(path: Path) -> bool:
-    """Whether a plain file lies there, and no link to one."""
+    """Whether a path is a regular file, not a link to one."""
     return path.exists(follow_symlinks=False) and stat.S_ISREG(path.lstat().st_mode)

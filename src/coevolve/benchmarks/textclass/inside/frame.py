@@ -1,15 +1,14 @@
-"""The frame around a harness: what the benchmark calls in the sandbox.
+"""The frame around a harness: the functions that the benchmark calls in the sandbox.
 
-Whatever goes wrong is raised, and reported with the candidate's own file and line. Nothing
-outside relies on this code, for the candidate runs in the same process and can bend it.
+Errors are reported with the file and line of the candidate. Nothing outside relies on this code,
+because the candidate runs in the same process and can change it.
 """
 
 from __future__ import annotations
 
 import json
 
-from coevolve.benchmarks.textclass.inside.adapter import Adapter
-from coevolve.benchmarks.textclass.inside.finding import harness_class
+from coevolve.benchmarks.textclass.inside.harness_class import Adapter, harness_class
 from coevolve.benchmarks.textclass.inside.interface import (
     Example,
     InterfaceError,
@@ -24,7 +23,7 @@ if TYPE_CHECKING:
 
 
 class Memory:
-    """A harness at work on the questions of one pool; only `learn` changes what it knows."""
+    """A harness for the questions of one pool; only `learn` changes what it knows."""
 
     def __init__(self, task: Task, state: object) -> None:
         self._task = task
@@ -32,12 +31,12 @@ class Memory:
         self._frozen: str | None = None
 
     def learn(self, example: Example) -> None:
-        """Have the harness see an example."""
+        """Let the harness learn an example."""
         self._frozen = None
         self._harness.learn(example)
 
     def predict(self, question: str) -> str:
-        """The harness's answer; what it remembers of the question is undone."""
+        """The answer of the harness; a change of its state is undone."""
         if self._frozen is None:
             self._frozen = self.text()
         answer = self._harness.predict(question)
@@ -74,13 +73,13 @@ def describe() -> dict[str, str]:
 
 
 def begin(task: dict[str, Any], state: object = None, pool: str = "") -> None:
-    """Make a harness for a pool, with what an earlier one knew, if a state is given."""
+    """Make a harness for a pool, from a state if one is given."""
     _memories.pop(pool, None)
     _memories[pool] = Memory(Task(**task), state)
 
 
 def ready(pool: str = "") -> bool:
-    """Whether this process has a harness for a pool; one that was started anew has none."""
+    """Whether this process has a harness for a pool; a new process has none."""
     return pool in _memories
 
 
@@ -95,7 +94,7 @@ def state(pool: str = "") -> Any:
 
 
 def predict(question: str, pool: str = "") -> str:
-    """The answer of the harness of a pool, which knows no more afterwards than before."""
+    """The answer of the harness of a pool, which learns nothing from it."""
     return _memory(pool).predict(question)
 
 

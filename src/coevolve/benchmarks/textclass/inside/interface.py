@@ -1,4 +1,4 @@
-"""What a harness is given: a model, a task, examples."""
+"""What a harness gets: a model, a task, and examples."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ if TYPE_CHECKING:
 
 
 class InterfaceError(Exception):
-    """A candidate that is no harness as the interface wants it."""
+    """A candidate that does not implement the interface of harnesses."""
 
 
 class Model:
@@ -48,7 +48,7 @@ class Model:
         found: dict[str, float] | None
         found = _ask(prompt, choices=_checked(choices), scores=True)["scores"]
         if found is None:
-            raise InterfaceError("this model gives no scores; look at model.gives_scores first")
+            raise InterfaceError("this model gives no scores; check model.gives_scores first")
         return found
 
     def count(self, text: str) -> int:
@@ -58,7 +58,7 @@ class Model:
 
     @property
     def window(self) -> int | None:
-        """How many tokens prompt and answer may have together; None if that is not known."""
+        """Tokens of prompt and answer together, at most; None if unknown."""
         found: int | None = self._fact("window")
         return found
 
@@ -69,8 +69,8 @@ class Model:
 
     @property
     def completes(self) -> bool:
-        """Whether a prompt is continued as it stands, instead of answered as a message."""
-        # Models that run here give scores, and they alone are given the bare text.
+        """Whether the model continues the text of a prompt, instead of answering a message."""
+        # Only local models give scores, and only they get the bare text.
         return self.gives_scores
 
     def _fact(self, name: str) -> Any:
@@ -80,10 +80,9 @@ class Model:
 
 
 class Task:
-    """What a set of questions asks for.
+    """The task of a set of questions.
 
-    `instructions` says it in words. `labels` are all the answers there are, or None where they
-    are not known beforehand.
+    `instructions` describe it. `labels` are all possible answers, or None where they are unknown.
     """
 
     def __init__(
@@ -94,12 +93,12 @@ class Task:
         self._before, _, self._after = given.partition("{question}")
 
     def prompt(self, question: str) -> str:
-        """The whole task in words for one question, as a large model should read it."""
+        """The full text of the task for one question, for a large model."""
         return self._before + question + self._after
 
 
 class Example:
-    """A question with its answer; in online learning also what was predicted before."""
+    """A question with its answer; in online learning also with the prediction."""
 
     def __init__(
         self,
@@ -119,12 +118,12 @@ def shown(value: object) -> str:
 
 def _ask(prompt: object, **options: object) -> dict[str, Any]:
     if isinstance(prompt, str):
-        wish: dict[str, object] = {"prompt": prompt}
+        request: dict[str, object] = {"prompt": prompt}
     elif isinstance(prompt, list) and prompt:
-        wish = {"messages": prompt}
+        request = {"messages": prompt}
     else:
-        raise InterfaceError(f"a prompt is a text or a list of messages, not {shown(prompt)}")
-    reply: dict[str, Any] = _host("model", **wish, **options)
+        raise InterfaceError(f"a prompt must be a text or a list of messages, got {shown(prompt)}")
+    reply: dict[str, Any] = _host("model", **request, **options)
     return reply
 
 

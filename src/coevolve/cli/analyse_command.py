@@ -1,0 +1,164 @@
+"""`coevolve analyse`: the paper's analyses of a finished run or an outcome matrix."""
+
+import json
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich import box
+from rich.console import Console
+from rich.markup import escape
+from rich.table import Table as Grid
+
+from coevolve.cli.command_arguments import (
+    JOURNAL,
+    AsJson,
+    names,
+    numbers,
+    whole_numbers,
+)
+from coevolve.cli.console_output import with_bar
+from coevolve.errors import ConfigError, InputError, StateError
+
+if TYPE_CHECKING:
+    from coevolve_reproductions.tables import Source, Table
+
+TABLES = ("difficulty", "accuracy", "ablation", "swap", "ties", "cost", "headroom")
+
+
+def analyse(
+    run: Annotated[
+        Path,
+        typer.Argument(
+            metavar="RUN",
+            help="A run folder, an .npz outcome matrix, or a .jsonl file of events.",
+        ),
+    ],
+    table: Annotated[str, typer.Option(help=f"One of {', '.join(TABLES)}.")],
+    series: Annotated[
+        str | None, typer.Option(help="Series of a matrix.", show_default="the first")
+    ] = None,
+    protocols: Annotated[
+        str | None, typer.Option("--protocols", "--protocol", help="Names separated by commas.")
+    ] = None,
+    fractions: Annotated[
+        str | None,
+        typer.Option(
+            "--fractions", "--fraction", help="Fractions of the tasks, separated by commas."
+        ),
+    ] = None,
+    seeds: Annotated[
+        int | None, typer.Option(help="Replays of each search.", show_default="10")
+    ] = None,
+    per_round: Annotated[
+        int | None, typer.Option(help="Candidates per round of a replay.", show_default="1")
+    ] = None,
+    rounds: Annotated[
+        str | None,
+        typer.Option(help="Rounds that the table difficulty shows, separated by commas."),
+    ] = None,
+    out: Annotated[Path, typer.Option(help="Folder for the CSV file and the figure.")] = Path(
+        "analysis"
+    ),
+    figure: Annotated[
+        Path | None,
+        typer.Option(help="The figure's file, .svg, .png or .pdf.", show_default="SVG in --out"),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Print an analysis from the paper, and write it as a CSV file and a figure."""
+    try:  # on first use: no other command needs the tables
+        from coevolve_reproductions.tables import Settings, checked_suffix
+        from coevolve_reproductions.tables import analyse as analysed
+    except ModuleNotFoundError as error:
+        raise ConfigError(
+            f"the tables of the paper are not installed ({error}); reinstall task-coevolve, "
+            "which has them in the package coevolve_reproductions."
+        ) from error
+    if figure is not None:
+        checked_suffix(figure)
+    settings = Settings(
+        protocols=None if protocols is None else names("--protocols", protocols),
+        fractions=None if fractions is None else numbers("--fractions", fractions),
+        seeds=seeds,
+        per_round=per_round,
+        rounds=None if rounds is None else whole_numbers("--rounds", rounds),
+    )
+    if seeds is not None and seeds < 1:
+        raise InputError(f"--seeds must be at least 1, got {seeds}.")
+    source = _source(run, series)
+    err = Console(stderr=True, highlight=False)
+    try:
+        made = with_bar(err, lambda report: analysed(source, table, settings, report))
+    except StateError as error:
+        raise StateError(f"{run}: {error}") from error
+    files = _written(err, made, source.name, out, figure)
+    if as_json:
+        files_json = {"files": [str(path) for path in files]}
+        typer.echo(json.dumps(made.to_json() | files_json, indent=2, allow_nan=False))
+        return
+    console = Console(highlight=False)
+    console.print(f"[bold]{escape(made.title)}[/]")
+    console.print(_grid(made))
+    console.print(made.note, markup=False)
+    err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
+
+
+def _source(path: Path, series: str | None) -> "Source":
+    """The run or matrix at a path; a run folder is read by way of its exported events."""
+    from coevolve_reproductions.tables import EVENTS, read_source
+
+    if not (path / JOURNAL).is_file():
+        return read_source(path, series)
+    from coevolve.runs.session import find_protocol
+    from coevolve.store import RunStore
+    from coevolve.views.export import write_events
+
+    find_protocol(path)
+    with tempfile.TemporaryDirectory() as folder:
+        events = Path(folder) / path.resolve().name
+        events.mkdir()
+        with RunStore.read(path) as store:
+            write_events(store, events / EVENTS)
+        return read_source(events, series)
+
+
+def _written(
+    err: Console, table: "Table", name: str, out: Path, figure: Path | None
+) -> list[Path]:
+    """Write the table and its figure; without matplotlib only the table."""
+    from coevolve_reproductions.tables import save_figure
+
+    data = out / f"{name}-{table.name}.csv"
+    drawn = figure or data.with_suffix(".svg")
+    try:
+        for path in (data, drawn):
+            path.parent.mkdir(parents=True, exist_ok=True)
+        data.write_text(table.csv(), encoding="utf-8")
+        return [data, drawn] if save_figure(table, drawn) else [data]
+    except OSError as error:
+        raise InputError(f"cannot write {error.filename or out}: {error.strerror}.") from error
+    except ImportError:
+        err.print(
+            "no figure: matplotlib is not installed; pip install 'task-coevolve[figures]'",
+            markup=False,
+        )
+        return [data]
+
+
+def _grid(table: "Table") -> Grid:
+    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
+    for column in table.shown:
+        grid.add_column(
+            column.heading,
+            justify="left" if column.left else "right",
+            no_wrap=True,
+            ratio=1 if column.wide else None,
+        )
+    for line in table.lines():
+        grid.add_row(*map(escape, line))
+    more = len(table.rows) - len(table.lines())
+    if more:
+        grid.caption, grid.caption_justify = f"and {more} more in the CSV file", "left"
+    return grid

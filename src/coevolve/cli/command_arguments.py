@@ -1,0 +1,145 @@
+"""Arguments that several commands take: the run, lists of names and numbers."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coevolve.errors import CoevolveError, InputError
+
+if TYPE_CHECKING:
+    from coevolve.runs.config import RunConfig
+
+JOURNAL = "run.db"
+Run = Annotated[
+    Path | None,
+    typer.Argument(
+        metavar="[RUN]",
+        help="A run folder, or the TOML file of the run. Default: the only run in runs/.",
+        show_default=False,
+    ),
+]
+Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the final result.")]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+
+
+def find_run(given: Path | None) -> Path:
+    """The folder of a run.
+
+    Args:
+        given: The folder itself, or the TOML file that describes the run; None for the only run
+            in `runs/` of the current folder.
+    """
+    if given is None:
+        return _only_run()
+    if given.is_file():
+        return _of_file(given)
+    if (given / JOURNAL).exists():
+        return given
+    if not given.exists():
+        raise InputError(f"{given} does not exist; RUN is a run folder or a TOML file.")
+    raise InputError(f"{given} is not a run folder.{_listed(_runs(given))}")
+
+
+def take_run(words: list[str], count: int, usage: str) -> tuple[Path, list[str]]:
+    """The run, which may be left out, and the `count` words after it."""
+    if len(words) not in (count, count + 1):
+        raise InputError(f"got {len(words)} arguments; the usage is {usage}.")
+    given = Path(words[0]) if len(words) > count else None
+    return find_run(given), words[-count:]
+
+
+def config_of_run(folder: Path) -> "tuple[RunConfig, Path] | None":
+    """The configuration of a run and its base folder, or None if its journal cannot be read."""
+    from coevolve.runs.session import recorded_config
+    from coevolve.store import RunStore
+
+    try:
+        with RunStore.read(folder) as store:
+            first = next(store.events(until=1), None)
+    except CoevolveError:
+        return None  # `coevolve doctor` reports what is wrong
+    return None if first is None else recorded_config(first, folder)
+
+
+def started_by_optimize(folder: Path) -> bool:
+    """Whether `coevolve.optimize` started a run, which then has no configuration."""
+    from coevolve.runs.session import BY_OPTIMIZE
+    from coevolve.store import RunStore
+
+    with RunStore.read(folder) as store:
+        first = next(store.events(until=1), None)
+    return first is not None and BY_OPTIMIZE in first["config"]
+
+
+def names(option: str, text: str) -> tuple[str, ...]:
+    """Names separated by commas.
+
+    >>> names("--protocols", "naive, joint")
+    ('naive', 'joint')
+    """
+    found = tuple(part.strip() for part in text.split(","))
+    if not all(found):
+        raise InputError(f"{option} must be names separated by commas, got {text!r}.")
+    return found
+
+
+def numbers(option: str, text: str) -> tuple[float, ...]:
+    """Numbers separated by commas.
+
+    >>> numbers("--fractions", "0.07,0.2")
+    (0.07, 0.2)
+    """
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(f"{option} must be numbers separated by commas, got {text!r}.") from None
+
+
+def whole_numbers(option: str, text: str) -> tuple[int, ...]:
+    """Whole numbers separated by commas.
+
+    >>> whole_numbers("--rounds", "0,4,10")
+    (0, 4, 10)
+    """
+    try:
+        return tuple(int(part) for part in text.split(","))
+    except ValueError:
+        raise InputError(
+            f"{option} must be whole numbers separated by commas, got {text!r}."
+        ) from None
+
+
+def _of_file(path: Path) -> Path:
+    if path.suffix != ".toml":
+        raise InputError(f"{path} is neither a run folder nor a TOML file.")
+    from coevolve.runs.session import run_folder
+
+    folder = run_folder(path)
+    if not (folder / JOURNAL).exists():
+        raise InputError(f"{path} has no run yet; start it with `coevolve run {path}`.")
+    return folder
+
+
+def _only_run() -> Path:
+    here = Path()
+    if (here / JOURNAL).exists():
+        return here
+    found = _runs(here)
+    if len(found) == 1:
+        return found[0]
+    if not found:
+        raise InputError("name a run: the current folder has none in runs/.")
+    raise InputError(f"name a run: there are several.{_listed(found)}")
+
+
+def _runs(folder: Path) -> list[Path]:
+    return sorted(
+        path.parent
+        for pattern in (f"runs/*/{JOURNAL}", f"*/{JOURNAL}")
+        for path in folder.glob(pattern)
+    )
+
+
+def _listed(found: list[Path]) -> str:
+    return f" Runs found: {', '.join(map(str, found))}." if found else ""

@@ -1,0 +1,54 @@
+"""`coevolve demo`: a real search with the embedded model and the included data."""
+
+from importlib.resources import files
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.console import Console
+
+from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet
+from coevolve.cli.run_command import work
+
+FILE = "service_desk.toml"
+
+
+def demo(
+    to: Annotated[Path, typer.Option(help="The folder of the demo; created if needed.")] = (
+        Path("coevolve-demo")
+    ),
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Search for a better harness for the embedded model, with a fifth of the evaluations."""
+    from coevolve.runs.session import create_run, read_state, run_folder
+
+    console = Console(stderr=as_json, highlight=False)
+    file = _project(to)
+    folder = run_folder(file)
+    _get_model(console)
+    if not (folder / JOURNAL).exists():
+        create_run(file)
+    elif read_state(folder).ended is not None:
+        console.print(f"This demo has ended; remove {to} to run it again.", markup=False)
+    work(folder, quiet=quiet, as_json=as_json)
+
+
+def _project(folder: Path) -> Path:
+    """The configuration of the demo in its folder, written if it is missing."""
+    file = folder / FILE
+    if not file.exists():
+        folder.mkdir(parents=True, exist_ok=True)
+        file.write_bytes(files("coevolve.benchmarks.textclass").joinpath(FILE).read_bytes())
+    return file
+
+
+def _get_model(console: Console) -> None:
+    """Fetch the embedded model if it is missing."""
+    from coevolve.errors import ConfigError
+    from coevolve.models.embedded.model_weights import fetch, find_weights
+
+    try:
+        find_weights()
+    except ConfigError:
+        fetch(say=lambda text: console.print(text, soft_wrap=True, markup=False))

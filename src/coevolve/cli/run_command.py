@@ -1,0 +1,140 @@
+"""`coevolve run`: a search from its TOML file to its end."""
+
+import asyncio
+import contextlib
+import json
+import signal
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from coevolve.cli.command_arguments import AsJson, Quiet
+from coevolve.cli.console_output import SteadyConsole, redirected_prints
+from coevolve.errors import StopRun
+
+if TYPE_CHECKING:
+    from coevolve.cli.run_display import PlainView
+    from coevolve.search.loop import Search
+    from coevolve.search.run_state import RunState
+
+SIGNALS = (signal.SIGINT, signal.SIGTERM)
+INTERRUPTED = 128
+"""Added to the number of a signal to make an exit code."""
+
+
+def run(
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE.toml", help="The configuration of the search.")
+    ],
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Run a search: propose, check, evaluate and choose, until the last round or a budget cap."""
+    from coevolve.runs.session import create_run
+
+    with redirected_prints(as_json):
+        folder = create_run(file)
+    work(folder, quiet=quiet, as_json=as_json)
+
+
+def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
+    """Continue a run to its end, show its progress, and print its result."""
+    from coevolve.cli.run_display import make_view
+    from coevolve.runs.run import Run
+
+    console, run = SteadyConsole(stderr=as_json, highlight=False), Run(folder)
+    if (state := run.state).ended is not None:
+        _close(console, folder, state, as_json=as_json)
+        return
+    try:
+        with (
+            redirected_prints(as_json),
+            make_view(console, quiet=quiet) as view,
+            run.session(listen=view.listen) as search,
+        ):
+            view.attach(search)
+            code = asyncio.run(_until_done(search, view))
+    except KeyboardInterrupt:
+        _print_how_to_resume(console, folder)
+        raise typer.Exit(INTERRUPTED + signal.SIGINT) from None
+    except StopRun as stop:
+        if not stop.resumable:
+            raise
+        raise StopRun(f"{stop}\nThen resume the run: coevolve resume {folder}") from stop
+    if code:
+        _print_how_to_resume(console, folder)
+    if as_json or not code:
+        _close(console, folder, search.state, as_json=as_json)
+    if code:
+        raise typer.Exit(code)
+
+
+def _close(console: SteadyConsole, folder: Path, state: "RunState", *, as_json: bool) -> None:
+    """Print the result of a run."""
+    from coevolve.cli.run_display import print_closing
+    from coevolve.runs.result import RunFolder
+    from coevolve.views.report import report
+
+    now, winner = report(state), (state.chosen or {}).get("candidate")
+    candidate = None if winner is None else state.candidates[winner].candidate
+    place = None if candidate is None else RunFolder(folder).checkout(candidate)
+    if as_json:
+        found: dict[str, Any] = {
+            **now.to_json(),
+            "folder": str(folder),
+            "winner_folder": None if place is None else str(place),
+            "full_tokens": now.spend.full_tokens,
+        }
+        typer.echo(json.dumps(found, indent=2))
+        return
+    if place is not None and candidate is not None and len(candidate.files) == 1:
+        place /= next(iter(candidate.files))
+    print_closing(console, now, place)
+
+
+async def _until_done(search: "Search", view: "PlainView") -> int:
+    """0 at the end of the run, or the exit code of the signal that stopped it.
+
+    The first signal stops the run cleanly; after it, signals have their usual effect.
+    """
+    loop = asyncio.get_running_loop()
+    task = asyncio.create_task(search.run())
+    received: list[int] = []
+
+    def stop(number: int) -> None:
+        received.append(number)
+        for known in SIGNALS:
+            loop.remove_signal_handler(known)
+        task.cancel()
+
+    for number in SIGNALS:
+        loop.add_signal_handler(number, stop, number)
+    ticking = asyncio.create_task(_tick(view))
+    try:
+        await task
+    except asyncio.CancelledError:
+        if not received:
+            raise
+        return INTERRUPTED + received[0]
+    finally:
+        ticking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await ticking
+    return 0
+
+
+async def _tick(view: "PlainView") -> None:
+    from coevolve.cli.run_display import TICK
+
+    while True:
+        await asyncio.sleep(TICK)
+        view.tick()
+
+
+def _print_how_to_resume(console: SteadyConsole, folder: Path) -> None:
+    console.print(
+        f"Stopped; nothing recorded is lost. Resume with: coevolve resume {folder}",
+        markup=False,
+        soft_wrap=True,
+    )

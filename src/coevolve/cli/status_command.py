@@ -1,0 +1,46 @@
+"""`coevolve status`: where a run is, also while another process works on it."""
+
+import json
+from dataclasses import asdict
+from typing import Any
+
+import typer
+from rich.console import Console
+from rich.text import Text
+
+from coevolve.cli.command_arguments import AsJson, Run, find_run
+
+_LEAST = 20
+
+
+def status(run: Run = None, as_json: AsJson = False) -> None:
+    """Show where a run is: its candidates, estimates, spending and faults."""
+    from coevolve.cli.run_display import board
+    from coevolve.runs.session import read_state
+    from coevolve.store import Owner, owner
+    from coevolve.views.report import report
+
+    folder = find_run(run)
+    holder = owner(folder)
+    now = report(read_state(folder))
+    if as_json:
+        held = asdict(holder) if isinstance(holder, Owner) else holder
+        found: dict[str, Any] = {**now.to_json(), "folder": str(folder), "owner": held}
+        typer.echo(json.dumps(found, indent=2))
+        return
+    console = Console(highlight=False)
+    console.print(board(now, width=console.width, most=max(_LEAST, console.height - 10)))
+    for number, note in now.notes.items():
+        console.print(Text(f"round {number}: {note}", "yellow"))
+    for number in now.thin_rounds:
+        console.print(Text(f"round {number}: under half of its outcomes have a score", "yellow"))
+    console.print(Text(_state(now.phase, now.stopped, now.why, folder, holder)))
+
+
+def _state(phase: str, stopped: bool, why: str, folder: object, holder: object) -> str:
+    if holder is not None:
+        return f"Running: {holder}"
+    if phase == "ended":
+        return f"Ended: {why}. For details: coevolve show {folder} CANDIDATE"
+    reason = f"Stopped: {why}" if stopped else "Not finished, and no process works on it"
+    return f"{reason.rstrip('.')}. Resume with: coevolve resume {folder}"

@@ -1,1 +1,0 @@
-"""The project `coevolve init` writes; only the other files are copied."""

@@ -1,0 +1,143 @@
+"""`coevolve worlds`: synthetic searches under four protocols, side by side."""
+
+import json
+import math
+from collections.abc import Callable, Sequence
+from typing import Annotated, Any
+
+import numpy as np
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from coevolve.benchmarks.synthetic import RoundDone, SearchResult, SyntheticWorld, search
+from coevolve.cli.command_arguments import AsJson
+from coevolve.cli.console_output import table
+from coevolve.errors import InputError
+
+PROTOCOLS = ("full", "naive", "random-resample", "task-coevolve")
+
+
+def worlds(
+    tasks: Annotated[int, typer.Option(help="Tasks in the pool.")] = 89,
+    fraction: Annotated[
+        float, typer.Option(help="Fraction of the tasks that a round draws.")
+    ] = 0.2,
+    rounds: Annotated[int, typer.Option(help="Rounds of each search.")] = 20,
+    per_round: Annotated[int, typer.Option(help="Candidates proposed per round.")] = 3,
+    searches: Annotated[
+        int, typer.Option(help="Searches per protocol, each in a world of its own.")
+    ] = 20,
+    seed: Annotated[int, typer.Option(help="Seed of the first world.")] = 0,
+    as_json: AsJson = False,
+) -> None:
+    """Compare four protocols on synthetic searches whose true scores are known."""
+    least = {"--tasks": 1, "--rounds": 1, "--per-round": 1, "--searches": 1, "--seed": 0}
+    for option, value in zip(least, (tasks, rounds, per_round, searches, seed), strict=True):
+        if value < least[option]:
+            raise InputError(f"{option} must be at least {least[option]}, got {value}.")
+    if not 0 < fraction <= 1:
+        raise InputError(f"--fraction must be in (0, 1], got {fraction}.")
+    given = [SyntheticWorld(pools={"all": tasks}, seed=seed + i) for i in range(searches)]
+
+    def run(protocol: str, report: Callable[[RoundDone], None]) -> dict[str, Any]:
+        options = {"fraction": fraction, "rounds": rounds, "per_round": per_round}
+        return _summary(
+            [search(world, protocol=protocol, report=report, **options) for world in given]  # type: ignore[arg-type]
+        )
+
+    console = Console(stderr=as_json)
+    console.print(
+        f"[bold]Synthetic worlds of {tasks} tasks[/], {rounds} rounds of {per_round} candidates.\n"
+        f"full evaluates every task, the other protocols {fraction:.0%} of them per round.",
+        highlight=False,
+    )
+    rows = _with_progress(console, rounds * searches, run)
+    if as_json:
+        typer.echo(json.dumps(rows, indent=2))
+    else:
+        console.print(_table(rows))
+
+
+def _with_progress(
+    console: Console,
+    steps: int,
+    run: Callable[[str, Callable[[RoundDone], None]], dict[str, Any]],
+) -> list[dict[str, Any]]:
+    """Run every protocol with a progress bar, or with plain lines without a terminal."""
+    columns = (
+        TextColumn("{task.description:<16}"),
+        BarColumn(bar_width=24),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TextColumn("{task.fields[note]}"),
+    )
+    rows = []
+    with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
+        for protocol in PROTOCOLS:
+            bar = progress.add_task(protocol, total=steps, note="")
+
+            def show(done: RoundDone, bar: Any = bar) -> None:
+                note = f"round {done.round}: best estimate {done.estimate:.3f}"
+                progress.update(bar, advance=1, note=note)
+
+            row = run(protocol, show)
+            rows.append(row)
+            note = f"true score of the winner {_number(row, 'truth', scale=100, digits=1)}"
+            progress.update(bar, note=note)
+            if not console.is_terminal:
+                console.print(
+                    f"{protocol}: {row['searches']} searches done, {note}", highlight=False
+                )
+    return rows
+
+
+def _summary(found: Sequence[SearchResult]) -> dict[str, Any]:
+    """Means over searches, with standard errors; NaN becomes null."""
+    first = found[0]
+    row: dict[str, Any] = {
+        "protocol": first.protocol,
+        "searches": len(found),
+        "evaluations": first.evaluations,
+        "winner": first.choice.candidate,
+        "tied": float(np.mean([len(result.choice.tied_with) for result in found])),
+    }
+    for name in ("start", "truth", "regret", "spearman"):
+        values = np.array([getattr(result, name) for result in found])
+        values = values[~np.isnan(values)]
+        row[name] = float(values.mean()) if len(values) else None
+        row[f"{name}_se"] = (
+            float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+        )
+    return row
+
+
+def _table(rows: Sequence[dict[str, Any]]) -> Table:
+    searches, start = rows[0]["searches"], rows[0]["start"]
+    numbers = ("true score", "regret", "Spearman")
+    made = table("protocol", "evaluations", "winner", *numbers, right=("evaluations", *numbers))
+    made.caption_justify = "left"
+    made.caption = (
+        f"Means ± standard errors over {searches} searches; the winner is from the first.\n"
+        f"Scores in percent; the better starting harness has {100 * start:.1f}."
+    )
+    for row in rows:
+        made.add_row(
+            row["protocol"],
+            f"{row['evaluations']:,}",
+            row["winner"],
+            _number(row, "truth", scale=100, digits=1),
+            _number(row, "regret", scale=100, digits=1),
+            _number(row, "spearman", scale=1, digits=2),
+            style="bold" if row is rows[-1] else "",
+        )
+    return made
+
+
+def _number(row: dict[str, Any], name: str, *, scale: int, digits: int) -> str:
+    value, error = row[name], row[f"{name}_se"]
+    if value is None:
+        return "-"
+    spread = "" if error is None else f" ± {scale * error:.{digits}f}"
+    return f"{scale * value:.{digits}f}{spread}"

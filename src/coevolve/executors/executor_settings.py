@@ -1,0 +1,97 @@
+"""`[executor]`: the base of all settings, and those of local workers and factories."""
+
+import os
+from abc import abstractmethod
+from dataclasses import dataclass, field
+from typing import Any
+
+from pydantic import Field
+
+from coevolve import registry
+from coevolve.executors.isolation import Limits
+from coevolve.executors.local import Contents, LocalExecutor
+from coevolve.executors.worker_process import Services
+from coevolve.executors.workload import Spec
+from coevolve.search.trials import Executor
+from coevolve.settings import Amount, Context, Count, Table, Text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Work:
+    """What a run gives its executor.
+
+    Args:
+        benchmark: How a worker builds the benchmark.
+        contents: Where the files and states of candidates are.
+        workers: How many attempts may run at once.
+        isolation: How candidate code is isolated: "auto", "bwrap" or "process".
+        limits: What a candidate may use.
+        services: What benchmarks may ask of the engine, by name.
+    """
+
+    benchmark: Spec
+    contents: Contents
+    workers: int = 1
+    isolation: str = "auto"
+    limits: Limits = field(default_factory=Limits)
+    services: Services = field(default_factory=dict)
+
+
+class ExecutorSettings(Table):
+    """The settings of an executor; a plug of yours may derive its own from it.
+
+    `seconds` are for one attempt at a trial, `prepare_seconds` for a check or a preparation.
+    """
+
+    kind: Text = "local"
+    workers: Count | None = None
+    seconds: Amount = 600.0
+    prepare_seconds: Amount = 3600.0
+
+    @abstractmethod
+    def build(self, context: Context, work: Work) -> Executor:
+        """The executor."""
+
+    def processes(self) -> int:
+        """The number of workers: as many as there are cores, unless given."""
+        cores: int | None = getattr(os, "process_cpu_count", os.cpu_count)()
+        return self.workers or cores or 1
+
+
+class LocalSettings(ExecutorSettings):
+    """Worker processes on this machine."""
+
+    def build(self, context: Context, work: Work) -> Executor:
+        return LocalExecutor(work.benchmark, **_arguments(self, work))
+
+
+class FactoryExecutor(ExecutorSettings):
+    """A function or class that returns an executor.
+
+    It is called as `LocalExecutor` is, with `arguments` in addition.
+    """
+
+    arguments: dict[str, Any] = Field(default_factory=dict)
+
+    def build(self, context: Context, work: Work) -> Executor:
+        made: Executor = registry.make(
+            "executors",
+            self.kind,
+            work.benchmark,
+            arguments=_arguments(self, work) | self.arguments,
+            members=("capacity", "check", "prepare", "run", "close"),
+            folder=context.base.resolve(),
+        )
+        return made
+
+
+def _arguments(settings: ExecutorSettings, work: Work) -> dict[str, Any]:
+    return {
+        "contents": work.contents,
+        "workers": work.workers,
+        "isolation": work.isolation,
+        "limits": work.limits,
+        "trial_seconds": settings.seconds,
+        "prepare_seconds": settings.prepare_seconds,
+        "services": work.services,
+    }

@@ -1,0 +1,237 @@
+"""Building blocks of candidates: what a benchmark brings, and the recipes made of them.
+
+A recipe has one block in each slot: for example, in the slot `ask` the block `choose`. A benchmark
+brings its slots, blocks and the files they make up as `BuildingBlocks`; the offline proposer
+searches over the recipes.
+"""
+
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from coevolve.errors import InputError, nearest
+from coevolve.search.candidate import Files
+from coevolve.search.proposal import Standing, View
+
+
+@dataclass(frozen=True, slots=True)
+class Recipe:
+    """A block for each slot, as `RecipeSpace.recipe` makes it.
+
+    A slot without effect has its first block, so two recipes differ only if their candidates do.
+
+    Args:
+        blocks: Pairs of slot and block, for every slot.
+        components: The blocks with an effect, as `slot:block`.
+    """
+
+    blocks: tuple[tuple[str, str], ...]
+    components: tuple[str, ...]
+
+    def __getitem__(self, slot: str) -> str:
+        return dict(self.blocks)[slot]
+
+    def has(self, slot: str) -> bool:
+        """Whether a slot has an effect."""
+        return f"{slot}:{self[slot]}" in self.components
+
+    def differs(self, other: "Recipe") -> tuple[str, ...]:
+        """The slots in which another recipe differs."""
+        pairs = zip(self.blocks, other.blocks, strict=True)
+        return tuple(mine[0] for mine, theirs in pairs if mine != theirs)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """What many failures of a candidate have in common.
+
+    Args:
+        says: The finding in words; it begins a hypothesis.
+        weight: The share of failures, times the confidence in the remedies.
+        remedies: Blocks that may help, as (slot, block), with what they do in words.
+    """
+
+    says: str
+    weight: float
+    remedies: Mapping[tuple[str, str], str]
+
+
+@runtime_checkable
+class BuildingBlocks(Protocol):
+    """The slots and blocks of a benchmark's candidates, and the files that they make up.
+
+    Subclass it: `slots`, `seeds` and `render` are required, the rest has defaults.
+    """
+
+    @property
+    def slots(self) -> Mapping[str, Sequence[str]]:
+        """The blocks of each slot; the first one fills a slot that has no effect."""
+        ...
+
+    @property
+    def seeds(self) -> Mapping[str, Mapping[str, str]]:
+        """The first recipes by hypothesis: cheap ones, as different as possible."""
+        ...
+
+    def render(self, recipe: Recipe, hypothesis: str) -> Files:
+        """The files of a candidate."""
+        ...
+
+    def name(self, recipe: Recipe) -> str:
+        """The name of a candidate; names need not be unique."""
+        return "-".join(component.partition(":")[2] for component in recipe.components)
+
+    def settle(self, blocks: Mapping[str, str]) -> Mapping[str, str]:
+        """The slots that have an effect, with their blocks.
+
+        Replace a block that cannot stand beside the others, and leave out slots without effect.
+        """
+        return blocks
+
+    def cost(self, recipe: Recipe) -> float:
+        """How much a recipe must score more than a free one to be worth its cost."""
+        return 0.0
+
+    def prior(self, components: Collection[str]) -> float:
+        """What components (`slot:block`) add to a score, as far as is known before the search."""
+        return 0.0
+
+    def findings(
+        self, view: View, standing: Standing, recipes: Mapping[str, Recipe]
+    ) -> Sequence[Finding]:
+        """What the failures of a candidate have in common, most important first.
+
+        Args:
+            view: Has the traces of trials.
+            standing: The candidate.
+            recipes: The recipes of all candidates by name, this one's included.
+        """
+        return ()
+
+
+class RecipeSpace:
+    """The recipes of some building blocks, and ways from one to another.
+
+    Args:
+        blocks: The building blocks.
+
+    Raises:
+        InputError: They have no slots or seeds, or a seed has an unknown block.
+    """
+
+    def __init__(self, blocks: BuildingBlocks) -> None:
+        if not isinstance(blocks, BuildingBlocks):
+            raise InputError(f"{blocks!r} is not a BuildingBlocks object.")
+        self.blocks = blocks
+        self.slots = {slot: tuple(known) for slot, known in blocks.slots.items()}
+        if not self.slots or not all(self.slots.values()) or not blocks.seeds:
+            raise InputError(
+                f"{type(blocks).__name__} needs at least one slot, a block in every slot, and one "
+                "seed."
+            )
+        self.components = tuple(
+            f"{slot}:{block}" for slot, known in self.slots.items() for block in known
+        )
+        self.seeds = {text: self.recipe(seed) for text, seed in blocks.seeds.items()}
+
+    def recipe(self, given: Mapping[str, str]) -> Recipe:
+        """The recipe of some blocks; slots that are left out get their first block.
+
+        Raises:
+            InputError: There is no such slot or block.
+        """
+        for slot, block in given.items():
+            known = self.slots.get(slot, ())
+            if block not in known:
+                if not known:
+                    raise InputError(f"there is no slot {slot!r}.{nearest(slot, self.slots)}")
+                raise InputError(f"slot {slot!r} has no block {block!r}.{nearest(block, known)}")
+        firsts = {slot: known[0] for slot, known in self.slots.items()}
+        active = self.blocks.settle(firsts | dict(given))
+        return Recipe(
+            blocks=tuple((slot, active.get(slot, first)) for slot, first in firsts.items()),
+            components=tuple(f"{slot}:{active[slot]}" for slot in self.slots if slot in active),
+        )
+
+    def of(self, components: Iterable[str]) -> Recipe | None:
+        """The recipe with these components; None if no recipe has them."""
+        listed = tuple(components)
+        if len(set(listed)) < len(listed) or not set(listed).issubset(self.components):
+            return None
+        blocks = dict(component.split(":", 1) for component in listed)
+        found = self.recipe(blocks)
+        return found if set(found.components) == set(listed) else None
+
+    def changed(self, recipe: Recipe, blocks: Mapping[str, str]) -> Recipe:
+        """The recipe with other blocks in some slots."""
+        return self.recipe(dict(recipe.blocks) | dict(blocks))
+
+    def drawn(self, generator: np.random.Generator) -> Recipe:
+        """A recipe of random blocks."""
+        return self.recipe(self._random(generator))
+
+    def neighbours(
+        self, recipe: Recipe, generator: np.random.Generator, doubles: int = 150
+    ) -> list[Recipe]:
+        """All recipes with one other block, and some with two.
+
+        A slot that has no effect before the change, and has one after it, gets a random block.
+        """
+        single = list(dict.fromkeys(self._single(recipe, generator)))
+        found = dict.fromkeys(single)
+        for _ in range(doubles if single else 0):
+            first = single[generator.integers(len(single))]
+            slot = tuple(self.slots)[generator.integers(len(self.slots))]
+            block = self.slots[slot][generator.integers(len(self.slots[slot]))]
+            found.setdefault(self._filled(first, {slot: block}, generator))
+        found.pop(recipe, None)
+        return list(found)
+
+    def crossings(
+        self, one: Recipe, other: Recipe, generator: np.random.Generator, count: int = 100
+    ) -> list[Recipe]:
+        """Recipes with some blocks of the one and the rest of the other.
+
+        A block without effect in a parent is not taken from it.
+        """
+        only = {slot: other[slot] for slot in self.slots if not one.has(slot)}
+        both = [slot for slot in one.differs(other) if one.has(slot) and other.has(slot)]
+        found: dict[Recipe, None] = {}
+        for _ in range(count):
+            taken = zip(both, generator.random(len(both)) < 0.5, strict=True)
+            blocks = {slot: other[slot] for slot, take in taken if take}
+            found.setdefault(self.changed(one, only | blocks))
+        return [made for made in found if made not in (one, other)]
+
+    def wide(
+        self, recipe: Recipe, generator: np.random.Generator, count: int = 300
+    ) -> list[Recipe]:
+        """Recipes with new random blocks in a quarter of the slots."""
+        found: dict[Recipe, None] = {}
+        for _ in range(count):
+            drawn = self._random(generator)
+            anew = zip(self.slots, generator.random(len(self.slots)) < 1 / 4, strict=True)
+            found.setdefault(
+                self._filled(recipe, {slot: drawn[slot] for slot, new in anew if new}, generator)
+            )
+        found.pop(recipe, None)
+        return list(found)
+
+    def _single(self, recipe: Recipe, generator: np.random.Generator) -> Iterator[Recipe]:
+        for slot, known in self.slots.items():
+            for block in known:
+                if self.changed(recipe, {slot: block}) != recipe:
+                    yield self._filled(recipe, {slot: block}, generator)
+
+    def _filled(
+        self, recipe: Recipe, blocks: Mapping[str, str], generator: np.random.Generator
+    ) -> Recipe:
+        """The recipe with other blocks, and random ones in the slots that had no effect."""
+        drawn = self._random(generator)
+        idle = {slot: drawn[slot] for slot in self.slots if not recipe.has(slot)}
+        return self.changed(recipe, idle | dict(blocks))
+
+    def _random(self, generator: np.random.Generator) -> dict[str, str]:
+        return {s: known[generator.integers(len(known))] for s, known in self.slots.items()}

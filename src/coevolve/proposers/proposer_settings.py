@@ -1,0 +1,150 @@
+"""`[proposer]`: the base of all settings, and those of functions, folders and factories."""
+
+import math
+from abc import abstractmethod
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Annotated, Any, ClassVar, Self
+
+from pydantic import Field, Strict
+
+from coevolve import registry
+from coevolve.errors import CoevolveError, ConfigError, InputError
+from coevolve.findings import Finding, failed, passed
+from coevolve.proposers.scripted import FunctionProposer, Scripted
+from coevolve.search.proposal import Proposer
+from coevolve.settings import Amount, Context, Needed, Table, Text, Texts
+
+
+class ProposerSettings(Table):
+    """The settings of a proposer; a plug of yours may derive its own from it.
+
+    Args:
+        free: Whether a proposal takes next to no time and calls no model.
+        reads_traces: Whether it may read tasks in traces and write them into candidates.
+        has_keys: Whether it may need a key, which `examine` looks for.
+    """
+
+    free: ClassVar[bool] = False
+    reads_traces: ClassVar[bool] = True
+    has_keys: ClassVar[bool] = False
+    kind: Text
+
+    @abstractmethod
+    def build(self, context: Context) -> Proposer:
+        """The proposer; where the context has no folder, it must not write anything."""
+
+    @property
+    def patience(self) -> float:
+        """Seconds after which the engine stops waiting for a proposal."""
+        return float(getattr(self, "seconds", math.inf))
+
+    def priced(self) -> Self:
+        """The same settings with the prices of its model, where they are known."""
+        return self
+
+    def unrecorded(self) -> Self:
+        """The same settings for a trial proposal, which leaves nothing in caches or recordings."""
+        return self
+
+    def waiting(self, folder: Path) -> str:
+        """What the user waits for while a proposal is made in a folder; empty if not for long."""
+        return ""
+
+    def examine(self, context: Context) -> Iterator[Finding]:
+        """Whether the proposer is ready, for `coevolve doctor`."""
+        try:
+            check_ready(self.build(context))
+        except CoevolveError as error:
+            yield failed("proposer", str(error))
+        else:
+            yield passed("proposer", f"{self.kind!r} is ready")
+
+
+def check_ready(proposer: Proposer) -> None:
+    """Make sure that a proposer can work here, before Phase 0 costs anything.
+
+    Raises:
+        ConfigError: Its agent is not installed, for example.
+    """
+    if (check := getattr(proposer, "check", None)) is not None:
+        check()
+
+
+class FactoryProposer(ProposerSettings):
+    """A function or class that returns a proposer."""
+
+    arguments: dict[str, Any] = Field(default_factory=dict)
+    seconds: Amount = 3600.0
+    best_of_n: bool = False
+
+    def build(self, context: Context) -> Proposer:
+        try:
+            made: Proposer = registry.make(
+                "proposers",
+                self.kind,
+                arguments=self.arguments,
+                members=("propose",),
+                folder=context.base.resolve(),
+            )
+        except ConfigError as error:
+            hint = (
+                " The factory is called with `arguments` and returns the proposer; for a function "
+                'propose(view, count), use kind = "function".'
+            )
+            raise ConfigError(
+                f"{error}{hint if isinstance(error.__cause__, TypeError) else ''}"
+            ) from error
+        return made
+
+
+class FunctionProposerSettings(ProposerSettings):
+    """A function of a Python file."""
+
+    file: Text
+    function: Text = "propose"
+    seconds: Amount = 3600.0
+    best_of_n: bool = False
+
+    def needs(self) -> Iterator[Needed]:
+        yield ("file", self.file, "file")
+
+    def build(self, context: Context) -> Proposer:
+        return FunctionProposer.from_file(context.base / self.file, self.function)
+
+
+class ScriptedSettings(ProposerSettings):
+    """Folders, proposed in their order; a list of folders is one round."""
+
+    free: ClassVar[bool] = True
+    reads_traces: ClassVar[bool] = False
+    folders: Annotated[tuple[Text | Texts, ...], Strict(False), Field(min_length=1)]
+
+    def needs(self) -> Iterator[Needed]:
+        for item in self.folders:
+            for name in (item,) if isinstance(item, str) else item:
+                yield ("folders", name, "harness")
+
+    def check(self, config: Any) -> None:
+        rounds, candidates = config.search.rounds, config.search.candidates
+        flat = all(isinstance(item, str) for item in self.folders)
+        lasts = -(-len(self.folders) // candidates) if flat else len(self.folders)
+        if lasts < rounds:
+            raise InputError(
+                f"'proposer.folders' has {len(self.folders)} entries, which last for {lasts} "
+                f"rounds of {candidates}, but 'search.rounds' is {rounds}: name more folders, or "
+                "search for fewer rounds."
+            )
+
+    def build(self, context: Context) -> Proposer:
+        known: Mapping[str, Path] = context.config.benchmark.harnesses()
+
+        def folder(name: str) -> Path:
+            return known.get(name, context.base / name)
+
+        return Scripted(
+            [
+                folder(item) if isinstance(item, str) else [folder(name) for name in item]
+                for item in self.folders
+            ]  # type: ignore[arg-type]
+        )

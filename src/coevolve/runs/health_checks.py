@@ -1,0 +1,209 @@
+"""Checks of the machine, a project and a run, for `coevolve doctor`."""
+
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from coevolve.benchmarks.base import leak_scan_of
+from coevolve.errors import CoevolveError, StopRun
+from coevolve.executors.isolation import PlainProcess, find_isolation
+from coevolve.executors.isolation.detection import why_not_bubblewrap
+from coevolve.findings import Finding, failed, noted, passed
+from coevolve.models.embedded import embedded_line
+from coevolve.models.model_client import StubModel
+from coevolve.runs.building import build_benchmark
+from coevolve.runs.building import check_model as usable_model
+from coevolve.runs.building import workers as planned_workers
+from coevolve.runs.config import RunConfig
+from coevolve.runs.session import find_protocol
+from coevolve.search.effects import fold
+from coevolve.settings import Context
+from coevolve.store import RunStore, owner, verify
+from coevolve.testing import check_benchmark
+from coevolve.views.formatting import plural
+
+_GB = 1e9
+_LITTLE_DISK = 0.2
+_SOME_DISK = 2.0
+_OLDEST = (3, 12)
+
+
+def check_machine(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
+    """Python, cores, memory and disk."""
+    version = ".".join(map(str, sys.version_info[:3]))
+    if sys.version_info >= _OLDEST:
+        yield passed("python", f"{version}, {sys.executable}")
+    else:
+        yield failed("python", f"{version} is too old", "Use Python 3.12 or newer.")
+    cores = len(os.sched_getaffinity(0))
+    workers = cores if config is None else planned_workers(config)
+    yield passed("cores", f"{cores}, for {workers} workers")
+    yield _memory(workers, config)
+    yield _disk(folder)
+
+
+def check_isolation(config: RunConfig | None) -> Iterator[Finding]:
+    """How candidate code is isolated, and what that does not protect from."""
+    kind = "auto" if config is None else config.isolation.kind
+    why_not = why_not_bubblewrap()
+    if kind == "bwrap" and why_not:
+        yield failed(
+            "isolation",
+            f"isolation.kind is 'bwrap', which does not work here: {why_not}",
+            "Install bubblewrap and allow user namespaces (docs/isolation.md), or set "
+            "isolation.kind = 'process' for candidates you trust.",
+        )
+        return
+    isolation = find_isolation(kind)
+    if isolation.name != PlainProcess().name:
+        yield passed("isolation", f"{isolation.name} works. {' '.join(isolation.protects)}")
+        return
+    why = "isolation.kind is 'process'" if kind == "process" else f"bwrap does not work: {why_not}"
+    yield noted(
+        "isolation",
+        f"candidates run as plain processes because {why}",
+        f"This gives less protection from a hostile candidate. {' '.join(isolation.exposes)}",
+    )
+
+
+def check_access(config: RunConfig | None) -> Iterator[Finding]:
+    """Whether the key that the configuration names is set."""
+    model = None if config is None else config.model
+    if model is None or model.key is None or model.replay is not None:
+        # The key of a proposer is checked with the proposer.
+        if config is None or not config.proposer.has_keys:
+            yield passed("keys", "no key needed")
+    elif model.unset_key:
+        name = model.key if model.key.isupper() else "that model.key names"  # or is it a key?
+        yield failed("keys", f"the environment variable {name} is not set", "Set it to the key.")
+    else:
+        yield passed("keys", f"{model.key} is set")
+    if model is None:
+        yield passed("model", "none needed")
+
+
+def _memory(workers: int, config: RunConfig | None) -> Finding:
+    free = available_memory()
+    if free is None:
+        return noted("memory", "the free memory is unknown on this system")
+    wanted = 0.0 if config is None else workers * config.isolation.memory_mb / 1e3
+    if wanted > free:
+        return noted(
+            "memory",
+            f"{free:.1f} GB free; {workers} candidates at once may use {wanted:.1f} GB",
+            "Lower isolation.memory_mb or executor.workers if candidates need that much.",
+        )
+    return passed("memory", f"{free:.1f} GB free")
+
+
+def available_memory() -> float | None:
+    """Free memory in GB, or None where it is unknown."""
+    try:
+        lines = Path("/proc/meminfo").read_text().splitlines()
+    except OSError:
+        return None
+    found = [line.split() for line in lines if line.startswith("MemAvailable:")]
+    return int(found[0][1]) * 1024 / _GB if found else None
+
+
+def _disk(folder: Path) -> Finding:
+    place = next(path for path in (folder, *folder.resolve().parents) if path.exists())
+    free = shutil.disk_usage(place).free / _GB
+    text = f"{free:.1f} GB free in {place.resolve()}"
+    if not os.access(place, os.W_OK):
+        return failed("disk", f"{place.resolve()} is not writable", "Give this user write access.")
+    if free < _LITTLE_DISK:
+        return failed("disk", text, "Free some space: a run stops when the disk is full.")
+    return noted("disk", text, "Traces need space.") if free < _SOME_DISK else passed("disk", text)
+
+
+def check_embedded() -> Iterator[Finding]:
+    """Whether the embedded model is installed, which only some projects need."""
+    there, line = embedded_line()
+    yield passed("embedded model", line) if there else noted("embedded model", line)
+
+
+def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
+    """Whether the model of a project answers; a service is asked for one word."""
+    model = config.model
+    if model is None or model.unset_key:
+        return  # `check_access` reports the key
+    try:
+        usable_model(config, base)
+    except CoevolveError as error:
+        yield failed("model", str(error))
+    else:
+        yield from model.examine("model", base)
+
+
+def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
+    """Whether the proposer is ready, and whether the benchmark conforms."""
+    yield from config.proposer.examine(Context(config=config, base=base))
+    try:
+        # A stub of the model: a check costs no money.
+        benchmark = build_benchmark(config, base, StubModel() if config.model else None)
+        for found in check_benchmark(
+            benchmark, isolation=config.isolation.kind, limits=config.isolation.limits()
+        ):
+            about = f"benchmark, {found.about}"
+            yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
+        if config.proposer.reads_traces and leak_scan_of(benchmark) is None:
+            yield noted(
+                "leaks",
+                "candidates are not scanned for memorised tasks, because the benchmark has no "
+                "`secrets`",
+                "Add them: docs/benchmark.md.",
+            )
+    except StopRun as stop:
+        yield failed("benchmark", f"not tested: {stop}")
+    except CoevolveError as error:
+        yield failed("benchmark", str(error))
+
+
+def check_run(folder: Path) -> Iterator[Finding]:
+    """Whether the journal and the candidates' files are intact, and whether the run has ended."""
+    health = verify(folder)
+    if health.damage is not None:
+        recorded = "?" if health.events is None else f"{health.events:,}"
+        yield failed(
+            "journal",
+            f"damaged: the first {health.intact:,} of {recorded} events are intact. "
+            f"{health.damage}",
+            f"`coevolve doctor --repair {folder}` keeps these and backs up the damaged file.",
+        )
+        return
+    yield passed("journal", f"all {health.intact:,} events are intact")
+    if not health.intact:
+        yield noted("run", "it was never started", "Start it with `coevolve run FILE.toml`.")
+        return
+    find_protocol(folder)
+    with RunStore.read(folder) as store:
+        yield from _contents(store)
+
+
+def _contents(store: RunStore) -> Iterator[Finding]:
+    state = fold(store.events())
+    lacking = []
+    for name, entry in state.candidates.items():
+        for path, address in entry.candidate.files.items():
+            try:
+                store.get(address)
+            except CoevolveError as error:
+                lacking.append(f"{path} of {name}: {error}")
+    if lacking:
+        yield failed(
+            "candidates",
+            f"{plural(len(lacking), 'file')} cannot be read: {lacking[0]}",
+            "Restore the folder blobs/ of the run from a backup.",
+        )
+    else:
+        yield passed("candidates", f"all files of {plural(len(state.candidates), 'candidate')}")
+    if (holder := owner(store.folder)) is not None:
+        yield noted("run", f"running: {holder}")
+    elif state.ended is not None:
+        yield passed("run", f"ended: {state.ended['why']}")
+    else:
+        why = "" if state.stopped is None else f": stopped, {state.stopped['why']}"
+        yield noted("run", f"not finished{why}", f"Resume it: coevolve resume {store.folder}")

@@ -1,0 +1,338 @@
+"""A run as one object: start it, continue it, extend it, read it."""
+
+import asyncio
+import threading
+from collections.abc import Callable, Coroutine, Iterator, Mapping
+from concurrent.futures import Future
+from contextlib import contextmanager, suppress
+from contextvars import copy_context
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Self
+
+from coevolve.core.events import Event
+from coevolve.core.outcomes import is_whole
+from coevolve.errors import InputError, StateError
+from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.result import CandidateResult, Result, RunFolder
+from coevolve.runs.session import (
+    create_run,
+    open_folder,
+    read_state,
+    run_folder,
+    session,
+)
+from coevolve.search.budget import CAPS
+from coevolve.search.journal import Recorder
+from coevolve.search.loop import Search
+from coevolve.search.run_state import RunState
+from coevolve.store import RunStore
+from coevolve.views.report import Report, report
+
+Listener = Callable[[Event], object]
+"""Called with every event of a run after it had its effect."""
+_JOURNAL = "run.db"
+
+
+def loop_runs() -> bool:
+    """Whether an event loop runs in this thread, as in a notebook."""
+    try:
+        asyncio.get_running_loop()
+    except RuntimeError:
+        return False
+    return True
+
+
+def blocking[T](make: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """What a coroutine returns; also where an event loop runs already, as in a notebook.
+
+    There it runs in a thread with a loop of its own. Ctrl-C cancels it, waits for it to end, and
+    raises `KeyboardInterrupt`.
+
+    >>> async def answer():
+    ...     return 42
+    >>> blocking(answer)
+    42
+    """
+    if not loop_runs():
+        return asyncio.run(make())
+    started: Future[tuple[asyncio.AbstractEventLoop, asyncio.Task[Any] | None]] = Future()
+    outcome: Future[T] = Future()
+
+    async def main() -> T:
+        started.set_result((asyncio.get_running_loop(), asyncio.current_task()))
+        return await make()
+
+    def work() -> None:
+        try:
+            outcome.set_result(asyncio.run(main()))
+        except BaseException as error:
+            outcome.set_exception(error)
+
+    threading.Thread(
+        target=copy_context().run, args=(work,), name="coevolve-search", daemon=True
+    ).start()
+    try:
+        return outcome.result()
+    except KeyboardInterrupt:
+        loop, task = started.result()
+        if task is not None:
+            loop.call_soon_threadsafe(task.cancel)
+        with suppress(asyncio.CancelledError):
+            outcome.result()
+        raise
+
+
+class Run:
+    """A run: its folder, what it found so far, and how to start, continue or extend it.
+
+    `coevolve.open` makes one from a TOML file, a run folder or a configuration.
+
+    Args:
+        folder: The run folder; it need not exist yet.
+        config: What to run, if the run was not started yet.
+        file: The TOML file that says so.
+        base: The folder that paths in `config` start from.
+
+    >>> import coevolve
+    >>> from tempfile import TemporaryDirectory
+    >>> with TemporaryDirectory() as folder:
+    ...     run = coevolve.open({
+    ...         "run": {"folder": folder, "name": "first"},
+    ...         "search": {"rounds": 2, "protocol": "naive"},
+    ...         "benchmark": {"kind": "synthetic", "pools": {"all": 20}},
+    ...         "proposer": {"kind": "synthetic"},
+    ...         "executor": {"workers": 1},
+    ...     })
+    ...     result = run.run()
+    ...     len(result.candidates), len(run.extend(rounds=3).resume().candidates)
+    (4, 5)
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        config: RunConfig | None = None,
+        file: Path | None = None,
+        base: Path = Path(),
+    ) -> None:
+        self.folder = folder
+        self._config, self._file, self._base = config, file, base
+        self._listeners: list[Listener] = []
+
+    def __repr__(self) -> str:
+        phase = self.status.phase if self.started else "not started"
+        return f"Run({str(self.folder)!r}, {phase})"
+
+    @property
+    def started(self) -> bool:
+        """Whether the run has a journal with events."""
+        if not (self.folder / _JOURNAL).exists():
+            return False
+        with RunStore.read(self.folder) as store:
+            return store.count > 0
+
+    @property
+    def state(self) -> RunState:
+        """The state of the run as of now, also while another process works on it."""
+        self._need_start()
+        return read_state(self.folder)
+
+    @property
+    def result(self) -> Result:
+        """What the run has found so far."""
+        return Result(self.state, RunFolder(self.folder), self)
+
+    @property
+    def status(self) -> Report:
+        """Where the run is, what it has spent, and its candidates: what displays show."""
+        return report(self.state)
+
+    @property
+    def candidates(self) -> tuple[CandidateResult, ...]:
+        """Every candidate, starting candidates first, in the order of proposal."""
+        return self.result.candidates
+
+    def report(self) -> str:
+        """What the run has found so far, as text."""
+        return self.result.report()
+
+    def outcomes(self) -> list[dict[str, Any]]:
+        """Every outcome so far as a flat row; see `Result.outcomes`."""
+        return self.result.outcomes()
+
+    def events(self) -> Iterator[Event]:
+        """The events of the journal, in order, each a `dict`."""
+        self._need_start()
+        return RunFolder(self.folder).events()
+
+    def listen[L: Listener](self, callback: L) -> L:
+        """Have a function called with every event that this object records from now on.
+
+        It is called after the event had its effect. An exception that it raises ends the session;
+        `StopRun` ends it with a reason on record. Works as a decorator, too.
+        """
+        if not callable(callback):
+            raise InputError(f"listen takes a function of one event, got {callback!r}.")
+        self._listeners.append(callback)
+        return callback
+
+    def run(self) -> Result:
+        """Start the run and work until it ends."""
+        return blocking(self.run_async)
+
+    async def run_async(self) -> Result:
+        """Start the run and work until it ends, in the event loop that runs now."""
+        self.create()
+        return await self._work()
+
+    def resume(self) -> Result:
+        """Continue the run until it ends; a run that has ended gives its result."""
+        return blocking(self.resume_async)
+
+    async def resume_async(self) -> Result:
+        """Continue the run until it ends, in the event loop that runs now."""
+        return await self._work()
+
+    def create(self) -> None:
+        """Open the run's journal, without evaluating anything yet; `resume` does that."""
+        if self.started:
+            raise StateError(
+                f"{self.folder} holds a run already; call resume() to continue it, or give the "
+                "new run another name."
+            )
+        if self._file is not None:
+            create_run(self._file)
+        elif self._config is not None:
+            open_folder(self.folder, self._config, self._base)
+        else:
+            self._need_start()
+
+    @contextmanager
+    def session(self, listen: Listener | None = None) -> Iterator[Search]:
+        """The search of the run, ready to work; this process owns the run until the end.
+
+        Args:
+            listen: Called with every event, besides the functions given to `listen`.
+        """
+        self._need_start()
+        listeners = [*self._listeners, *([] if listen is None else [listen])]
+        with session(self.folder, listen=told(listeners)) as search:
+            yield search
+
+    def extend(
+        self,
+        *,
+        rounds: int | None = None,
+        trials: int | None = None,
+        tokens: int | None = None,
+        dollars: float | None = None,
+        hours: float | None = None,
+    ) -> Self:
+        """Give the run new limits; one that ended by its old ones can be resumed.
+
+        Args:
+            rounds: Rounds in all, those before included.
+            trials: The new cap on trials in all; likewise the others. A cap that is left out
+                stays as it is.
+            tokens: The new cap on tokens.
+            dollars: The new cap on US dollars.
+            hours: The new cap on hours.
+        """
+        caps = {"trials": trials, "tokens": tokens, "dollars": dollars, "hours": hours}
+        given = {"rounds": rounds, **caps}
+        self._need_start()
+        with RunStore.open(self.folder) as store:
+            extend(Recorder(store), {k: v for k, v in given.items() if v is not None})
+        return self
+
+    async def _work(self) -> Result:
+        if self.state.ended is None:
+            with self.session() as search:
+                await search.run()
+        return self.result
+
+    def _need_start(self) -> None:
+        if not self.started:
+            raise StateError(f"the run in {self.folder} was not started yet; call run().")
+
+
+def open(source: Path | str | Mapping[str, Any]) -> Run:
+    """A run: from its TOML file, its folder, or a configuration like that in a TOML file.
+
+    Paths in a TOML file start from its folder, those in a mapping from the current folder.
+
+    Raises:
+        InputError: There is no such file or folder, or it is not a run.
+        ConfigError: The configuration is not valid; the message names the key.
+
+    >>> config = {
+    ...     "search": {"rounds": 3},
+    ...     "benchmark": {"kind": "synthetic"},
+    ...     "proposer": {"kind": "synthetic"},
+    ... }
+    >>> open(config)
+    Run('runs/run', not started)
+    """
+    if isinstance(source, Mapping):
+        config = RunConfig.from_json(source)
+        config.check_paths(Path())
+        return Run(Path(config.run.folder, config.run.name), config=config)
+    if not isinstance(source, str | Path):
+        raise InputError(
+            f"open takes a TOML file, a run folder or a configuration, got {source!r}."
+        )
+    path = Path(source)
+    if path.is_dir():
+        if not (path / _JOURNAL).exists():
+            raise InputError(f"{path} is not a run folder: it has no {_JOURNAL}.")
+        return Run(path)
+    if not path.is_file():
+        raise InputError(f"there is no file or folder {str(source)!r}.")
+    if path.suffix != ".toml":
+        raise InputError(f"{path} is neither a TOML file nor a run folder.")
+    config = read_config(path)
+    return Run(run_folder(path, config), config=config, file=path, base=path.parent)
+
+
+def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
+    """Record new limits of a run: rounds, or caps of the budget, where None means no cap.
+
+    Raises:
+        InputError: One is not above what it is now, or they do not let the run continue.
+    """
+    state = recorder.state
+    if not limits:
+        raise InputError("extend needs a new limit: rounds, trials, tokens, dollars or hours.")
+    for name, value in limits.items():
+        now = state.settings.rounds if name == "rounds" else getattr(state.settings.budget, name)
+        if now is None:
+            raise InputError(f"the run has no cap on {name}; leave {name} out.")
+        if name in ("rounds", "trials", "tokens") and not (
+            value is None or is_whole(value, least=1)
+        ):
+            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        if value is not None and not value > now:
+            raise InputError(
+                f"{name} must be above {now:,}, the limit so far, got {value!r}; give the new "
+                "total, not what is added."
+            )
+    ended = "" if state.ended is None else state.ended["why"]
+    needed = "rounds" if ended == "finished" else ended.removeprefix("budget: ")
+    if ended and needed not in limits:
+        raise InputError(f"the run ended because of its {needed}; give a new limit for {needed}.")
+    caps: dict[str, Any] = {name: limits[name] for name in CAPS if name in limits}
+    budget = replace(state.settings.budget, **caps)
+    rounds = limits.get("rounds") or state.settings.rounds
+    recorder.record("extended", {"rounds": int(rounds), "budget": budget.to_json()})
+
+
+def told(listeners: list[Listener]) -> Callable[[Event], None]:
+    """One function that calls all of them."""
+
+    def listen(event: Event) -> None:
+        for listener in listeners:
+            listener(event)
+
+    return listen

@@ -1,0 +1,141 @@
+"""A run as a file of another format: CSV, Parquet, an outcome matrix, or selector events."""
+
+import csv
+from collections.abc import Iterable
+from dataclasses import asdict, fields
+from itertools import batched
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from coevolve.core.events import Event, sealed
+from coevolve.core.outcomes import USAGE
+from coevolve.core.pool import Pool
+from coevolve.core.selector import Selector
+from coevolve.errors import InputError, StateError
+from coevolve.search.effects import apply
+from coevolve.search.journal import Journal
+from coevolve.search.run_state import RunState
+from coevolve.views.outcome_rows import OutcomeRow, outcome_rows
+
+COLUMNS = tuple(field.name for field in fields(OutcomeRow))
+_BATCH = 50_000
+
+
+def write_csv(journal: Journal, path: Path) -> int:
+    """Write one row per outcome; a missing score is an empty cell. Returns the number of rows."""
+    written = 0
+    with path.open("w", newline="", encoding="utf-8") as file:
+        rows = csv.writer(file, lineterminator="\n")
+        rows.writerow(COLUMNS)
+        for row in outcome_rows(journal.events()):
+            rows.writerow(getattr(row, name) for name in COLUMNS)
+            written += 1
+    return written
+
+
+def write_parquet(journal: Journal, path: Path) -> int:
+    """Write one row per outcome, in columns. Returns the number of rows."""
+    try:
+        import pyarrow  # type: ignore[import-untyped]
+        from pyarrow import parquet
+    except ImportError:
+        raise InputError(
+            "Parquet needs pyarrow: pip install 'task-coevolve[parquet]', or export .csv."
+        ) from None
+    types: dict[Any, Any] = {int: pyarrow.int64(), str: pyarrow.string()}
+    schema = pyarrow.schema(
+        [(field.name, types.get(field.type, pyarrow.float64())) for field in fields(OutcomeRow)]
+    )
+    written = 0
+    with parquet.ParquetWriter(path, schema, compression="zstd") as file:
+        for some in batched(outcome_rows(journal.events()), _BATCH, strict=False):
+            file.write_table(pyarrow.Table.from_pylist([asdict(row) for row in some], schema))
+            written += len(some)
+    return written
+
+
+def write_matrix(journal: Journal, path: Path) -> int:
+    """Write the matrix that `coevolve replay` reads. Returns the number of candidates.
+
+    A cell is the mean of its trials, NaN where there is none.
+    """
+    opened = next(journal.events(until=1))
+    pool = Pool.from_json(opened["selector"]["pool"])
+    arrays = matrix_arrays(pool, outcome_rows(journal.events()))
+    if not len(arrays["candidates"]):
+        raise StateError("the run has no outcomes yet.")
+    with path.open("wb") as file:
+        np.savez_compressed(file, **arrays)
+    return len(arrays["candidates"])
+
+
+def matrix_arrays(pool: Pool, rows: Iterable[OutcomeRow]) -> dict[str, Any]:
+    """Outcomes as the arrays of an outcome matrix; those after the final choice are left out."""
+    sums: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
+    for row in rows:
+        if row.split != "validation":
+            continue
+        cells = sums.setdefault(row.candidate, np.zeros((3, len(pool))))
+        if row.score is not None:
+            cells[:, pool.position(row.task)] += (1, row.score, row.dollars)
+    stacked = np.array(list(sums.values())).reshape(len(sums), 3, len(pool))
+    trials, scores, dollars = stacked[:, 0], stacked[:, 1], stacked[:, 2]
+    with np.errstate(invalid="ignore"):
+        arrays = {"outcomes": scores / trials, "trials": trials.astype(np.int64)}
+        if dollars.any():
+            arrays["cost"] = dollars / trials
+    labels = np.empty(len(pool), dtype=object)
+    for name in pool.names:
+        labels[pool.members(name)] = name
+    return arrays | {
+        "tasks": np.array(pool.tasks),
+        "candidates": np.array(list(sums), dtype=str),
+        "pools": labels.astype(str),
+    }
+
+
+def write_events(journal: Journal, path: Path) -> int:
+    """Write the selector's events, one per line (`docs/events.md`). Returns their number."""
+    told = _selector_of(journal).events
+    rows = [o for o in outcome_rows(journal.events()) if o.split == "validation"]
+    spent = {(o.candidate, o.task, o.trial): o for o in rows}
+    before = ""
+    with path.open("w", encoding="utf-8") as file:
+        for event in told:
+            line = sealed(event["seq"], event["type"], _with_usage(event, spent), before)
+            before = line.event["seal"]
+            file.write(f"{line.text}\n")
+    return len(told)
+
+
+def _with_usage(event: Event, spent: dict[tuple[str, str, int], OutcomeRow]) -> dict[str, Any]:
+    """The body of an event, with what its trials consumed, which a run records elsewhere."""
+    body = {key: value for key, value in event.items() if key not in ("seq", "type", "seal")}
+    if event["type"] not in ("told", "told_full"):
+        return body
+    keys = zip(event["tasks"], event["trials"], strict=True)
+    rows = [spent.get((event["candidate"], task, trial)) for task, trial in keys]
+    found = {str(at): row for at, row in enumerate(rows) if row is not None}
+    usage = {at: {name: getattr(row, name) for name in USAGE} for at, row in found.items()}
+    traces = {at: row.trace for at, row in found.items() if row.trace}
+    return body | {"usage": usage, "traces": traces}
+
+
+class _KeepingSelector(Selector):
+    """A selector that keeps its events."""
+
+    def forget_events(self) -> None:
+        """Forget nothing."""
+
+
+def _selector_of(journal: Journal) -> Selector:
+    """The selector of a run, with all its events."""
+    events = journal.events()
+    first = next(events)
+    state = RunState.opened(first)
+    state.selector = _KeepingSelector.from_events([first["selector"]])
+    for event in events:
+        apply(state, event)
+    return state.selector

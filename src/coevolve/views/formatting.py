@@ -1,0 +1,174 @@
+"""How numbers, durations and estimates are written, wherever they are shown.
+
+This is the only place that formats an estimate. The module uses the standard library only and
+runs under Python 3.9, because every workspace contains a copy of it in `bin/coevolve`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+_STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
+_BIG = ((1e9, "G"), (1e6, "M"), (1e5, "k"))
+_ROUNDING = 5e-4
+CLIPPED = "≤ and ≥ mark values outside 0 to 1, which are shown clipped."
+"""The legend of the marks that `score` adds."""
+
+
+def duration(seconds: float) -> str:
+    """A duration in its two largest units.
+
+    >>> duration(8.4), duration(134), duration(3_900), duration(200_000)
+    ('8s', '2m 14s', '1h 05m', '2d 07h')
+    """
+    left = round(seconds)
+    for size, unit, finer, fine in _STEPS:
+        if left >= size:
+            return f"{left // size}{unit} {left % size // finer:02}{fine}"
+    return f"{left}s"
+
+
+def time_limit(seconds: float) -> str:
+    """A time limit in words.
+
+    >>> time_limit(2400), time_limit(90), time_limit(60), time_limit(7200)
+    ('40 minutes', '90 seconds', '60 seconds', '2 hours')
+    """
+    if seconds < 120:
+        return plural(max(int(seconds), 0), "second")
+    if seconds < 7200:
+        return plural(int(seconds / 60), "minute")
+    return f"{seconds / 3600:.2g} hours"
+
+
+def count(number: float) -> str:
+    """A count, abbreviated when it is large.
+
+    >>> count(1234), count(1_250_000), count(0.25)
+    ('1,234', '1.25M', '0.25')
+    """
+    for size, unit in _BIG:
+        if number >= size:
+            return f"{number / size if unit != 'k' else number / 1e3:.3g}{unit}"
+    return f"{number:,.0f}" if number == round(number) or number >= 100 else f"{number:.2g}"
+
+
+def plural(number: int, one: str, many: str = "") -> str:
+    """A number with its noun.
+
+    >>> plural(1, "trial"), plural(1200, "trial")
+    ('1 trial', '1,200 trials')
+    """
+    return f"{number:,} {one if number == 1 else many or one + 's'}"
+
+
+def dollars(number: float) -> str:
+    """An amount of US dollars.
+
+    >>> dollars(0.0123), dollars(12.5), dollars(0), dollars(8.8e-5), dollars(1e-7)
+    ('$0.0123', '$12.50', '$0', '$0.000088', '<$0.000001')
+    """
+    if number >= 1:
+        return f"${number:,.2f}"
+    if number >= 1e-4 or not number:
+        return f"${number:.3g}"
+    return f"${number:.6f}" if number >= 1e-6 else "<$0.000001"  # no powers of ten
+
+
+def amount(measure: str, number: float) -> str:
+    """An amount of what a budget caps, with its unit.
+
+    >>> amount("trials", 1200), amount("dollars", 2), amount("hours", 1.5)
+    ('1,200 trials', '$2.00', '1h 30m')
+    """
+    if measure == "dollars":
+        return dollars(number)
+    return duration(3600 * number) if measure == "hours" else f"{count(number)} {measure}"
+
+
+def clip(value: float) -> float:
+    """A score within [0, 1]: some estimators leave that range."""
+    return min(max(value, 0.0), 1.0)
+
+
+def score(value: float | None) -> str:
+    """A score, clipped to [0, 1]; a mark says so.
+
+    >>> score(0.8123), score(1.107), score(-0.446), score(None)
+    ('0.812', '≥1.000', '≤0.000', '-')
+    """
+    if value is None:
+        return "-"
+    mark = "≤" if value < -_ROUNDING else "≥" if value > 1 + _ROUNDING else ""
+    return f"{mark}{clip(value):.3f}"
+
+
+def estimate(found: Mapping[str, Any]) -> str:
+    """An estimate with its standard error; an exact score has none.
+
+    >>> estimate({"value": 0.8123, "se": 0.041, "tasks": 18, "pool_size": 60, "note": ""})
+    '0.812 ± 0.041'
+    >>> estimate({"value": -0.446, "se": None, "tasks": 18, "pool_size": 60, "note": ""})
+    '≤0.000 ± ?'
+    """
+    shown = score(found["value"])
+    if is_exact(found):
+        return shown
+    return f"{shown} ± ?" if found["se"] is None else f"{shown} ± {found['se']:.3f}"
+
+
+def interval(found: Mapping[str, Any] | None) -> str:
+    """The confidence interval of an estimate; empty where it is unknown.
+
+    >>> known = {"low": 0.6118, "high": 1.107, "tasks": 18, "pool_size": 60, "note": ""}
+    >>> interval(known), interval({**known, "tasks": 60}), interval({**known, "low": None})
+    ('0.612 to ≥1.000', 'exact', '')
+    """
+    if found is None:
+        return ""
+    if is_exact(found):
+        return "exact"
+    return "" if found["low"] is None else f"{score(found['low'])} to {score(found['high'])}"
+
+
+def is_clipped(found: Mapping[str, Any] | None, *keys: str) -> bool:
+    """Whether the text of an estimate or of its interval has a mark that needs the legend.
+
+    >>> is_clipped({"value": 0.9, "low": 0.6, "high": 1.2}), is_clipped({"value": 0.9}, "value")
+    (True, False)
+    """
+    ends = [] if found is None else [found[key] for key in keys or ("value", "low", "high")]
+    return any(score(end)[0] in "≤≥" for end in ends)
+
+
+def is_exact(found: Mapping[str, Any]) -> bool:
+    """Whether every trial of every task has a score, so that nothing is estimated."""
+    return bool(found["tasks"] == found["pool_size"] and not found["note"])
+
+
+def tasks_seen(found: Mapping[str, Any]) -> str:
+    """How many of the tasks an estimate is based on.
+
+    >>> tasks_seen({"tasks": 18, "pool_size": 60})
+    '18/60'
+    """
+    return f"{found['tasks']}/{found['pool_size']}"
+
+
+def difference(value: float | None) -> str:
+    """A difference of scores, with its sign.
+
+    >>> difference(0.1224), difference(-1.0), difference(None)
+    ('+0.122', '-1.000', '')
+    """
+    return "" if value is None else f"{value:+.3f}"
+
+
+def short(text: str, most: int) -> str:
+    """The beginning of a text.
+
+    >>> short("a long story", 8)
+    'a lon...'
+    """
+    return text if len(text) <= most else f"{text[: most - 3]}..."

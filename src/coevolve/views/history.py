@@ -1,0 +1,99 @@
+"""The history of a search as plain JSON: every candidate, outcome and task a proposer may know.
+
+It feeds `coevolve query`, and `history.json` and the pages of a workspace.
+"""
+
+from typing import Any
+
+from coevolve.core.choice import Choice
+from coevolve.core.estimators import Estimate
+from coevolve.core.outcomes import Missing
+from coevolve.search.proposal import Standing, View
+from coevolve.views.questions import FORMAT, Row, Source
+
+
+def index_of(view: View) -> Row:
+    """Everything in a view except files and traces.
+
+    `folder`, `file` and `trace` are paths in a workspace, empty until it is laid out.
+    """
+    ranks = ranks_of(view.standings)
+    return {
+        "format": FORMAT,
+        "round": view.round,
+        "parent": view.parent,
+        "best": None if view.best is None else _best(view.best),
+        "tasks": [_task(view, task) for task in view.tasks],
+        "candidates": [_candidate(s, ranks.get(s.candidate.name)) for s in view.standings],
+    }
+
+
+def source_of(view: View) -> Source:
+    """A view as the source that queries are asked of."""
+
+    def file(row: Row, path: str) -> bytes:
+        return view.read(view.standing(row["name"]).candidate.files[path])
+
+    def trace(row: Row, task: str) -> str | None:
+        return view.trace(row["name"], task)
+
+    return Source(index_of(view), file, trace)
+
+
+def ranks_of(standings: tuple[Standing, ...]) -> dict[str, int]:
+    """The rank of every candidate with an estimate, from 1; ties share a rank."""
+    values = {s.candidate.name: s.estimate.value for s in standings if s.estimate is not None}
+    order = sorted(values.values(), reverse=True)
+    return {name: order.index(value) + 1 for name, value in values.items()}
+
+
+def _candidate(standing: Standing, rank: int | None) -> Row:
+    candidate = standing.candidate
+    return {
+        "name": candidate.name,
+        "round": candidate.round,
+        "status": standing.status,
+        "reason": standing.reason,
+        "rank": rank,
+        "estimate": None if standing.estimate is None else _estimate(standing.estimate),
+        "delta": standing.delta,
+        "parents": list(candidate.parents),
+        "kind": candidate.kind,
+        "components": list(candidate.components),
+        "hypothesis": candidate.hypothesis,
+        "folder": "",
+        "files": list(candidate.files),
+        "outcomes": {task: _outcome(score) for task, score in standing.outcomes.items()},
+    }
+
+
+def _outcome(score: float | Missing) -> Row:
+    """A score, or the reason why it is missing, which is not a 0."""
+    if isinstance(score, Missing):
+        return {"score": None, "missing": score.reason, "trace": ""}
+    return {"score": score, "missing": "", "trace": ""}
+
+
+def _task(view: View, task: str) -> Row:
+    known = view.solvability.get(task)
+    return {
+        "task": task,
+        "pool": view.pools.get(task, ""),
+        "mean": None if known is None else known.mean,
+        "candidates": 0 if known is None else known.candidates,
+        "file": "",
+    }
+
+
+def _estimate(estimate: Estimate) -> dict[str, Any]:
+    return {**estimate.to_json(), "exact": estimate.exact}
+
+
+def _best(best: Choice) -> Row:
+    return {
+        "candidate": best.candidate,
+        "estimate": _estimate(best.estimate),
+        "why": best.why,
+        "tied_with": list(best.tied_with),
+        "better_start": best.better_start,
+    }

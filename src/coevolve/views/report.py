@@ -1,0 +1,248 @@
+"""The report of a run: where it is, its candidates, and what it has spent."""
+
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from coevolve.core.selector import Selector
+from coevolve.errors import NoOutcomeError
+from coevolve.search.evaluation import closing_trials
+from coevolve.search.loop import broken, unready
+from coevolve.search.run_state import CandidateState, RunState, Status
+from coevolve.search.wave import Tally
+from coevolve.views.spend import Spend, spend_of
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateRow:
+    """A candidate in a report; `estimate`, `full` and `test` are None while unknown.
+
+    `full` is the score on every validation task, `test` the score on the sealed test. `done` of
+    the `asked` trials in the present wave are recorded. `address` is the address of its files.
+    `leaks` are the places where it mentions tasks it should not know.
+    """
+
+    name: str
+    address: str
+    round: int
+    start: bool
+    status: str
+    reason: str
+    parents: tuple[str, ...]
+    hypothesis: str
+    kind: str
+    components: tuple[str, ...]
+    leaks: tuple[str, ...]
+    estimate: dict[str, Any] | None
+    full: float | None
+    test: float | None
+    zeros: int
+    missing: int
+    done: int
+    asked: int
+
+    @property
+    def true_score(self) -> float | None:
+        """The score on every validation task; a starting harness has it from Phase 0."""
+        if self.full is None and self.start and self.estimate is not None:
+            exact = self.estimate["tasks"] == self.estimate["pool_size"]
+            return float(self.estimate["value"]) if exact else None
+        return self.full
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON."""
+        return asdict(self)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """A run as displays show it.
+
+    `phase` is "preparing", "phase 0", "searching", "final", "rescoring", "test" or "ended".
+    `doing` says what is under way, and `why` how the run ended or why it stopped. `left` is the
+    expected number of seconds to the end, if it is known. `done` of the `asked` trials in the
+    present wave are recorded, and `under_way` run now.
+    """
+
+    name: str
+    phase: str
+    doing: str
+    why: str
+    stopped: bool
+    round: int
+    rounds: int
+    done: int
+    asked: int
+    under_way: int
+    tasks: int
+    trials: int
+    protocol: str
+    best: str | None
+    chosen: dict[str, Any] | None
+    candidates: tuple[CandidateRow, ...]
+    spend: Spend
+    failures: dict[str, int]
+    missing: int
+    thin_rounds: tuple[int, ...]
+    notes: dict[int, str]
+    seconds: float
+    left: float | None
+    events: int
+
+    def candidate(self, name: str) -> CandidateRow:
+        """The row of one candidate."""
+        return next(row for row in self.candidates if row.name == name)
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; what was spent is on the same level as the rest."""
+        found = asdict(self)
+        spend: dict[str, Any] = found.pop("spend")
+        return found | spend
+
+
+def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -> Report:
+    """The report of a run, `clock` seconds into it."""
+    seconds = state.clock if clock is None else max(clock, state.clock)
+    tally = state.tally
+    wave = state.wave
+    why = (state.ended or state.stopped or {"why": ""})["why"]
+    turn = state.current_round
+    waves = _waves(state)
+    return Report(
+        name=state.name,
+        phase=phase(state),
+        doing=doing(state),
+        why=why,
+        stopped=state.stopped is not None and state.ended is None,
+        round=turn.number if turn is not None else len(state.rounds),
+        rounds=state.settings.rounds,
+        done=0 if wave is None else len(wave.done),
+        asked=0 if wave is None else wave.size,
+        under_way=under_way,
+        tasks=len(state.selector.pool),
+        trials=state.trials,
+        protocol=state.selector.protocol.name,
+        best=best(state),
+        chosen=state.chosen,
+        candidates=tuple(_row(state, entry, waves, tally) for entry in state.candidates.values()),
+        spend=spend_of(state, seconds),
+        failures=tally.failures,
+        missing=sum(tally.missing.values()),
+        thin_rounds=tuple(turn.number for turn in state.rounds if turn.thin),
+        notes={turn.number: turn.note for turn in state.rounds if turn.note},
+        seconds=seconds,
+        left=_left(state, seconds),
+        events=state.events,
+    )
+
+
+def phase(state: RunState) -> str:
+    """Where a run is."""
+    if state.ended is not None:
+        return "ended"
+    if state.chosen is not None:
+        return "rescoring" if state.wave and state.wave.kind == "rescore" else "test"
+    if state.wave is not None and state.wave.kind == "start":
+        return "phase 0"
+    if not all(state.candidates[n].status == Status.EVALUATED for n in state.starts):
+        return "preparing"
+    over = state.current_round is None and len(state.rounds) >= state.settings.rounds
+    return "final" if state.finishing or over else "searching"
+
+
+def doing(state: RunState) -> str:
+    """What is under way, or is next when the run is stopped."""
+    if state.ended is not None:
+        return ""
+    parts = []
+    if state.wave is not None:
+        parts.append("evaluating")
+    elif unready(state):
+        parts.append("preparing candidates")
+    elif names := broken(state):
+        parts.append(f"repairing {', '.join(names)}")
+    if state.proposing_since is not None:
+        parts.append(f"proposing round {len(state.rounds) + 1}")
+    return " and ".join(parts)
+
+
+def best(state: RunState) -> str | None:
+    """The candidate with the best score so far; a starting harness before the first round."""
+    if state.chosen is not None:
+        return str(state.chosen["candidate"]) if state.chosen["candidate"] else None
+    if any(state.estimate(name) is not None for name in state.selector.candidates):
+        return state.selector.best().candidate
+    return state.best_start if state.selector.starts else None
+
+
+def _waves(state: RunState) -> dict[str, tuple[int, int]]:
+    """Trials recorded and asked for in the present wave, by candidate."""
+    found: dict[str, tuple[int, int]] = {}
+    for group in () if state.wave is None else state.wave.groups:
+        asked = len(group.tasks) * len(group.trials)
+        waiting = sum(cell in state.wave.open for cell in group.cells()) if state.wave else 0
+        done, before = found.get(group.candidate, (0, 0))
+        found[group.candidate] = done + asked - waiting, before + asked
+    return found
+
+
+def _row(
+    state: RunState, entry: CandidateState, waves: dict[str, tuple[int, int]], tally: Tally
+) -> CandidateRow:
+    candidate = entry.candidate
+    estimate = state.estimate(candidate.name)
+    done, asked = waves.get(candidate.name, (0, 0))
+    return CandidateRow(
+        name=candidate.name,
+        address=candidate.address,
+        round=candidate.round,
+        start=candidate.round == 0,
+        status=entry.status.value,
+        reason=entry.reason,
+        parents=candidate.parents,
+        hypothesis=candidate.hypothesis,
+        kind=candidate.kind,
+        components=candidate.components,
+        leaks=entry.leaks,
+        estimate=None if estimate is None else estimate.to_json(),
+        full=rescored(state, candidate.name),
+        test=tested(state, candidate.name),
+        zeros=tally.zeros.get(candidate.name, 0),
+        missing=tally.missing.get(candidate.name, 0),
+        done=done,
+        asked=asked,
+    )
+
+
+def _left(state: RunState, seconds: float) -> float | None:
+    """Expected seconds to the end at the pace so far, proposing and waiting included."""
+    if state.ended is not None:
+        return 0.0
+    told = [turn.trials for turn in state.rounds if turn.settled and turn.trials]
+    if not told or not state.evaluating.trials:
+        return None
+    starts = len(state.starts) * len(state.selector.pool) * state.trials
+    searched = max(1, state.evaluating.trials - starts)
+    rounds = state.settings.rounds - len(told)
+    coming = max(0, rounds) * sum(told) / len(told) + closing_trials(state)
+    if state.chosen is not None:
+        coming = len(state.wave.open) if state.wave is not None else 0
+    return float(coming * seconds / (searched + starts))
+
+
+def tested(state: RunState, name: str) -> float | None:
+    """The score on the sealed test, or None before it is complete in every pool."""
+    return None if state.test is None else _whole_score(state.test, name)
+
+
+def rescored(state: RunState, name: str) -> float | None:
+    """The score on every validation task, if the candidate was rescored after the choice."""
+    return _whole_score(state.rescored, name)
+
+
+def _whole_score(selector: Selector, name: str) -> float | None:
+    if name not in selector.starts:
+        return None
+    try:
+        return selector.estimate(name).value
+    except NoOutcomeError:
+        return None

@@ -1,0 +1,20 @@
+"""What all tests share: the effort of a run, and how many examples Hypothesis tries."""
+
+import pytest
+from hypothesis import settings
+
+from tests.effort import LONG
+
+settings.register_profile("short", max_examples=30, deadline=None)
+settings.register_profile("long", max_examples=200, deadline=None)
+settings.load_profile("long" if LONG else "short")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out the tests marked `long`, unless everything is to run."""
+    if LONG:
+        return
+    left_out = [item for item in items if item.get_closest_marker("long")]
+    if left_out:
+        config.hook.pytest_deselected(items=left_out)
+        items[:] = [item for item in items if not item.get_closest_marker("long")]
