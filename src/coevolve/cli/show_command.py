@@ -266,7 +266,7 @@ def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
         raise InputError(f"{candidate!r} has no transcript.")
     with RunStore.read(folder) as store:
         for address in addresses:
-            if address in (turn.repairs.get(candidate) for turn in state.rounds):
+            if address in (one.repairs.get(candidate) for one in state.rounds):
                 typer.echo(f"\n===== repair of {candidate} =====\n")
             text = store.get(address).decode(errors="replace")
             typer.echo(plain(text, len(text)))  # without control characters for the terminal

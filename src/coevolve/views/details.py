@@ -133,9 +133,9 @@ def transcripts(name: str, state: RunState) -> tuple[str, ...]:
     round = state.candidates[name].candidate.round
     if not round:
         return ()
-    turn = state.rounds[round - 1]
-    found = (turn.transcript, turn.repairs.get(name))
-    return tuple(address for address in found if address is not None)
+    known = state.rounds[round - 1]
+    addresses = (known.transcript, known.repairs.get(name))
+    return tuple(address for address in addresses if address is not None)
 
 
 def task_details(task: str, state: RunState, journal: Journal) -> TaskDetails:
@@ -160,16 +160,16 @@ def round_details(round: int, state: RunState, journal: Journal) -> RoundDetails
     if not round:
         trials = sum(row.estimate["tasks"] for row in rows if row.estimate)
         return RoundDetails(round=0, candidates=rows, trials=trials)
-    turn = state.rounds[round - 1]
+    found = state.rounds[round - 1]
     return RoundDetails(
         round=round,
         candidates=rows,
-        trials=turn.trials,
-        settled=turn.settled,
-        note=turn.note,
-        missing=turn.missing,
-        thin=turn.thin,
-        transcript=turn.transcript,
+        trials=found.trials,
+        settled=found.settled,
+        note=found.note,
+        missing=found.missing,
+        thin=found.thin,
+        transcript=found.transcript,
         draws=tuple(draw for draw in _draws(journal) if draw.round == round),
     )
 

@@ -107,12 +107,12 @@ class Narrator:
 
     def settled(self, event: Event) -> Iterator[str]:
         """A round ended."""
-        turn = self.state.rounds[event["round"] - 1]
-        names = [name for name in turn.names if self.state.estimate(name) is not None]
+        ended = self.state.rounds[event["round"] - 1]
+        names = [name for name in ended.names if self.state.estimate(name) is not None]
         scores = ", ".join(f"{name} {self._score(name)}" for name in names) or "no candidate"
-        missing = f", {turn.missing} of {turn.trials} missing" if turn.missing else ""
-        thin = " (under half of its outcomes have a score)" if turn.thin else ""
-        yield f"round {turn.number} done: {scores}{missing}{thin}{self._best()}"
+        missing = f", {ended.missing} of {ended.trials} missing" if ended.missing else ""
+        thin = " (under half of its outcomes have a score)" if ended.thin else ""
+        yield f"round {ended.number} done: {scores}{missing}{thin}{self._best()}"
 
     def exhausted(self, event: Event) -> Iterator[str]:
         """A cap of the budget is reached, or the next step may exceed it."""

@@ -105,7 +105,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
     tally = state.tally
     wave = state.wave
     why = (state.ended or state.stopped or {"why": ""})["why"]
-    turn = state.current_round
+    current = state.current_round
     waves = _waves(state)
     return Report(
         name=state.name,
@@ -113,7 +113,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         doing=doing(state),
         why=why,
         stopped=state.stopped is not None and state.ended is None,
-        round=turn.number if turn is not None else len(state.rounds),
+        round=current.number if current is not None else len(state.rounds),
         rounds=state.settings.rounds,
         done=0 if wave is None else len(wave.done),
         asked=0 if wave is None else wave.size,
@@ -127,8 +127,8 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         spend=spend_of(state, seconds),
         failures=tally.failures,
         missing=sum(tally.missing.values()),
-        thin_rounds=tuple(turn.number for turn in state.rounds if turn.thin),
-        notes={turn.number: turn.note for turn in state.rounds if turn.note},
+        thin_rounds=tuple(one.number for one in state.rounds if one.thin),
+        notes={one.number: one.note for one in state.rounds if one.note},
         seconds=seconds,
         left=_left(state, seconds),
         events=state.events,
@@ -217,7 +217,7 @@ def _left(state: RunState, seconds: float) -> float | None:
     """Expected seconds to the end at the pace so far, proposing and waiting included."""
     if state.ended is not None:
         return 0.0
-    told = [turn.trials for turn in state.rounds if turn.settled and turn.trials]
+    told = [one.trials for one in state.rounds if one.settled and one.trials]
     if not told or not state.evaluating.trials:
         return None
     starts = len(state.starts) * len(state.selector.pool) * state.trials
