@@ -49,7 +49,7 @@ def test_the_difference_estimate_may_leave_the_unit_interval_and_is_clipped_for_
     drawn = replace(sample([1, 1], [0.1, 0.1]), anchors=np.array([0.2, 0.2]), anchor_mean=0.5)
     estimate = Difference().estimate([drawn], ONE, 0.95)
     assert estimate.value == pytest.approx(2.1)
-    assert str(estimate).startswith("1.000 ± ")
+    assert str(estimate).startswith("≥1.000 ± ")
     assert "clipped from 2.100" in str(estimate)
 
 

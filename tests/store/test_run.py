@@ -31,7 +31,7 @@ def test_a_run_is_a_journal(tmp_path: Path) -> None:
         assert list(journal.events()) == []
 
 
-def test_events_are_numbered_sealed_and_given_back_as_a_reader_gets_them(tmp_path: Path) -> None:
+def test_events_are_numbered_sealed_and_returned_as_a_reader_gets_them(tmp_path: Path) -> None:
     with RunStore.create(tmp_path) as run:
         first = run.append([("opened", {"seed": 7, "pair": (1, 2)})])
         rest = run.append(noted("a", "b"))

@@ -82,7 +82,7 @@ def test_a_starting_harness_has_its_true_score_and_the_winner_after_rescoring(
 def test_a_candidate(ended: Ended) -> None:
     found = candidate_details("r1-0", ended.state, ended.journal)
     data = json.loads(json.dumps(found.to_json()))
-    more = "children given_back files transcripts outcomes"
+    more = "children sent_for_repair files transcripts outcomes"
     assert keys(data) == ordered(f"{CANDIDATE} {more}")
     assert list(data["files"]) == ["harness.py"]
     assert keys(data["outcomes"][0]) == ordered(OUTCOME)

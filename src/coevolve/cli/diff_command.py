@@ -10,7 +10,7 @@ from rich.text import Text
 
 from coevolve.cli.command_arguments import AsJson, take_run
 from coevolve.errors import UnknownCandidateError, nearest
-from coevolve.views.formatting import estimate, plural, tasks_seen
+from coevolve.formatting import estimate, plural, tasks_seen
 
 if TYPE_CHECKING:
     from coevolve.views.details import Comparison

@@ -20,7 +20,7 @@ from coevolve.cli.command_arguments import (
 )
 from coevolve.cli.console_output import redirected_prints
 from coevolve.errors import CoevolveError
-from coevolve.views.formatting import plural
+from coevolve.formatting import plural
 
 if TYPE_CHECKING:
     from coevolve.findings import Finding

@@ -15,7 +15,7 @@ from rich.padding import Padding
 from coevolve.cli.command_arguments import JOURNAL, AsJson, config_of_run, find_run
 from coevolve.cli.console_output import redirected_prints
 from coevolve.errors import InputError
-from coevolve.views.formatting import dollars
+from coevolve.formatting import dollars
 
 if TYPE_CHECKING:
     from coevolve.runs.config import RunConfig

@@ -14,9 +14,7 @@ from rich.text import Text
 
 from coevolve.cli.console_output import facts, table
 from coevolve.core.events import Event
-from coevolve.search.loop import Search
-from coevolve.views.event_lines import Narrator
-from coevolve.views.formatting import (
+from coevolve.formatting import (
     CLIPPED,
     amount,
     clip,
@@ -29,6 +27,8 @@ from coevolve.views.formatting import (
     score,
     tasks_seen,
 )
+from coevolve.search.loop import Search
+from coevolve.views.event_lines import Narrator
 from coevolve.views.report import CandidateRow, Report, report
 
 NARROW, WIDE = 12, 30

@@ -14,8 +14,7 @@ from rich.text import Text
 from coevolve.cli.command_arguments import AsJson, take_run
 from coevolve.cli.console_output import facts, table
 from coevolve.errors import InputError, nearest, titled
-from coevolve.views.answer_text import flat
-from coevolve.views.formatting import (
+from coevolve.formatting import (
     CLIPPED,
     count,
     dollars,
@@ -27,6 +26,7 @@ from coevolve.views.formatting import (
     score,
     tasks_seen,
 )
+from coevolve.views.answer_text import flat
 
 if TYPE_CHECKING:
     from coevolve.search.run_state import RunState
@@ -152,7 +152,7 @@ def _candidate(found: "CandidateDetails", folder: str | None) -> Iterator[Render
             "kind": row.kind,
             "components": ", ".join(row.components),
             "may know answers": "\n".join(row.leaks),
-            "repair": "failed its check; sent back once" if found.given_back else "",
+            "repair": "failed its check; sent back once" if found.sent_for_repair else "",
             "parents": ", ".join(row.parents),
             "children": ", ".join(found.children),
             "estimate": _estimate(row.estimate),

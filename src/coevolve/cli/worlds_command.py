@@ -15,6 +15,7 @@ from coevolve.benchmarks.synthetic import RoundDone, SearchResult, SyntheticWorl
 from coevolve.cli.command_arguments import AsJson
 from coevolve.cli.console_output import table
 from coevolve.errors import InputError
+from coevolve.formatting import score
 
 PROTOCOLS = ("full", "naive", "random-resample", "task-coevolve")
 
@@ -79,7 +80,7 @@ def _with_progress(
             bar = progress.add_task(protocol, total=steps, note="")
 
             def show(done: RoundDone, bar: Any = bar) -> None:
-                note = f"round {done.round}: best estimate {done.estimate:.3f}"
+                note = f"round {done.round}: best estimate {score(done.estimate)}"
                 progress.update(bar, advance=1, note=note)
 
             row = run(protocol, show)

@@ -7,6 +7,7 @@ from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 from coevolve.core.estimators import Estimate
 from coevolve.core.posterior import Confidence
 from coevolve.errors import InputError, NoOutcomeError
+from coevolve.formatting import score
 
 _TIE = 1e-12
 """Estimates closer than this differ by rounding only."""
@@ -98,12 +99,14 @@ class HighestEstimate:
         winner = tied[0] if self.tie_break == "earliest" else tied[-1]
         above = [s for s in start if s.estimate.value > winner.estimate.value + _TIE]
         better = max(above, key=lambda s: s.estimate.value, default=None)
-        why = f"highest estimate {winner.estimate.value:.3f}"
+        why = f"highest estimate {score(winner.estimate.value)}"
         if len(tied) > 1:
             names = ", ".join(s.candidate for s in tied)
             why += f"; {len(tied)} tied ({names}), the {self.tie_break} proposal wins"
         if better is not None:
-            why += f"; the starting harness {better.candidate} scores {better.estimate.value:.3f}"
+            why += (
+                f"; the starting harness {better.candidate} scores {score(better.estimate.value)}"
+            )
         return Choice(
             candidate=winner.candidate,
             estimate=winner.estimate,

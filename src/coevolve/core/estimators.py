@@ -20,6 +20,8 @@ from coevolve.core.arrays import Floats
 from coevolve.core.assignment import Sample
 from coevolve.core.variance import sample_variance
 from coevolve.errors import InputError, NoOutcomeError
+from coevolve.formatting import estimate as shown_estimate
+from coevolve.formatting import is_clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,7 @@ class Estimate:
 
     >>> print(Estimate(value=1.02, se=0.04, low=0.94, high=1.1, tasks=18, drawn=18,
     ...     pool_size=89, method="difference"))
-    1.000 ± 0.040 (clipped from 1.020; 18 of 89 tasks, difference)
+    ≥1.000 ± 0.040 (clipped from 1.020; 18 of 89 tasks, difference)
     """
 
     value: float
@@ -73,14 +75,12 @@ class Estimate:
         }
 
     def __str__(self) -> str:
-        shown = min(max(self.value, 0.0), 1.0)
-        spread = "" if self.exact else " ± ?" if self.se is None else f" ± {self.se:.3f}"
-        off = abs(shown - self.value) >= 5e-4
-        clipped = f"clipped from {self.value:.3f}; " if off else ""
+        found = self.to_json()
+        clipped = f"clipped from {self.value:.3f}; " if is_clipped(found, "value") else ""
         tasks = f"{self.tasks} of {self.pool_size} tasks"
         if self.tasks < self.drawn:
             tasks = f"{self.tasks} of {self.drawn} drawn, {self.pool_size} tasks"
-        return f"{shown:.3f}{spread} ({clipped}{tasks}, {self.method})"
+        return f"{shown_estimate(found)} ({clipped}{tasks}, {self.method})"
 
 
 class Part(NamedTuple):
@@ -301,7 +301,7 @@ def modelled(
         apart, allowed = abs(value - check.value), _APART * math.hypot(sd, check.se)
         if apart > max(allowed, 1e-9):
             note = (
-                f"the design-based estimate is {check.value:.3f} ± {check.se:.3f}: the difference "
+                f"the design-based estimate is {shown_estimate(check.to_json())}: the difference "
                 "is larger than chance explains, so one of the two is unreliable"
             )
     return Estimate(

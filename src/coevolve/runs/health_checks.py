@@ -11,6 +11,7 @@ from coevolve.errors import CoevolveError, StopRun
 from coevolve.executors.isolation import PlainProcess, find_isolation
 from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.findings import Finding, failed, noted, passed
+from coevolve.formatting import plural
 from coevolve.models.embedded import embedded_line
 from coevolve.models.model_client import StubModel
 from coevolve.runs.building import build_benchmark
@@ -22,7 +23,6 @@ from coevolve.search.effects import fold
 from coevolve.settings import Context
 from coevolve.store import RunStore, owner, verify
 from coevolve.testing import check_benchmark
-from coevolve.views.formatting import plural
 
 _GB = 1e9
 _LITTLE_DISK = 0.2

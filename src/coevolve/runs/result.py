@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
 from coevolve.errors import InputError, NoOutcomeError, StoreError, nearest
+from coevolve.formatting import score
 from coevolve.search.candidate import Candidate, only_text
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
@@ -217,7 +218,7 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
     for candidate in shown[:_SHOWN] + [c for c in shown[_SHOWN:] if c.round == 0]:
         mark = "*" if candidate.name == now.best else ""
         round = "start" if candidate.round == 0 else str(candidate.round)
-        test = "" if candidate.test is None else f"{candidate.test:.3f}"
+        test = "" if candidate.test is None else score(candidate.test)
         rows.append((mark, candidate.name, round, str(candidate.estimate), test))
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     if not any(row[-1] for row in rows[1:]):

@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from coevolve.views.formatting import (
+from coevolve.formatting import (
     CLIPPED,
     difference,
     estimate,

@@ -16,13 +16,13 @@ from coevolve.views.report import CandidateRow, report
 class CandidateDetails:
     """A candidate: its row in the report, origin, files and outcomes.
 
-    `given_back` says whether it failed its check and was sent back for repair; `files` has the
+    `sent_for_repair` says whether it failed its check and went back to its author; `files` has the
     size of each file in bytes; `transcripts` are addresses.
     """
 
     row: CandidateRow
     children: tuple[str, ...]
-    given_back: bool
+    sent_for_repair: bool
     files: dict[str, int]
     transcripts: tuple[str, ...]
     outcomes: tuple[OutcomeRow, ...]
@@ -121,7 +121,7 @@ def candidate_details(name: str, state: RunState, journal: Journal) -> Candidate
         children=tuple(
             n for n, other in state.candidates.items() if name in other.candidate.parents
         ),
-        given_back=entry.repaired,
+        sent_for_repair=entry.repaired,
         files={path: len(data) for path, data in _files(name, state, journal).items()},
         transcripts=transcripts(name, state),
         outcomes=tuple(o for o in outcome_rows(journal.events()) if o.candidate == name),

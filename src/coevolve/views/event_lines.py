@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from coevolve.core.events import Event
+from coevolve.formatting import amount, duration, estimate, plural, score
 from coevolve.search.run_state import RunState, Status
-from coevolve.views.formatting import amount, duration, estimate, plural, score
 from coevolve.views.report import best, rescored, tested
 
 QUIET = 60.0

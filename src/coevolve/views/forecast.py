@@ -9,8 +9,8 @@ import numpy as np
 
 from coevolve.core.allocation import Adaptive
 from coevolve.core.selector import Selector
+from coevolve.formatting import amount
 from coevolve.search.budget import Settings
-from coevolve.views.formatting import amount
 from coevolve.views.spend import Costs, Range
 
 PLAYED = 2

@@ -13,12 +13,12 @@ from typing import NamedTuple
 
 import numpy as np
 
+from coevolve import formatting
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Standing, View
 from coevolve.proposers.llm.prompt_text import BYTES, Part, clip, fitted, line, shortened, size
 from coevolve.search.candidate import Files
-from coevolve.views import formatting
 
 _HYPOTHESIS = 300
 _REASON = 400

@@ -4,10 +4,10 @@ import json
 import math
 from collections import Counter
 
+from coevolve.formatting import plural, time_limit
 from coevolve.proposers.workspace.summary import below
 from coevolve.search.candidate import MOST_BYTES, MOST_FILES
 from coevolve.search.proposal import Broken, View
-from coevolve.views.formatting import plural, time_limit
 from coevolve.views.questions import Row, usage
 
 _LONGEST_ERROR = 8_000

@@ -4,7 +4,7 @@ import re
 from collections import Counter
 from collections.abc import Iterator, Sequence
 
-from coevolve.views.formatting import (
+from coevolve.formatting import (
     CLIPPED,
     difference,
     estimate,

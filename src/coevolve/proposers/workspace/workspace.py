@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from coevolve import formatting
 from coevolve.errors import InputError
 from coevolve.executors.isolation.folders import remove
 from coevolve.proposers.workspace.instructions import (
@@ -23,7 +24,7 @@ from coevolve.proposers.workspace.instructions import (
 from coevolve.proposers.workspace.summary import summary, tasks_page
 from coevolve.search.candidate import address_of
 from coevolve.search.proposal import Broken, Proposal, View
-from coevolve.views import answer_text, formatting, questions
+from coevolve.views import answer_text, questions
 from coevolve.views.history import index_of
 from coevolve.views.questions import INDEX, Row
 

@@ -7,10 +7,10 @@ import pytest
 
 from coevolve.cli.show_command import _estimate
 from coevolve.core.estimators import Estimate
+from coevolve.formatting import CLIPPED
 from coevolve.proposers.llm.prompt_context import leaderboard
 from coevolve.proposers.workspace import lay_out
 from coevolve.search.proposal import View
-from coevolve.views.formatting import CLIPPED
 from coevolve.views.history import source_of
 from coevolve.views.questions import answer
 from tests.proposers.workspace.histories import history, standing
