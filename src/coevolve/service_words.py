@@ -36,6 +36,9 @@ CONTEXT = (
 )
 """The prompt is longer than the model can read; only in an error with status 400 or 422."""
 
+TOO_LARGE = ("request too large", "request_too_large", "tokens must be reduced")
+"""The request is larger than the service ever accepts; in an error with status 413 or 429."""
+
 POLICY = (
     "content policy",
     "content_policy",
@@ -52,6 +55,7 @@ WAIT_STATUSES = frozenset((408, 409, 425, 429))
 """HTTP statuses below 500 after which a request may be repeated."""
 
 _REJECTED = frozenset((400, 422))
+_LIMITED = frozenset((413, 429))
 _FORBIDDEN = _REJECTED | {403}
 
 
@@ -73,10 +77,14 @@ def meaning_of(text: str, status: int) -> Meaning | None:
 
     >>> meaning_of("Your credit balance is too low.", 400)
     <Meaning.NO_CREDIT: 'no credit'>
+    >>> meaning_of("Request too large on tokens per min: Limit 10000, Requested 14000.", 429)
+    <Meaning.TOO_LONG: 'too long'>
     >>> meaning_of("You exceeded your current quota. Please retry in 34 s.", 429) is None
     True
     """
     text = text.lower()
+    if status in _LIMITED and _any(TOO_LARGE, text):
+        return Meaning.TOO_LONG
     if _any(CREDIT, text) and not _any(WAIT, text):
         return Meaning.NO_CREDIT
     if _any(KEY, text):

@@ -95,7 +95,7 @@ class Plan:
         }
 
 
-_UNKNOWN = Missing("not in the matrix")
+_UNKNOWN = Missing("not in the matrix", shared=True)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

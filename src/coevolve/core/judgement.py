@@ -9,7 +9,7 @@ from coevolve.core.choice import Choice, Contender
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
 from coevolve.core.outcomes import Missing, Results, Told, read_results
 from coevolve.core.posterior import Confidence, JointModel
-from coevolve.core.selector_state import Evidence, Progress, State
+from coevolve.core.selector_state import Evidence, Progress, State, failures_note
 from coevolve.errors import (
     ChangedOutcomeError,
     InputError,
@@ -26,8 +26,10 @@ def estimated(state: State, candidate: str) -> Estimate:
     _check_known(state, candidate)
     try:
         if candidate in state.whole:
-            samples = whole_samples(state.pool, *state.table.means(candidate))
-            return Hajek().estimate(samples, state.pool.weights, state.confidence)
+            failed = state.failed(candidate)
+            samples = whole_samples(state.pool, *state.table.means(candidate, None, failed))
+            estimate = Hajek().estimate(samples, state.pool.weights, state.confidence)
+            return replace(estimate, note=_joined(estimate.note, failures_note(failed)))
         evidence, estimator = state.evidence(candidate), state.decided()
         if isinstance(estimator, JointModel):
             estimate = _modelled(state, candidate, evidence)
@@ -35,7 +37,11 @@ def estimated(state: State, candidate: str) -> Estimate:
             estimate = _designed(state, evidence, estimator)
     except NoOutcomeError as error:
         raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
-    return replace(estimate, note="; ".join(filter(None, (estimate.note, evidence.note))))
+    return replace(estimate, note=_joined(estimate.note, evidence.note))
+
+
+def _joined(*notes: str) -> str:
+    return "; ".join(filter(None, notes))
 
 
 def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
@@ -78,7 +84,8 @@ def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimat
 
 def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
     """The joint model's estimate, with the design-based one as a check."""
-    if not len(state.table.means(candidate)[0]):
+    tasks, _ = state.table.means(candidate, None, evidence.failed)
+    if not len(tasks):
         raise NoOutcomeError("no score yet")
     try:
         check = _designed(state, evidence, Difference())
@@ -88,7 +95,7 @@ def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
     return modelled(
         float(posterior.scores[at]),
         float(posterior.sd[at]),
-        tasks=len(state.table.means(candidate)[0]),
+        tasks=len(tasks),
         drawn=state.asked.count(candidate),
         pool_size=len(state.pool),
         confidence=state.confidence,

@@ -1,6 +1,6 @@
 """Outcomes of every candidate on every task and trial, and success rates over rounds."""
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Self
 
@@ -161,18 +161,26 @@ class OutcomeTable:
         """Which of the outcomes are recorded, and their scores."""
         return self._column(candidate).find(tasks * _TRIALS + trials)
 
-    def means(self, candidate: str, trials: Sequence[int] | None = None) -> tuple[Indices, Floats]:
+    def means(
+        self,
+        candidate: str,
+        trials: Sequence[int] | None = None,
+        failed: Sequence[tuple[int, int]] = (),
+    ) -> tuple[Indices, Floats]:
         """Tasks a candidate has a score on, ascending, and its mean over trials on each.
 
         Args:
             candidate: An opened candidate.
             trials: The trial numbers that count; all of them when left out.
+            failed: Missing outcomes, as task and trial, that count as 0.
         """
-        return self._column(candidate).means(trials)
+        return self._column(candidate).counted(trials, failed)[:2]
 
-    def counted(self, candidate: str) -> tuple[Indices, Floats, Floats]:
+    def counted(
+        self, candidate: str, failed: Sequence[tuple[int, int]] = ()
+    ) -> tuple[Indices, Floats, Floats]:
         """As `means`, with the number of trials of each mean."""
-        return self._column(candidate).counted()
+        return self._column(candidate).counted(None, failed)
 
     def history(self, first: int = 0, last: int | None = None) -> History:
         """History of the tasks over the candidates of rounds `first` to `last`, both included."""
@@ -181,7 +189,7 @@ class OutcomeTable:
         sums, counts = np.zeros_like(self._sums), np.zeros_like(self._counts)
         for column in self._columns.values():
             if first <= column.round and (last is None or column.round <= last):
-                tasks, means = column.means()
+                tasks, means, _ = column.counted()
                 sums[tasks] += _units(means)
                 counts[tasks] += 1
         return History.from_sums(sums, counts)
@@ -256,17 +264,18 @@ class _Column:
             known |= here
         return known, found
 
-    def means(self, trials: Sequence[int] | None = None) -> tuple[Indices, Floats]:
-        if trials is None:
-            return self.counted()[:2]
-        return self._over(trials)[:2]
-
-    def counted(self) -> tuple[Indices, Floats, Floats]:
+    def counted(
+        self, trials: Sequence[int] | None = None, failed: Sequence[tuple[int, int]] = ()
+    ) -> tuple[Indices, Floats, Floats]:
+        if trials is not None or failed:
+            return self._over(trials, failed)
         if self.known is None:
-            self.known = self._over(None)
+            self.known = self._over(None, ())
         return self.known
 
-    def _over(self, trials: Sequence[int] | None) -> tuple[Indices, Floats, Floats]:
+    def _over(
+        self, trials: Sequence[int] | None, failed: Sequence[tuple[int, int]]
+    ) -> tuple[Indices, Floats, Floats]:
         """Tasks with a score in these trials, their means, and the numbers of trials."""
         if not self.parts:
             return np.empty(0, dtype=np.int64), np.empty(0), np.empty(0)
@@ -274,6 +283,8 @@ class _Column:
         scores = np.concatenate([scores for _, scores in self.parts])
         order = np.argsort(keys, kind="stable")
         keys, scores = keys[order], scores[order]
+        if failed:
+            scores[np.isin(keys, [task * _TRIALS + trial for task, trial in failed])] = 0.0
         scored = ~np.isnan(scores)
         if trials is not None:
             scored &= np.isin(keys % _TRIALS, np.asarray(trials))
@@ -309,8 +320,15 @@ def _units(means: Floats) -> Indices:
     return np.where(means > 0, np.maximum(units, 1), units)
 
 
-def all_cells(table: OutcomeTable, pool: Pool) -> Cells:
+def all_cells(
+    table: OutcomeTable, pool: Pool, failed: Mapping[str, Sequence[tuple[int, int]]] | None = None
+) -> Cells:
     """Every candidate's mean score on every task it has a score on, and the number of trials.
+
+    Args:
+        table: The outcomes.
+        pool: Its tasks.
+        failed: Missing outcomes by candidate, as task and trial, that count as 0.
 
     >>> table = OutcomeTable(2)
     >>> table.open("a", round=0)
@@ -320,7 +338,8 @@ def all_cells(table: OutcomeTable, pool: Pool) -> Cells:
     ([0], [0.5], [2.0], [0.5, 0.5])
     """
     nothing = (np.empty(0, dtype=np.int64), np.empty(0), np.empty(0))
-    columns = [table.counted(candidate) for candidate in table.candidates]
+    zeros = failed or {}
+    columns = [table.counted(name, zeros.get(name, ())) for name in table.candidates]
     tasks, scores, number = zip(*(columns or [nothing]), strict=True)
     shares = np.empty(len(pool))
     for name, weight in zip(pool.names, pool.weights, strict=True):

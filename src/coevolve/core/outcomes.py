@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from numbers import Integral, Real
 from typing import Any
 
@@ -20,13 +20,19 @@ MOST_USAGE = 1e12
 
 @dataclass(frozen=True, slots=True)
 class Missing:
-    """Why a trial has no score; it leaves the sample and never counts as 0.
+    """Why a trial has no score.
+
+    It leaves the sample, unless its candidate lost more outcomes than others: what exceeds their
+    rate counts as 0, because a candidate may have brought it about. With `shared`, the caller
+    knows that the candidate did not, for example because a service was down for all. Such an
+    outcome never counts as 0.
 
     >>> Missing("sandbox did not start")
     Missing(reason='sandbox did not start')
     """
 
     reason: str
+    shared: bool = field(default=False, repr=False)
 
     def __post_init__(self) -> None:
         if not isinstance(self.reason, str) or not self.reason:
@@ -136,7 +142,7 @@ class Told:
     """Outcomes of one candidate in columns; `missing` says why a score is None.
 
     The keys of `missing`, `usage` and `traces` are positions in the columns, as text, because
-    JSON keys are text.
+    JSON keys are text. `shared` has the keys of the missing outcomes that others lost as well.
     """
 
     tasks: list[str]
@@ -145,6 +151,7 @@ class Told:
     missing: dict[str, str]
     usage: dict[str, dict[str, Any]]
     traces: dict[str, str]
+    shared: list[str] = field(default_factory=list)
 
     def append(
         self,
@@ -157,6 +164,7 @@ class Told:
         """Add one outcome, after a check of its score."""
         if isinstance(score, Missing):
             self.missing[str(len(self.tasks))] = score.reason
+            self.shared += [str(len(self.tasks))] if score.shared else []
             self.scores.append(None)
         else:
             self.scores.append(checked_score(score, task))
@@ -184,16 +192,25 @@ class Told:
             missing={place[k]: v for k, v in self.missing.items() if k in place},
             usage={place[k]: v for k, v in self.usage.items() if k in place},
             traces={place[k]: v for k, v in self.traces.items() if k in place},
+            shared=[place[k] for k in self.shared if k in place],
         )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {name: getattr(self, name) for name in self.__dataclass_fields__}
+        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        if not self.missing:
+            del plain["shared"]
+        return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Told":
-        """The outcomes `to_json` described; other keys are ignored."""
-        return cls(**{name: data[name] for name in cls.__dataclass_fields__})
+        """The outcomes `to_json` described; other keys are ignored.
+
+        Events of earlier versions do not say which outcomes are shared. All of them were missing.
+        """
+        shared = data.get("shared", list(data["missing"]))
+        names = [name for name in cls.__dataclass_fields__ if name != "shared"]
+        return cls(**{name: data[name] for name in names}, shared=shared)
 
     def total_usage(self) -> Usage:
         """Sum of what the trials consumed."""

@@ -1,6 +1,6 @@
 """The state of a selector: a fold over its events."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -11,6 +11,7 @@ from coevolve.core.arrays import Bools
 from coevolve.core.assignment import Assignment, Design, Sample, drawn_samples
 from coevolve.core.estimators import Estimator, EstimatorRule
 from coevolve.core.events import SCHEMA, Event
+from coevolve.core.missingness import Cell, Losses
 from coevolve.core.outcome_table import OutcomeTable, all_cells
 from coevolve.core.outcomes import Told, Usage, is_whole
 from coevolve.core.pool import Pool
@@ -80,14 +81,13 @@ class Asked:
 class Progress:
     """How many trials of an assignment were told, and how many of these have a score.
 
-    `empty_pool` says whether a complete first draw has no score in some pool.
+    `scored` counts the scores alone, `answered` also the missing outcomes that count as failed.
     """
 
     assignment: Assignment
     asked: frozenset[str]
     told: int = 0
     scored: int = 0
-    empty_pool: bool = False
 
     @property
     def complete(self) -> bool:
@@ -103,15 +103,22 @@ class Progress:
             )
             self.told += int(known.sum())
             self.scored += int((~np.isnan(scores)).sum())
-        self.check_pools(table)
 
-    def check_pools(self, table: OutcomeTable) -> None:
-        """Check a complete first draw for a pool without any score."""
+    def answered(self, failed: Sequence[Cell]) -> int:
+        """The outcomes with a score, and those of `failed` among the missing ones."""
+        if not failed:
+            return self.scored
+        drawn = np.concatenate([design.positions for design in self.assignment.designs])
+        asked = set(drawn.tolist())
+        trials = self.assignment.trials
+        return self.scored + sum(task in asked and trial in trials for task, trial in failed)
+
+    def empty_pool(self, table: OutcomeTable, failed: Sequence[Cell]) -> bool:
+        """Whether it has no outcome that counts in some pool."""
         if self.scored == self.told:
-            self.empty_pool = False
-        elif self.complete and self.assignment.batch == 0:
-            samples = Evidence((self,)).samples(table)
-            self.empty_pool = any(not len(sample.scores) for sample in samples)
+            return False
+        samples = Evidence((self,), failed=failed).samples(table)
+        return any(not len(sample.scores) for sample in samples)
 
 
 @dataclass(frozen=True, slots=True)
@@ -121,33 +128,26 @@ class Round:
     number: int
     candidates: tuple[str, ...]
 
-    def settled(self, batches: Mapping[str, Sequence[Progress]]) -> bool | None:
-        """Whether its first draw has half of its scores, some in every pool; None if not told."""
-        first = [batches[name][0] for name in self.candidates]
-        if not all(progress.complete for progress in first):
-            return None
-        asked = sum(len(progress.assignment) for progress in first)
-        half = 2 * sum(progress.scored for progress in first) >= asked
-        return half and not any(progress.empty_pool for progress in first)
-
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
     """The assignments that an estimate is made from: one draw and what was added to it later.
 
-    `coming` counts the trials of further batches that are not told in full yet.
+    `coming` counts the trials of further batches that are not told in full yet. `failed` are the
+    missing outcomes that count as 0.
     """
 
     batches: tuple[Progress, ...]
     coming: int = 0
+    failed: Sequence[Cell] = ()
 
     @classmethod
-    def of(cls, batches: Sequence[Progress]) -> "Evidence":
+    def of(cls, batches: Sequence[Progress], failed: Sequence[Cell]) -> "Evidence":
         """The evidence for a candidate with these assignments.
 
         A round that is drawn again has other trial numbers and starts anew. It counts once it is
-        complete, unless it has fewer scores than the draw before. Batches that are still open
-        count only if nothing is complete.
+        complete, unless it has fewer outcomes that count than the draw before. Batches that are
+        still open count only if nothing is complete.
         """
         draws: dict[tuple[int, ...], list[Progress]] = {}
         for progress in batches:
@@ -156,37 +156,51 @@ class Evidence:
             cls(
                 tuple(progress for progress in draw if progress.complete),
                 coming=sum(len(p.assignment) for p in draw if not p.complete),
+                failed=failed,
             )
             for draw in draws.values()
             if draw[0].complete
         ]
         latest_first = reversed(found)  # of equals, the latest counts
-        return max(latest_first, key=lambda one: one.scored, default=cls((batches[0],)))
+        only = cls((batches[0],), failed=failed)
+        return max(latest_first, key=lambda one: one.answered, default=only)
 
     @property
     def complete(self) -> bool:
         return all(progress.complete for progress in self.batches)
 
     @property
-    def scored(self) -> int:
-        return sum(progress.scored for progress in self.batches)
+    def answered(self) -> int:
+        return sum(progress.answered(self.failed) for progress in self.batches)
 
     @property
     def note(self) -> str:
         """What is still missing, if anything."""
         asked = sum(len(progress.assignment) for progress in self.batches)
         told = sum(progress.told for progress in self.batches)
+        notes = [failures_note(self.failed)]
         if told < asked:
-            return f"{asked - told} of {asked} trials are not told yet"
-        if 2 * self.scored < told:
-            return "under half of the trials have a score"
-        return f"{self.coming} more trials are asked for and not told yet" if self.coming else ""
+            notes.append(f"{asked - told} of {asked} trials are not told yet")
+        elif 2 * self.answered < told:
+            notes.append("under half of the trials have a score")
+        elif self.coming:
+            notes.append(f"{self.coming} more trials are asked for and not told yet")
+        return "; ".join(filter(None, notes))
 
     def samples(self, table: OutcomeTable) -> list[Sample]:
         """One sample per pool."""
         first = self.batches[0].assignment
         designs = [progress.assignment.designs for progress in self.batches]
-        return drawn_samples(designs, *table.means(first.candidate, first.trials))
+        means = table.means(first.candidate, first.trials, self.failed)
+        return drawn_samples(designs, *means)
+
+
+def failures_note(failed: Sequence[Cell]) -> str:
+    """What an estimate says of missing outcomes that count as failed."""
+    if not failed:
+        return ""
+    what = "trial without a score counts" if len(failed) == 1 else "trials without a score count"
+    return f"{len(failed)} {what} as failed, because other candidates lost fewer"
 
 
 _REFIT = 8
@@ -198,7 +212,8 @@ class State:
     """All a selector knows; only `apply` changes it.
 
     `whole` names the candidates told in full, `batches` has the assignments of each, `waiting`
-    those not told yet, `reasons` why outcomes are missing. `past` has the history of every pool
+    those not told yet, `reasons` why outcomes are missing, `losses` those of them that others did
+    not lose. `past` has the history of every pool
     before each round, for adaptive protocols. `fitted` is the fit that the next one starts from,
     and `fresh` the present one, if it is known.
     """
@@ -211,6 +226,7 @@ class State:
     confidence: float
     table: OutcomeTable
     asked: Asked
+    losses: Losses
     estimator: Estimator | JointModel | None = None
     starts: list[str] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)
@@ -250,6 +266,7 @@ class State:
             confidence=event["confidence"],
             table=OutcomeTable(len(pool)),
             asked=Asked(pool),
+            losses=Losses(seed=event["seed"]),
             estimator=None if isinstance(rule.estimator, EstimatorRule) else rule.estimator,
         )
 
@@ -274,7 +291,8 @@ class State:
             model = self.decided()
             if not isinstance(model, JointModel):
                 raise EventError(f"{model!r} is not a joint model.")
-            self.fresh = model.fit(all_cells(self.table, self.pool), self.fitted)
+            failed = {name: self.failed(name) for name in self.losses.lost}
+            self.fresh = model.fit(all_cells(self.table, self.pool, failed), self.fitted)
             check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)
         return self.fresh
 
@@ -296,7 +314,33 @@ class State:
 
     def failed_rounds(self) -> list[Round]:
         """Rounds, drawn once and told, with under half of their scores or none of a pool."""
-        return [r for r in self.unsettled.values() if r.settled(self.batches) is False]
+        return [r for r in self.unsettled.values() if self._settled(r) is False]
+
+    def failed(self, candidate: str) -> Sequence[Cell]:
+        """The missing outcomes of a candidate that count as failed."""
+        if candidate not in self.losses.lost:
+            return ()
+        number = self.table.round_of(candidate)
+        together = self.rounds[number - 1].candidates if number else self.starts
+        rate = self.losses.base_rate(
+            [name for name in self.starts if name != candidate],
+            [name for name in together if name != candidate],
+        )
+        return self.losses.failures(candidate, rate)
+
+    def _settled(self, round: Round) -> bool | None:
+        """Whether the first draw has half of its outcomes, some in every pool; None if not told.
+
+        Missing outcomes that count as failed are outcomes.
+        """
+        first = {name: self.batches[name][0] for name in round.candidates}
+        if not all(progress.complete for progress in first.values()):
+            return None
+        asked = sum(len(progress.assignment) for progress in first.values())
+        half = 2 * sum(p.answered(self.failed(name)) for name, p in first.items()) >= asked
+        return half and not any(
+            p.empty_pool(self.table, self.failed(name)) for name, p in first.items()
+        )
 
     def now(self) -> list[Past]:
         """The present history of every pool, for a draw."""
@@ -305,7 +349,7 @@ class State:
 
     def evidence(self, candidate: str) -> Evidence:
         """The assignments that the estimate of a candidate is made from."""
-        return Evidence.of(self.batches[candidate])
+        return Evidence.of(self.batches[candidate], self.failed(candidate))
 
     def _told_full(self, event: Event) -> None:
         candidate, told = event["candidate"], Told.from_json(event)
@@ -386,7 +430,6 @@ class State:
         self._record(event["candidate"], told)
         progress.told += len(told.tasks)
         progress.scored += len(told.tasks) - len(told.missing)
-        progress.check_pools(self.table)
         self._count(progress)
         self.evaluations += len(told.tasks)
 
@@ -398,7 +441,7 @@ class State:
             return
         self.waiting.pop(key, None)
         number = self.table.round_of(progress.assignment.candidate)
-        if progress.assignment.batch == 0 and self.rounds[number - 1].settled(self.batches):
+        if progress.assignment.batch == 0 and self._settled(self.rounds[number - 1]):
             self.unsettled.pop(number, None)
 
     def _record(self, candidate: str, told: Told) -> None:
@@ -410,6 +453,9 @@ class State:
         for at, reason in told.missing.items():
             key = candidate, int(positions[int(at)]), told.trials[int(at)]
             self.reasons[key] = reason
+        lost = told.missing.keys() - set(told.shared)
+        cells = [(int(positions[int(at)]), told.trials[int(at)]) for at in lost]
+        self.losses.add(candidate, told=len(told.tasks), lost=cells)
         self.usage += told.total_usage()
 
 

@@ -119,9 +119,10 @@ def fault_to_json(fault: Fault) -> Message:
     """A fault as plain JSON.
 
     >>> fault_from_json(fault_to_json(Fault(blame=Blame.CANDIDATE, kind="memory", reason="-")))
-    Fault(blame=<Blame.CANDIDATE: 'candidate'>, kind='memory', reason='-', advice='')
+    Fault(blame=<Blame.CANDIDATE: 'candidate'>, kind='memory', reason='-', advice='', shared=False)
     """
-    return {name: str(getattr(fault, name)) for name in ("blame", "kind", "reason", "advice")}
+    plain = {name: str(getattr(fault, name)) for name in ("blame", "kind", "reason", "advice")}
+    return {**plain, "shared": fault.shared}
 
 
 def fault_from_json(data: Mapping[str, Any]) -> Fault:

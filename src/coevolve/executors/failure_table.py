@@ -67,6 +67,12 @@ CLASSES = (
     ),
     UNNAMED,
     _row(
+        "RequestUnanswered",
+        Blame.DOUBTFUL,
+        "the model did not answer this request, but answered another one at the same time",
+        "If this continues, raise seconds in [model], or lower the number of workers.",
+    ),
+    _row(
         "MemoryError RecursionError TimeoutError BrokenProcessPool BrokenPipeError",
         Blame.DOUBTFUL,
         "this machine may be short of something, or an answer may have broken the evaluator",

@@ -39,6 +39,7 @@ class TrialError(CoevolveError):
         reason: A sentence for people.
         kind: A short name of the error; the name of the class by default.
         advice: What the operator should do about it.
+        shared: Whether it is certain that the candidate did not cause it.
 
     >>> OperatorError("no key", advice="Set OPENAI_API_KEY.").fault.blame
     <Blame.OPERATOR: 'operator'>
@@ -46,15 +47,24 @@ class TrialError(CoevolveError):
 
     blame = Blame.BENCHMARK
 
-    def __init__(self, reason: str, *, kind: str = "", advice: str = "") -> None:
+    def __init__(
+        self, reason: str, *, kind: str = "", advice: str = "", shared: bool = False
+    ) -> None:
         super().__init__(reason)
         self.fault = Fault(
-            blame=self.blame, kind=kind or type(self).__name__, reason=reason, advice=advice
+            blame=self.blame,
+            kind=kind or type(self).__name__,
+            reason=reason,
+            advice=advice,
+            shared=shared,
         )
 
 
 class InfrastructureError(TrialError):
-    """A failure that the candidate did not cause: retried twice, then the trial is missing."""
+    """A failure of a service or of this machine: retried, then the trial is missing.
+
+    It is missing only if others fail too, or if `shared` says that the candidate did not cause it.
+    """
 
     blame = Blame.INFRASTRUCTURE
 
@@ -113,8 +123,13 @@ def _known(error: BaseException) -> Fault | None:
 
 
 def _fault(error: BaseException, blame: Blame, advice: str) -> Fault:
-    reason = named(error)[:_LONGEST_REASON]
-    return Fault(blame=blame, kind=type(error).__name__, reason=reason, advice=advice)
+    return Fault(
+        blame=blame,
+        kind=type(error).__name__,
+        reason=named(error)[:_LONGEST_REASON],
+        advice=advice,
+        shared=getattr(error, "shared", False) is True,
+    )
 
 
 def named(error: BaseException) -> str:

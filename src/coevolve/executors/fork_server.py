@@ -80,7 +80,9 @@ class ForkServer:
         building = self._building
         await asyncio.wait([building])  # other workers wait for it too, so never cancel it
         if building.cancelled():
-            raise InfrastructureError("building the benchmark was cancelled", kind="worker-start")
+            raise InfrastructureError(
+                "building the benchmark was cancelled", kind="worker-start", shared=True
+            )
         if building.result():
             return self._fork(descriptors)
         return start_fresh(descriptors, setup=self._setup, scratch=self._scratch)
@@ -194,6 +196,7 @@ def _fork_failed() -> InfrastructureError:
         "a worker could not be forked",
         kind="worker-start",
         advice="Lower the number of workers if this continues.",
+        shared=True,
     )
 
 

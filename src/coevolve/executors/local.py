@@ -35,7 +35,9 @@ from coevolve.executors.worker_process import (
 )
 from coevolve.executors.workload import Spec
 from coevolve.search.candidate import Candidate
-from coevolve.search.trials import Cell, Prepared, Result, Trial
+from coevolve.search.trials import Blame, Cell, Fault, Prepared, Result, Trial
+
+_SERVICE_LIMIT = "service-limit"
 
 
 class WorkerPool:
@@ -197,7 +199,7 @@ def late_trial(worker: WorkerHandle, seconds: float) -> TrialError:
         late = f"the service {use.waits_for!r} did not answer within {use.waiting_seconds:.1f} s"
         return InfrastructureError(
             f"{past}: {late}",
-            kind="service-limit",
+            kind=_SERVICE_LIMIT,
             advice="If this continues, lower the number of workers or raise the time limit.",
         )
     if use.waited_seconds > seconds / 2:
@@ -209,7 +211,7 @@ def late_trial(worker: WorkerHandle, seconds: float) -> TrialError:
 
 
 def _closed() -> InfrastructureError:
-    return InfrastructureError("the executor was closed", kind="closed")
+    return InfrastructureError("the executor was closed", kind="closed", shared=True)
 
 
 class Contents(Protocol):
@@ -262,6 +264,7 @@ class LocalExecutor:
             raise ConfigError(f"the benchmark's folder {benchmark.folder} does not exist.")
         self.isolation = find_isolation(isolation) if isinstance(isolation, str) else isolation
         self._contents = contents
+        self._services: Services = services or {}
         self._trial_seconds = trial_seconds
         self._prepare_seconds = prepare_seconds
         self._running: dict[Cell, WorkerHandle] = {}
@@ -274,7 +277,7 @@ class LocalExecutor:
             setup,
             size=workers,
             start_seconds=prepare_seconds,
-            services=services or {},
+            services=self._services,
             forked=sys.platform == "linux" and workers > processors(),
         )
 
@@ -308,7 +311,8 @@ class LocalExecutor:
                 reply = await self._ask(worker, candidate, held, request)
                 result = _read(result_from_json, reply)
         except Exception as error:
-            result = Result(fault=classify(error), usage=_since(started))
+            fault = await self._explained(classify(error))
+            result = Result(fault=fault, usage=_since(started))
         finally:
             self._running.pop(trial.cell, None)
         return replace(result, usage=use.counted(result.usage))
@@ -321,6 +325,16 @@ class LocalExecutor:
         """The process id of the worker that runs a trial now, if any."""
         worker = self._running.get(trial.cell)
         return None if worker is None else worker.pid
+
+    async def _explained(self, fault: Fault) -> Fault:
+        """The fault of a trial that waited too long for the model, after asking it once more."""
+        answers = self._services.get("model_answers")
+        if fault.kind != _SERVICE_LIMIT or answers is None:
+            return fault
+        if not await answers():
+            return replace(fault, shared=True)
+        reason = f"{fault.reason}, but the model answered another request"
+        return replace(fault, blame=Blame.DOUBTFUL, reason=reason)
 
     async def _prepared(self, op: str, candidate: Candidate) -> Prepared:
         self._pool.check_open()

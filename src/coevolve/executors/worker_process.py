@@ -351,8 +351,9 @@ class WorkerHandle:
         return self._lost(f"the worker {how}{printed}", kind="worker-died", advice=advice)
 
     def _lost(self, reason: str, *, kind: str, advice: str = "") -> TrialError:
-        error = DoubtfulError if self.candidate_suspect else InfrastructureError
-        return error(reason, kind=kind, advice=advice)
+        if self.candidate_suspect:
+            return DoubtfulError(reason, kind=kind, advice=advice)
+        return InfrastructureError(reason, kind=kind, advice=advice, shared=True)
 
     async def _wait(self, seconds: float) -> None:
         with contextlib.suppress(TimeoutError):

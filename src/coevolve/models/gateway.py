@@ -11,15 +11,26 @@ from typing import Any
 
 from coevolve.core.outcomes import Usage
 from coevolve.models.call_recording import Recorder, ReplayProvider
-from coevolve.models.model_errors import ModelError, ModelReplyError, ModelUnavailable, NoChoice
+from coevolve.models.model_errors import (
+    ModelError,
+    ModelReplyError,
+    ModelUnavailable,
+    NoChoice,
+    RequestUnanswered,
+)
 from coevolve.models.model_spend import Prices, check_caps, need_prices
 from coevolve.models.provider import Caps, ModelReply, ModelRequest, Provider, Sampling
-from coevolve.models.rate_limits import Pace, Retrying
+from coevolve.models.rate_limits import AGAIN, Pace, Retrying
 from coevolve.models.request_payload import read_request, read_texts
 from coevolve.models.response_cache import ResponseCache
 
 CHARACTERS = 4
 """Characters of a token, for the estimate before a call."""
+PROBE = "Answer with one word: yes."
+PROBE_TOKENS = 16
+PROBE_SECONDS = 60.0
+PROBE_VALID = 5.0
+"""Seconds for which the result of a probe counts."""
 
 
 class SharedCall[Answer]:
@@ -158,11 +169,18 @@ class Gateway:
         self._cache = cache
         self._recorder = recorder
         self._shared: SharedCalls[tuple[ModelReply, Usage]] = SharedCalls()
+        self._probing = asyncio.Lock()
+        self._probed: tuple[float, bool] | None = None
         need_prices(self._caps, prices is not None or isinstance(provider, ReplayProvider))
 
     def services(self) -> Mapping[str, Callable[..., Any]]:
         """The services that the engine offers to benchmarks."""
-        return {"model": self.ask, "count": self.count, "model_facts": self.facts}
+        return {
+            "model": self.ask,
+            "count": self.count,
+            "model_facts": self.facts,
+            "model_answers": self.answers,
+        }
 
     async def ask(self, **payload: object) -> dict[str, Any]:
         """The answer to a request, both as JSON.
@@ -199,6 +217,32 @@ class Gateway:
             "trial_tokens": self._caps.trial_tokens,
         }
 
+    async def answers(self) -> bool:
+        """Whether the model answers a short request now.
+
+        A candidate's request that is not answered is the candidate's problem if the model answers
+        others: it may be too large, or take too long. The probe is not limited, so that it does
+        not wait behind the requests of a candidate.
+        """
+        loop = asyncio.get_running_loop()
+        async with self._probing:
+            if self._probed is not None and loop.time() - self._probed[0] < PROBE_VALID:
+                return self._probed[1]
+            request = ModelRequest(
+                prompt=PROBE,
+                max_tokens=min(PROBE_TOKENS, self._sampling.max_tokens),
+                temperature=self._sampling.temperature,
+                reasoning_effort=self._sampling.reasoning_effort,
+            )
+            try:
+                async with asyncio.timeout(PROBE_SECONDS):
+                    self._count(await self._retrying.in_time(self.provider.complete(request)))
+                answered = True
+            except (ModelError, TimeoutError):
+                answered = False
+            self._probed = loop.time(), answered
+        return answered
+
     async def close(self) -> None:
         """Cancel running calls and close all parts."""
         try:
@@ -230,6 +274,15 @@ class Gateway:
 
         try:
             reply = await self._retrying(key, attempt)
+        except AGAIN as error:
+            error.usage = _plain(used)
+            if await self.answers():
+                text = f"{error} The model answered another request in the meantime."
+                other = RequestUnanswered(text)
+                other.usage = error.usage
+                raise other from error
+            error.shared = True
+            raise
         except ModelError as error:
             error.usage = _plain(used)
             raise
@@ -242,6 +295,10 @@ class Gateway:
             check_caps(self._caps, self.spent)
             reply = await self._retrying.in_time(self.provider.complete(request))
             entry.amount = reply.tokens_in + reply.tokens_out
+        return self._count(reply)
+
+    def _count(self, reply: ModelReply) -> ModelReply:
+        """A reply with its price, after counting it."""
         reply = reply if self._prices is None else self._prices.priced(reply)
         self.calls += 1
         self.spent += reply.usage

@@ -2,6 +2,7 @@
 
 ModelError
     ├── ModelUnavailable    no answer: rate limit, overload, time-out, lost connection
+    │   └── RequestUnanswered   no answer to this request, while the model answers others
     ├── ModelReplyError     an answer that cannot be read: truncated, malformed
     ├── NoChoice            an answer that is none of the choices
     ├── ContextTooLong      the prompt is too long for the model
@@ -25,9 +26,11 @@ class ModelError(CoevolveError):
     """Base of every error between a harness and a model.
 
     `usage` is the cost of answers before the error; the engine counts it and then clears it.
+    `shared` says that the model did not answer another request either.
     """
 
     usage: Mapping[str, float] | None = None
+    shared = False
 
 
 class ModelUnavailable(ModelError):  # noqa: N818
@@ -40,6 +43,10 @@ class ModelUnavailable(ModelError):  # noqa: N818
     def __init__(self, message: str, *, retry_after: float | None = None) -> None:
         super().__init__(message)
         self.retry_after = retry_after
+
+
+class RequestUnanswered(ModelUnavailable):
+    """The model did not answer this request, but answered another one at the same time."""
 
 
 class ModelReplyError(ModelError):

@@ -154,6 +154,9 @@ def _wave(state: RunState) -> Wave:
     return state.wave
 
 
+_TOLD = ("scores", "missing", "unexplained", "tally")
+
+
 def _told(state: RunState, event: Event) -> None:
     """Close the wave: tell the selector its outcomes, in the order they were asked.
 
@@ -162,7 +165,7 @@ def _told(state: RunState, event: Event) -> None:
     wave = _wave(state)
     if wave.untouched:
         wave.restore(event)
-    elif wave.to_json() != {name: event[name] for name in ("scores", "missing", "tally")}:
+    elif wave.to_json() != {name: event[name] for name in _TOLD if name in event}:
         raise EventError("its scores or sums differ from the outcomes before it.")
     state.wave, round = None, state.current_round
     state.totals.add(wave.tally)

@@ -146,9 +146,12 @@ class Attempts:
     rng: np.random.Generator
 
     def wait(self, fault: Fault | None, attempt: int) -> float | None:
-        """Seconds until the next attempt after this one; None if there is none."""
+        """Seconds until the next attempt after this one; None if there is none.
+
+        Attempts from `retries.attempts` on repeat the rule.
+        """
         again = fault is not None and fault.retried
-        return self.retries.wait(attempt, self.rng) if again else None
+        return self.retries.wait(attempt % self.retries.attempts, self.rng) if again else None
 
 
 class Preparation:
@@ -231,6 +234,8 @@ def _check_candidate(candidate: Candidate, fault: Fault) -> None:
         raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE)
 
 
+_NOT_ANSWERED = (Blame.INFRASTRUCTURE, Blame.OPERATOR)
+
 Order = Callable[[RunState, Cell], float]
 """Which trials start first: those with the lowest number, then in the order they were asked."""
 
@@ -245,6 +250,11 @@ def longest_first(state: RunState, cell: Cell) -> float:
 
 class Evaluation:
     """The trials of one wave, until all are recorded or a budget is spent.
+
+    A trial of a candidate that fails for reasons of the infrastructure, in a way that a candidate
+    may bring about, is repeated after all others. If it fails again, a control decides: a starting
+    harness runs a task that it had a score on. If the control fails too, the trial is missing;
+    otherwise it counts as failed.
 
     Args:
         attempts: Where trials run, and when they are repeated.
@@ -263,6 +273,7 @@ class Evaluation:
         heapq.heapify(self._queue)
         self._later: list[tuple[float, int, Cell]] = []
         self._running: dict[asyncio.Task[Result], Trial] = {}
+        self._doubts: list[tuple[Trial, Result]] = []
         self._spent: str | None = None
 
     @property
@@ -275,6 +286,8 @@ class Evaluation:
         try:
             while self._start() or self._running or (self._later and not self._spent):
                 self._take_all(await self._finished())
+            if self._doubts:
+                await self._decide()
         finally:
             await self._cancel()
         if self._spent is not None:
@@ -344,6 +357,13 @@ class Evaluation:
 
     def _take(self, trial: Trial, result: Result) -> None:
         wait = self._attempts.wait(result.fault, trial.attempt)
+        if wait is None and self._unexplained(trial, result):
+            if trial.attempt + 1 < 2 * self._attempts.retries.attempts:
+                self._recorder.failed(trial, result)
+                heapq.heappush(self._queue, (math.inf, len(self._queue), trial.cell))
+            else:
+                self._doubts.append((trial, result))
+            return
         if wait is None:
             if result.fault is not None:
                 check_operator(self._recorder.state, trial, result.fault)
@@ -352,6 +372,44 @@ class Evaluation:
         self._recorder.failed(trial, result)
         when = asyncio.get_running_loop().time() + wait
         heapq.heappush(self._later, (when, len(self._later), trial.cell))
+
+    def _unexplained(self, trial: Trial, result: Result) -> bool:
+        start = self._recorder.state.candidates[trial.candidate].start
+        return result.fault is not None and result.fault.unexplained and not start
+
+    async def _decide(self) -> None:
+        """Record the trials in doubt: as missing if a control fails too, else as failed."""
+        executor = self._attempts.executor
+        self._spent = self._spent or cap_ahead(self._recorder, executor.capacity)
+        if self._spent is not None:
+            return
+        control = self._control()
+        start = self._recorder.state.candidates[control.candidate].candidate
+        found = await executor.run(start, control)
+        failed = found.fault is not None and found.fault.blame in _NOT_ANSWERED
+        extra = found.usage
+        for trial, result in self._doubts:
+            assert result.fault is not None
+            fault = replace(result.fault, shared=True)
+            if not failed:
+                reason = f"{fault.reason.rstrip('.')}, but {start.name} got an answer"
+                fault = replace(fault, blame=Blame.DOUBTFUL, reason=reason, shared=False)
+            decided = replace(result, fault=fault, usage=result.usage + extra)
+            extra = Usage()
+            self._recorder.outcome(trial, decided)
+        self._doubts = []
+
+    def _control(self) -> Trial:
+        """A trial of a starting harness that had a score, if possible on a task in doubt."""
+        state = self._recorder.state
+        tasks = [trial.task for trial, _ in self._doubts]
+        for name in state.starts:
+            scores = state.selector.scores(name)
+            scored = [task for task, score in scores.items() if not isinstance(score, Missing)]
+            if scored:
+                task = next((task for task in tasks if task in set(scored)), scored[0])
+                return Trial(candidate=name, task=task, state=state.candidates[name].state)
+        raise StopRun("no starting harness has a score; fix the cause, then resume the run.")
 
     async def _cancel(self) -> None:
         for task in self._running:

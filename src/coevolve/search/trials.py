@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Literal, NamedTuple, Protocol
+from typing import Any, Literal, NamedTuple, Protocol
 
 from coevolve.core.outcomes import Usage, checked_score
 from coevolve.errors import InputError
@@ -20,7 +20,7 @@ class Blame(StrEnum):
     """
 
     INFRASTRUCTURE = "infrastructure"
-    """A service or this machine: retried at most twice, then missing."""
+    """A service or this machine: retried, then missing if others meet it too."""
     CANDIDATE = "candidate"
     """The candidate: score 0, with the reason."""
     BENCHMARK = "benchmark"
@@ -36,7 +36,9 @@ class Fault:
     """Why a trial has no score.
 
     `kind` is a short name of the error ("time-limit", "RateLimitError"), `reason` a sentence that
-    explains it, `advice` what the operator should do about it, if anything.
+    explains it, `advice` what the operator should do about it, if anything. `shared` says that the
+    candidate cannot have caused it: it happened before the candidate was called, or others met it
+    at the same time.
 
     >>> Fault(blame=Blame.CANDIDATE, kind="time-limit", reason="ran past 60 s").kind
     'time-limit'
@@ -46,6 +48,12 @@ class Fault:
     kind: str
     reason: str
     advice: str = ""
+    shared: bool = False
+
+    @property
+    def unexplained(self) -> bool:
+        """Whether the infrastructure failed, and the candidate may have brought it about."""
+        return self.blame is Blame.INFRASTRUCTURE and not self.shared
 
     @property
     def retried(self) -> bool:
@@ -57,9 +65,14 @@ class Fault:
         """The score of the trial: 0, or missing if the infrastructure is to blame."""
         return 0.0 if self.blame in ("candidate", "benchmark", "doubtful") else None
 
-    def to_json(self) -> dict[str, str]:
+    def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the advice."""
-        return {"blame": self.blame.value, "kind": self.kind, "reason": self.reason}
+        plain: dict[str, Any] = {
+            "blame": self.blame.value,
+            "kind": self.kind,
+            "reason": self.reason,
+        }
+        return plain | ({"shared": False} if self.unexplained else {})
 
 
 class Cell(NamedTuple):

@@ -93,7 +93,8 @@ class Tally:
         _count(self.missing if score is None else self.zeros, event["candidate"], 1)
         if score is not None:
             return float(score)
-        return Missing(titled(fault["kind"], fault["reason"]))
+        shared = fault.get("shared", True)  # only unexplained faults have the key
+        return Missing(titled(fault["kind"], fault["reason"]), shared=shared)
 
     def failed(self, event: Event) -> None:
         """Count an attempt that is made again."""
@@ -245,12 +246,16 @@ class Wave:
         """All outcomes as plain JSON: scores in order, null where there is none."""
         scores: dict[str, list[float | None]] = {}
         missing: dict[str, dict[str, str]] = {}
+        unexplained: dict[str, list[int]] = {}
         for name, cells in self.cells.items():
             found = [self.done.get(cell) for cell in cells]
             scores[name] = [None if isinstance(score, Missing) else score for score in found]
             gaps = {str(n): s.reason for n, s in enumerate(found) if isinstance(s, Missing)}
             missing |= {name: gaps} if gaps else {}
-        return {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
+            lost = [n for n, s in enumerate(found) if isinstance(s, Missing) and not s.shared]
+            unexplained |= {name: lost} if lost else {}
+        plain = {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
+        return plain | ({"unexplained": unexplained} if unexplained else {})
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Record at once the outcomes that `to_json` described."""
@@ -259,12 +264,13 @@ class Wave:
         self.open = {}
         for name, scores in data["scores"].items():
             cells, reasons = self.cells[name], data["missing"].get(name, {})
+            lost = data.get("unexplained", {}).get(name, ())
             self.done.update(zip(cells, scores, strict=True))
             if None not in scores:
                 continue
             for at, score in enumerate(scores):
                 if score is None and str(at) in reasons:
-                    self.done[cells[at]] = Missing(reasons[str(at)])
+                    self.done[cells[at]] = Missing(reasons[str(at)], shared=at not in lost)
                 elif score is None:
                     self.open[cells[at]] = 0
                     del self.done[cells[at]]
@@ -278,20 +284,21 @@ class Wave:
         cells = self.cells[group.candidate]
         done: dict[Cell, float | Missing] = self.done
         if self.open and rest:
-            done = {**dict.fromkeys(cells, Missing(rest)), **done}
+            done = {**dict.fromkeys(cells, Missing(rest, shared=True)), **done}
         elif self.open:
             cells = [cell for cell in cells if cell in done]
         scores: list[Any] = [done[cell] for cell in cells]
-        missing = {str(n): s.reason for n, s in enumerate(scores) if s.__class__ is Missing}
-        for at in missing:
+        gaps = {str(n): s for n, s in enumerate(scores) if s.__class__ is Missing}
+        for at in gaps:
             scores[int(at)] = None
         return Told(
             tasks=[cell[1] for cell in cells],
             trials=[cell[2] for cell in cells],
             scores=scores,
-            missing=missing,
+            missing={at: gap.reason for at, gap in gaps.items()},
             usage={},
             traces={},
+            shared=[at for at, gap in gaps.items() if gap.shared],
         )
 
     def bare(self) -> list[str]:
