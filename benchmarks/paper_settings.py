@@ -35,8 +35,8 @@ WORKERS = 2
 USUAL: Mapping[str, float] = {"sharpness": 0.8, "step": 0.4, "mends": 3}
 VARIANTS: Mapping[str, Mapping[str, float]] = {
     "usual": {},
-    "no mending": {"mends": 0},
-    "much mending": {"mends": 8},
+    "no fixes": {"mends": 0},
+    "many fixes": {"mends": 8},
     "large steps": {"step": 0.8},
     "little chance": {"sharpness": 3.0},
 }
