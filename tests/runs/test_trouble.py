@@ -131,7 +131,9 @@ def test_a_clock_that_jumps_backwards_changes_nothing(tmp_path: Path) -> None:
 def test_a_skimmed_journal_folds_to_the_same_state_after_every_event(tmp_path: Path) -> None:
     def outage(trial: Trial) -> Result | None:
         bad = trial.candidate == "plain" and len(executor.ran) < 3 * len(POOL)
-        fault = Fault(blame=Blame.INFRASTRUCTURE, kind="sandbox", reason="did not start")
+        fault = Fault(
+            blame=Blame.INFRASTRUCTURE, kind="sandbox", reason="did not start", shared=True
+        )
         return Result(fault=fault) if bad else None
 
     executor = StubExecutor(act=outage, faults=0.2)

@@ -61,7 +61,9 @@ class StubExecutor:
             return result
         if chance("fault", *trial.cell, trial.attempt) < self.faults:
             blame = Blame.INFRASTRUCTURE
-            return Result(fault=Fault(blame=blame, kind="sandbox", reason="did not start"))
+            return Result(
+                fault=Fault(blame=blame, kind="sandbox", reason="did not start", shared=True)
+            )
         solved = chance("solved", candidate.address, trial.task) < 0.5
         usage = Usage(tokens_in=100, tokens_out=10, dollars=0.01, seconds=0.5)
         return Result(score=float(solved), usage=usage, trace=f'"{trial.task}"')
@@ -125,6 +127,16 @@ def go_on(
     """Run to the end."""
     search = Search(journal, executor or StubExecutor(), proposer or StubProposer(), pause=0.001)
     return asyncio.run(search.run())
+
+
+def beginning(journal: MemoryJournal, kept: int) -> MemoryJournal:
+    """The first events of a journal, as if the run had been killed then."""
+    part = MemoryJournal()
+    part._contents.update(journal._contents)
+    for event in journal.events(until=kept):
+        body = {k: v for k, v in event.items() if k not in ("seq", "type", "seal")}
+        part.append([(event["type"], body)])
+    return part
 
 
 def cuts(events: Sequence[Event], since: int = 1) -> list[int]:

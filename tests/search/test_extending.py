@@ -10,7 +10,7 @@ from coevolve.search.journal import MemoryJournal, Recorder
 from coevolve.search.run_state import RunState
 from tests.effort import first
 from tests.search.snapshots import snapshot
-from tests.search.stubs import POOL, TEST, StubExecutor, cuts, go_on, opened, whole_run
+from tests.search.stubs import POOL, TEST, StubExecutor, beginning, cuts, go_on, opened, whole_run
 
 ALL = len(POOL) * 2
 """Trials of Phase 0."""
@@ -75,11 +75,7 @@ def test_an_extended_run_can_be_resumed_from_every_event(cap: dict[str, float]) 
     expected = snapshot(go_on(journal))
     events = list(journal.events())
     for kept in cuts(events, since=ended + 1):
-        part = MemoryJournal()
-        part._contents.update(journal._contents)
-        for event in events[:kept]:
-            body = {k: v for k, v in event.items() if k not in ("seq", "type", "seal")}
-            part.append([(event["type"], body)])
+        part = beginning(journal, kept)
         assert snapshot(go_on(part)) == expected, events[kept - 1]
 
 

@@ -81,7 +81,9 @@ class Rough(MissingFiles):
         else:
             fails = candidate.round == 1 and trial.trial == 0 and trial.task != "l1"
         if fails:
-            fault = Fault(blame=Blame.INFRASTRUCTURE, kind="sandbox", reason="did not start")
+            fault = Fault(
+                blame=Blame.INFRASTRUCTURE, kind="sandbox", reason="did not start", shared=True
+            )
             return Result(fault=fault)
         return await super().run(candidate, trial)
 

@@ -28,6 +28,7 @@ from tests.search.stubs import (
     TEST,
     StubExecutor,
     StubProposer,
+    beginning,
     chance,
     cuts,
     go_on,
@@ -117,11 +118,7 @@ def test_a_run_continues_from_every_event(overlap: bool, rescore: bool) -> None:
     expected = snapshot(go_on(journal, StubExecutor(faults=0.2)))
     events = list(journal.events())
     for kept in cuts(events):
-        part = MemoryJournal()
-        part._contents.update(journal._contents)
-        for event in events[:kept]:
-            body = {k: v for k, v in event.items() if k not in ("seq", "type", "seal")}
-            part.append([(event["type"], body)])
+        part = beginning(journal, kept)
         assert snapshot(go_on(part, StubExecutor(faults=0.2))) == expected, events[kept - 1]
 
 

@@ -142,7 +142,7 @@ class Told:
     """Outcomes of one candidate in columns; `missing` says why a score is None.
 
     The keys of `missing`, `usage` and `traces` are positions in the columns, as text, because
-    JSON keys are text. `shared` has the keys of the missing outcomes that others lost as well.
+    JSON keys are text. `unexplained` has the keys of the missing outcomes that are not shared.
     """
 
     tasks: list[str]
@@ -151,7 +151,7 @@ class Told:
     missing: dict[str, str]
     usage: dict[str, dict[str, Any]]
     traces: dict[str, str]
-    shared: list[str] = field(default_factory=list)
+    unexplained: list[str] = field(default_factory=list)
 
     def append(
         self,
@@ -164,7 +164,8 @@ class Told:
         """Add one outcome, after a check of its score."""
         if isinstance(score, Missing):
             self.missing[str(len(self.tasks))] = score.reason
-            self.shared += [str(len(self.tasks))] if score.shared else []
+            if not score.shared:
+                self.unexplained.append(str(len(self.tasks)))
             self.scores.append(None)
         else:
             self.scores.append(checked_score(score, task))
@@ -192,25 +193,25 @@ class Told:
             missing={place[k]: v for k, v in self.missing.items() if k in place},
             usage={place[k]: v for k, v in self.usage.items() if k in place},
             traces={place[k]: v for k, v in self.traces.items() if k in place},
-            shared=[place[k] for k in self.shared if k in place],
+            unexplained=[place[k] for k in self.unexplained if k in place],
         )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
-        if not self.missing:
-            del plain["shared"]
+        if not self.unexplained:
+            del plain["unexplained"]
         return plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Told":
         """The outcomes `to_json` described; other keys are ignored.
 
-        Events of earlier versions do not say which outcomes are shared. All of them were missing.
+        Events of earlier versions have no unexplained outcomes: all of them were missing.
         """
-        shared = data.get("shared", list(data["missing"]))
-        names = [name for name in cls.__dataclass_fields__ if name != "shared"]
-        return cls(**{name: data[name] for name in names}, shared=shared)
+        unexplained = list(data.get("unexplained", ()))
+        names = [name for name in cls.__dataclass_fields__ if name != "unexplained"]
+        return cls(**{name: data[name] for name in names}, unexplained=unexplained)
 
     def total_usage(self) -> Usage:
         """Sum of what the trials consumed."""

@@ -317,15 +317,11 @@ class State:
         return [r for r in self.unsettled.values() if self._settled(r) is False]
 
     def failed(self, candidate: str) -> Sequence[Cell]:
-        """The missing outcomes of a candidate that count as failed."""
-        if candidate not in self.losses.lost:
+        """The missing outcomes of a candidate that count as failed; none of a starting harness."""
+        if candidate not in self.losses.lost or candidate in self.starts:
             return ()
-        number = self.table.round_of(candidate)
-        together = self.rounds[number - 1].candidates if number else self.starts
-        rate = self.losses.base_rate(
-            [name for name in self.starts if name != candidate],
-            [name for name in together if name != candidate],
-        )
+        together = self.rounds[self.table.round_of(candidate) - 1].candidates
+        rate = self.losses.base_rate(self.starts, [n for n in together if n != candidate])
         return self.losses.failures(candidate, rate)
 
     def _settled(self, round: Round) -> bool | None:
@@ -453,7 +449,7 @@ class State:
         for at, reason in told.missing.items():
             key = candidate, int(positions[int(at)]), told.trials[int(at)]
             self.reasons[key] = reason
-        lost = told.missing.keys() - set(told.shared)
+        lost = told.unexplained
         cells = [(int(positions[int(at)]), told.trials[int(at)]) for at in lost]
         self.losses.add(candidate, told=len(told.tasks), lost=cells)
         self.usage += told.total_usage()

@@ -210,6 +210,17 @@ def late_trial(worker: WorkerHandle, seconds: float) -> TrialError:
     return DoubtfulError(f"{past} in the benchmark's code", kind="time-limit")
 
 
+async def explained(fault: Fault, services: Services) -> Fault:
+    """The fault of a trial that waited too long for the model, after asking the model again."""
+    answers = services.get("model_answers")
+    if fault.kind != _SERVICE_LIMIT or answers is None:
+        return fault
+    if not await answers():
+        return replace(fault, shared=True)
+    reason = f"{fault.reason}, but the model answered another request"
+    return replace(fault, blame=Blame.DOUBTFUL, reason=reason)
+
+
 def _closed() -> InfrastructureError:
     return InfrastructureError("the executor was closed", kind="closed", shared=True)
 
@@ -311,7 +322,7 @@ class LocalExecutor:
                 reply = await self._ask(worker, candidate, held, request)
                 result = _read(result_from_json, reply)
         except Exception as error:
-            fault = await self._explained(classify(error))
+            fault = await explained(classify(error), self._services)
             result = Result(fault=fault, usage=_since(started))
         finally:
             self._running.pop(trial.cell, None)
@@ -325,16 +336,6 @@ class LocalExecutor:
         """The process id of the worker that runs a trial now, if any."""
         worker = self._running.get(trial.cell)
         return None if worker is None else worker.pid
-
-    async def _explained(self, fault: Fault) -> Fault:
-        """The fault of a trial that waited too long for the model, after asking it once more."""
-        answers = self._services.get("model_answers")
-        if fault.kind != _SERVICE_LIMIT or answers is None:
-            return fault
-        if not await answers():
-            return replace(fault, shared=True)
-        reason = f"{fault.reason}, but the model answered another request"
-        return replace(fault, blame=Blame.DOUBTFUL, reason=reason)
 
     async def _prepared(self, op: str, candidate: Candidate) -> Prepared:
         self._pool.check_open()

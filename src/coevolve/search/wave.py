@@ -298,7 +298,7 @@ class Wave:
             missing={at: gap.reason for at, gap in gaps.items()},
             usage={},
             traces={},
-            shared=[at for at, gap in gaps.items() if gap.shared],
+            unexplained=[at for at, gap in gaps.items() if not gap.shared],
         )
 
     def bare(self) -> list[str]:

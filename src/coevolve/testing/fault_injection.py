@@ -47,7 +47,9 @@ class FaultyExecutor:
         if not fails(trial, rate=self._rate, seed=self._seed):
             return await self._executor.run(candidate, trial)
         await self._spoil(candidate, trial)
-        return Result(fault=InfrastructureError("failed on purpose", kind="injected").fault)
+        return Result(
+            fault=InfrastructureError("failed on purpose", kind="injected", shared=True).fault
+        )
 
     async def close(self) -> None:
         """Close the executor."""

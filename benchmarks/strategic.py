@@ -1,0 +1,286 @@
+"""Candidates that drop the tasks they cannot solve, by every fault they can reach.
+
+A candidate knows a third of the tasks. On the others it makes the trial fail in some way, so that
+the trial is not its own failure. Honest rivals know half of the tasks. Every search is run twice
+with the same seed: once with the fault, and once with a candidate that fails the same tasks
+honestly. A fault pays if the candidate is chosen more often, or estimated higher, than the honest
+one. Model faults go through the real gateway, with a provider that answers other requests.
+
+Run as `make bench-strategic` (two minutes); `--quick` runs few searches and records nothing.
+"""
+
+import argparse
+import asyncio
+import json
+import os
+from collections.abc import Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+import numpy as np
+import record
+import virtual_time
+
+from coevolve import Pool, Selector
+from coevolve.executors.failures import classify
+from coevolve.executors.local import explained
+from coevolve.models.gateway import Gateway
+from coevolve.models.model_errors import ContextTooLong, ModelReplyError, ModelUnavailable
+from coevolve.models.provider import JSON, ModelReply, ModelRequest
+from coevolve.models.rate_limits import Retrying
+from coevolve.search.budget import Settings
+from coevolve.search.candidate import Candidate
+from coevolve.search.journal import MemoryJournal
+from coevolve.search.loop import Search, open_run
+from coevolve.search.proposal import Proposal, View
+from coevolve.search.run_state import RunState
+from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
+
+TASKS, ROUNDS, CANDIDATES = 24, 4, 3
+KNOWN, RIVAL = 1 / 3, 1 / 2
+SECONDS = 60.0
+FILE = "harness.json"
+PROTOCOLS = ("task-coevolve", "random-resample", "naive", "adaptive", "full")
+FAULTS = {
+    "fails honestly": "",
+    "429 for its requests": "429",
+    "429, request too large": "too large",
+    "answers later than [model] seconds": "late",
+    "replies that cannot be read": "garbage",
+    "waits past the time limit of the trial": "service-limit",
+    "time-out of the evaluator's own service": "ReadTimeout",
+    "429 of the evaluator's own service": "RateLimitError",
+    "sandbox that does not start": "SandboxError",
+    "memory of the evaluator": "MemoryError",
+    "death of the worker": "worker-died",
+    "death in the check": "check",
+}
+
+
+class PickyProvider:
+    """Answers every request but those that name a way to fail."""
+
+    identity: Mapping[str, JSON] = {"name": "picky"}
+    window = None
+    gives_scores = False
+
+    def __init__(self, outage: tuple[float, float]) -> None:
+        self._outage = outage
+
+    async def complete(self, request: ModelRequest, /) -> ModelReply:
+        """An answer, or the error that the prompt names."""
+        await asyncio.sleep(1.0)
+        begin, end = self._outage
+        if begin <= asyncio.get_running_loop().time() < end:
+            raise ModelUnavailable("503: down.")
+        prompt = request.prompt or ""
+        if prompt == "429":
+            raise ModelUnavailable("429: slow down.")
+        if prompt == "late":
+            await asyncio.sleep(10 * SECONDS)
+        if prompt == "garbage":
+            raise ModelReplyError("a reply that cannot be read.")
+        if prompt == "too large":
+            raise ContextTooLong("429: request too large.")
+        return ModelReply(text="yes", finish="stop", tokens_in=5, tokens_out=1)
+
+    async def count(self, texts: Sequence[str], /) -> list[int]:
+        """A quarter of the characters."""
+        return [len(text) // 4 for text in texts]
+
+    async def close(self) -> None:
+        """Nothing was started."""
+
+
+class StrategicExecutor:
+    """Runs candidates that are a list of known tasks and a way to fail the others."""
+
+    capacity = 4
+
+    def __init__(self, journal: MemoryJournal, outage: tuple[float, float]) -> None:
+        self._journal = journal
+        self._gateway = Gateway(PickyProvider(outage), retrying=Retrying(seconds=SECONDS))
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        """Whether it dies in its check."""
+        if self._read(candidate)["way"] == "check":
+            fault = Fault(blame=Blame.DOUBTFUL, kind="sandbox-killed", reason="was killed")
+            return Prepared(fault=fault)
+        return Prepared()
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        """Nothing to prepare."""
+        return Prepared()
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        """One if it knows the task; else 0, or the fault it brings about."""
+        harness = self._read(candidate)
+        knows = trial.task in harness["knows"]
+        way = "" if knows else harness["way"]
+        try:
+            await self._gateway.ask(prompt=way or "question")
+        except Exception as error:
+            return Result(fault=classify(error))
+        if not way:
+            return Result(score=float(knows))
+        return Result(fault=await explained(_fault(way), self._gateway.services()))
+
+    async def close(self) -> None:
+        """Close the gateway."""
+        await self._gateway.close()
+
+    def _read(self, candidate: Candidate) -> dict[str, Any]:
+        return dict(json.loads(self._journal.get(candidate.files[FILE])))
+
+
+def _fault(way: str) -> Fault:
+    """The fault of a way to fail that is not a fault of the gateway."""
+    if way == "service-limit":
+        reason = "the service 'model' did not answer"
+        return Fault(blame=Blame.INFRASTRUCTURE, kind=way, reason=reason)
+    if way == "worker-died":
+        return Fault(blame=Blame.DOUBTFUL, kind=way, reason="the worker was ended by signal 9")
+    raised = type(way, (Exception,), {})("on purpose")
+    if way == "ReadTimeout":
+        raised = type("ReadTimeout", (type("Timeout", (Exception,), {}),), {})("on purpose")
+    return classify(raised)
+
+
+@dataclass(frozen=True)
+class Rivals:
+    """Proposes one strategic candidate and honest rivals; or strategic ones only, later."""
+
+    seed: int
+    way: str
+    alone: bool
+
+    async def propose(self, view: View, count: int) -> Sequence[Proposal]:
+        """The candidates of a round."""
+        rng = np.random.default_rng([self.seed, view.round])
+        found = []
+        for index in range(count):
+            strategic = index == 0 or (self.alone and view.round > 1)
+            share, way = (KNOWN, self.way) if strategic else (RIVAL, "")
+            name = f"{'strategic' if strategic else 'rival'}-{view.round}-{index}"
+            found.append(Proposal(files=_files(rng, view.tasks, share, way), name=name))
+        return found
+
+
+def _files(
+    rng: np.random.Generator, tasks: Sequence[str], share: float, way: str
+) -> dict[str, bytes]:
+    known = rng.choice(tasks, round(share * len(tasks)), replace=False).tolist()
+    return {FILE: json.dumps({"knows": sorted(known), "way": way}).encode()}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Found:
+    """What came of one search."""
+
+    chosen: str
+    strategic: list[float]
+    rivals: list[float]
+
+
+def search(
+    seed: int,
+    *,
+    way: str,
+    protocol: str,
+    alone: bool = False,
+    outage: tuple[float, float] = (0, 0),
+) -> Found:
+    """One search on virtual time."""
+    state = virtual_time.run(lambda clock: _searched(clock, seed, way, protocol, alone, outage))
+    kinds: dict[str, list[float]] = {"strategic": [], "rival": []}
+    for name in state.selector.candidates:
+        found = state.estimate(name)
+        if found is not None:
+            kinds[name.partition("-")[0]].append(found.value)
+    chosen = "" if state.chosen is None else str(state.chosen["candidate"])
+    return Found(chosen=chosen, strategic=kinds["strategic"], rivals=kinds["rival"])
+
+
+async def _searched(
+    clock: virtual_time.Clock,
+    seed: int,
+    way: str,
+    protocol: str,
+    alone: bool,
+    outage: tuple[float, float],
+) -> RunState:
+    rng, journal = np.random.default_rng([seed, 0]), MemoryJournal(clock)
+    pool = Pool([f"task-{n:02}" for n in range(TASKS)])
+    open_run(
+        journal,
+        name="strategic",
+        settings=Settings(rounds=ROUNDS, candidates=CANDIDATES, seed=seed),
+        selector=Selector(pool, fraction=0.25, protocol=protocol, seed=seed),
+        starts={name: _files(rng, pool.tasks, 0.4, "") for name in ("start-a", "start-b")},
+    )
+    executor = StrategicExecutor(journal, outage)
+    return await Search(journal, executor, Rivals(seed, way, alone)).run()
+
+
+def row(
+    fault: str, protocol: str, found: Sequence[Found], honest: Sequence[Found]
+) -> dict[str, Any]:
+    """The searches with a fault beside those with honest failure."""
+    wins = [sum(one.chosen.startswith("strategic") for one in some) for some in (found, honest)]
+    means = [_mean(value for one in some for value in one.strategic) for some in (found, honest)]
+    return {
+        "fault": fault,
+        "protocol": protocol,
+        "searches": len(found),
+        "chosen": wins[0],
+        "chosen if honest": wins[1],
+        "estimate": f"{means[0]:.3f}",
+        "estimate if honest": f"{means[1]:.3f}",
+        "same choice": sum(a.chosen == b.chosen for a, b in zip(found, honest, strict=True)),
+    }
+
+
+def _mean(values: Any) -> float:
+    numbers = list(values)
+    return float(np.mean(numbers)) if numbers else float("nan")
+
+
+def main() -> None:
+    """Run, print and record."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--quick", action="store_true", help="few searches, nothing recorded")
+    quick = parser.parse_args().quick
+    seeds = range(10 if quick else 200)
+    table, outages = [], []
+    with ProcessPoolExecutor(os.cpu_count()) as pool:
+        for protocol in PROTOCOLS[:2] if quick else PROTOCOLS:
+            honest: list[Found] = []
+            for fault, way in FAULTS.items():
+                one = partial(search, way=way, protocol=protocol)
+                found = list(pool.map(one, seeds, chunksize=5))
+                honest = honest or found
+                table.append(row(fault, protocol, found, honest))
+            for outage in ((0.0, 0.0), (40.0, 100.0), (40.0, 160.0)):
+                one = partial(search, way="", protocol=protocol, outage=outage)
+                found = list(pool.map(one, seeds, chunksize=5))
+                rivals = [value for run in found for value in run.rivals]
+                outages.append(
+                    {
+                        "protocol": protocol,
+                        "outage s": f"{outage[1] - outage[0]:.0f}",
+                        "candidates": len(rivals),
+                        "truth": f"{RIVAL:.3f}",
+                        "mean estimate": f"{np.mean(rivals):.3f}",
+                        "standard error": f"{np.std(rivals) / np.sqrt(len(rivals)):.3f}",
+                    }
+                )
+    record.show("Candidates that drop what they cannot solve", table)
+    record.show("Honest candidates during an outage of the model", outages)
+    if not quick:
+        record.save("strategic", {"faults": table, "outages": outages})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Faults that a candidate may bring about: repeated, then decided by a control."""
+
+import asyncio
+from dataclasses import dataclass, field
+
+import pytest
+
+from coevolve.core.outcomes import Missing
+from coevolve.search.candidate import Candidate
+from coevolve.search.effects import fold
+from coevolve.search.journal import MemoryJournal
+from coevolve.search.loop import Search
+from coevolve.search.run_state import RunState
+from coevolve.search.trials import Blame, Fault, Result, Trial
+from tests.search.stubs import STARTS, StubExecutor, StubProposer, beginning, opened
+
+LATE = Fault(blame=Blame.INFRASTRUCTURE, kind="Timeout", reason="the judge did not answer")
+DOWN = Fault(blame=Blame.INFRASTRUCTURE, kind="Timeout", reason="the judge is down", shared=True)
+
+
+@dataclass
+class Dropping(StubExecutor):
+    """The first candidate of every round loses every other task; `down` loses the controls."""
+
+    down: bool = False
+    fault: Fault = LATE
+    controls: list[Trial] = field(default_factory=list)
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        again = any(t.cell == trial.cell and t.attempt == trial.attempt for t in self.ran)
+        if trial.candidate in STARTS and again:
+            self.controls.append(trial)
+            self.ran.append(trial)
+            return Result(fault=LATE) if self.down else Result(score=1.0)
+        if trial.candidate.endswith("-0") and int(trial.task.rpartition("-")[2]) % 2:
+            self.ran.append(trial)
+            return Result(fault=self.fault)
+        return await super().run(candidate, trial)
+
+
+def searched(executor: StubExecutor) -> tuple[MemoryJournal, RunState]:
+    journal = MemoryJournal()
+    opened(journal, test=None)
+    state = asyncio.run(Search(journal, executor, StubProposer(), pause=0.001).run())
+    return journal, state
+
+
+def lost(state: RunState, name: str) -> list[float | Missing]:
+    scores = state.selector.scores(name)
+    return [s for task, s in scores.items() if int(task.rpartition("-")[2]) % 2]
+
+
+def test_a_fault_that_only_one_candidate_meets_scores_0_after_six_attempts() -> None:
+    executor = Dropping()
+    journal, state = searched(executor)
+    assert set(lost(state, "r1-0")) == {0.0}
+    attempts = [t.attempt for t in executor.ran if t.candidate == "r1-0" and "law-1" in t.task]
+    assert max(attempts, default=5) == 5
+    faults = [e["fault"] for e in journal.events() if e["type"] == "outcome" and "fault" in e]
+    assert {fault["blame"] for fault in faults} == {"doubtful"}
+    assert "but plain got an answer" in faults[0]["reason"]
+
+
+def test_one_control_decides_for_all_trials_of_a_wave() -> None:
+    executor = Dropping()
+    _, state = searched(executor)
+    assert 1 <= len(executor.controls) <= len(state.rounds)
+    first = executor.controls[0]
+    assert not isinstance(state.selector.scores(first.candidate)[first.task], Missing)
+
+
+def test_a_fault_that_the_control_meets_too_is_missing() -> None:
+    journal, state = searched(Dropping(down=True))
+    assert all(isinstance(score, Missing) for score in lost(state, "r1-0"))
+    estimate = state.estimate("r1-0")
+    assert estimate is None or "count as failed" not in estimate.note
+    assert fold(journal.events()).tally.missing == state.tally.missing
+
+
+def test_a_shared_fault_is_missing_after_three_attempts_without_a_control() -> None:
+    executor = Dropping(fault=DOWN)
+    _, state = searched(executor)
+    assert all(isinstance(score, Missing) for score in lost(state, "r1-0"))
+    assert executor.controls == []
+    assert max(trial.attempt for trial in executor.ran) == 2
+
+
+def test_repeated_trials_run_after_all_others() -> None:
+    executor = Dropping(capacity=1)
+    searched(executor)
+    tail = [t for t in executor.ran if t.candidate.startswith("r1-")]
+    repeated = [n for n, t in enumerate(tail) if t.attempt > 2]
+    assert repeated[0] > max(n for n, t in enumerate(tail) if t.candidate == "r1-1")
+
+
+@pytest.mark.parametrize("kept", [0.3, 0.5, 0.7, 0.9])
+def test_a_search_killed_in_doubt_ends_alike(kept: float) -> None:
+    journal, state = searched(Dropping())
+    part = beginning(journal, int(kept * len(list(journal.events()))))
+    again = asyncio.run(Search(part, Dropping(), StubProposer(), pause=0.001).run())
+    assert again.chosen == state.chosen
+    names = state.selector.candidates
+    assert [again.estimate(name) for name in names] == [state.estimate(name) for name in names]
