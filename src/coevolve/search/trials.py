@@ -114,7 +114,7 @@ class Result:
                 f"{self.fault!r}."
             )
         if self.score is not None:
-            object.__setattr__(self, "score", checked_score(self.score, "of a trial"))
+            object.__setattr__(self, "score", checked_score(self.score))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
