@@ -145,7 +145,7 @@ class TestRules:
         assert "harness.py" in leak
         assert self.question() not in leak
         assert rules.refusal([leak]) == ""
-        assert "it may not know" in self.rules("refuse").refusal([leak])
+        assert "it must not know" in self.rules("refuse").refusal([leak])
 
     def test_the_briefing_says_what_a_harness_is(self) -> None:
         briefing = self.rules("report").briefing
