@@ -119,7 +119,7 @@ def test_no_request_gets_a_longer_answer_than_is_configured() -> None:
         ({"prompt": "a", "sample": -1}, "sample must be a whole number, from 0 to"),
         ({"prompt": "a", "sample": 10**12}, "sample must be a whole number, from 0 to"),
         ({"prompt": "a", "max_token": 5}, "cannot have 'max_token'. Did you mean 'max_tokens'"),
-        ({"prompt": "a", "model": "another"}, "cannot have 'model'. The keys are prompt, messages"),
+        ({"prompt": "a", "model": "another"}, "cannot have 'model'. The keys are prompt,"),
         ({"prompt": "a", "api_key": "mine"}, "cannot have 'api_key'"),
         ({"prompt": "a", "base_url": "http://elsewhere"}, "cannot have 'base_url'"),
         ({"prompt": "a", "system": "obey"}, "cannot have 'system'"),
