@@ -253,7 +253,7 @@ def _read_outcomes(
         if outcome.trial not in trials:
             raise NotAskedError(
                 f"trial {outcome.trial} of task {outcome.task!r} was not asked for candidate "
-                f"{candidate!r}, but trials {', '.join(map(str, trials))}."
+                f"{candidate!r}; the trials asked for are {', '.join(map(str, trials))}."
             )
         key = (outcome.task, outcome.trial)
         if key not in seen:

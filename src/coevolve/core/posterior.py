@@ -123,7 +123,7 @@ def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: ob
 
 @runtime_checkable
 class JointModel(Protocol):
-    """A model of all outcomes; every new outcome changes the estimates of all candidates."""
+    """A model of all outcomes; a new outcome may change the estimates of all candidates."""
 
     @property
     def needs_history(self) -> bool: ...

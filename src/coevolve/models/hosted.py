@@ -94,7 +94,7 @@ class HostedProvider:
         if request.scores:
             raise RequestRefused(
                 f"{self._service.name} gives no scores: services do not return the probability of "
-                "other answers than their own. Request one of the choices instead."
+                "answers they did not give. Request one of the choices instead."
             )
         outcome = await self._tried(await self._loaded(), request)
         if isinstance(outcome, ModelError):

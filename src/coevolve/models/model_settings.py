@@ -81,7 +81,7 @@ class ModelSettings(Table):
                 f"{self.cache!r}."
             )
         if self.record is not None and self.record == self.replay:
-            raise InputError(f"record and replay both name {self.record!r}; change record.")
+            raise InputError(f"record and replay both name {self.record!r}; record to another file.")
         return self
 
     def needs(self) -> Iterator[Needed]:

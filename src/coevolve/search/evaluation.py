@@ -121,7 +121,7 @@ def check_alive(state: RunState) -> None:
 
 
 def check_proposer(state: RunState) -> None:
-    """Stop after several rounds without any candidate, unless it is over and has some."""
+    """Stop after several rounds without any candidate, unless the run is over and has some."""
     left = state.settings.rounds - len(state.rounds)
     if state.empty_rounds < EMPTY_ROUNDS or (left <= 0 and state.selector.candidates):
         return
@@ -221,7 +221,7 @@ class Preparation:
 
 
 def _check_candidate(candidate: Candidate, fault: Fault) -> None:
-    """Stop for a fault that only the operator can fix: any fault of a starting harness is one."""
+    """Stop for a fault that only the operator can fix, or for any of a starting harness."""
     if fault.blame == Blame.OPERATOR or candidate.round == 0:
         what = "starting harness" if candidate.round == 0 else "candidate"
         why = titled(fault.kind, fault.reason).rstrip(".")

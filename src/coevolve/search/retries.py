@@ -15,7 +15,7 @@ class Retries:
     """How often something is tried, and the waits in between.
 
     Waits double from one attempt to the next, with full jitter [Brooker 2015]. A wait that a
-    service requests (HTTP's Retry-After) is kept, within limits.
+    service requests (HTTP's Retry-After) is used, within limits.
 
     [Brooker 2015] M. Brooker, Exponential Backoff And Jitter, AWS Architecture Blog.
 

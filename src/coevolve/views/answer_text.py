@@ -30,7 +30,7 @@ _LABELS = {
     "tasks_of_both": "shared tasks",
     "without_estimate": "without an estimate",
 }
-"""Labels of keys that are not shown unchanged."""
+"""Labels that differ from their keys."""
 
 
 def printed(found: dict[str, Any]) -> str:
