@@ -81,7 +81,7 @@ class ModelSettings(Table):
                 f"{self.cache!r}."
             )
         if self.record is not None and self.record == self.replay:
-            raise InputError(f"record and replay both name {self.record!r}; record to another file.")
+            raise InputError(f"record and replay are both {self.record!r}; change one of them.")
         return self
 
     def needs(self) -> Iterator[Needed]:
