@@ -53,7 +53,7 @@ class TestBuilding:
         self, tmp_path: Path
     ) -> None:
         llm = config({"kind": "llm", "model": {"name": "gtp-5"}})
-        with pytest.raises(ConfigError, match="LiteLLM does not know a service for 'gtp-5'"):
+        with pytest.raises(ConfigError, match="LiteLLM has no service for 'gtp-5'"):
             build_proposer(llm, tmp_path)
 
     def test_any_of_them_can_be_the_control(self, tmp_path: Path) -> None:

@@ -94,7 +94,7 @@ def check_service(name: str, *, own: bool) -> None:
 def unknown_service(name: str) -> str:
     """The message for a model whose service LiteLLM does not know."""
     return (
-        f"LiteLLM does not know a service for {name!r}. The name of a hosted model begins with "
+        f"LiteLLM has no service for {name!r}. The name of a hosted model begins with "
         "its service, such as openrouter/openai/gpt-oss-120b; your own server needs base_url."
     )
 
