@@ -53,7 +53,7 @@ class TestBuilding:
         self, tmp_path: Path
     ) -> None:
         llm = config({"kind": "llm", "model": {"name": "gtp-5"}})
-        with pytest.raises(ConfigError, match="LiteLLM knows no service for 'gtp-5'"):
+        with pytest.raises(ConfigError, match="LiteLLM has no service for 'gtp-5'"):
             build_proposer(llm, tmp_path)
 
     def test_any_of_them_can_be_the_control(self, tmp_path: Path) -> None:
@@ -145,7 +145,7 @@ class TestRules:
         assert "harness.py" in leak
         assert self.question() not in leak
         assert rules.refusal([leak]) == ""
-        assert "it may not know" in self.rules("refuse").refusal([leak])
+        assert "it must not know" in self.rules("refuse").refusal([leak])
 
     def test_the_briefing_says_what_a_harness_is(self) -> None:
         briefing = self.rules("report").briefing

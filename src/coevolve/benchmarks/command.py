@@ -167,7 +167,7 @@ def _as_score(printed: dict[str, Any], program: str) -> Score:
     if "error" in printed:
         raise CandidateFault(one_line(str(printed["error"])) or "no reason given", kind="error")
     try:
-        value = checked_score(printed.get("score"), "of this trial")
+        value = checked_score(printed.get("score"))
         usage = Usage(**printed["usage"]) if printed.get("usage") is not None else None
     except (ScoreError, TypeError, OverflowError) as error:
         raise _no_score(program, str(error)) from error
