@@ -178,5 +178,5 @@ def test_the_synthetic_proposer_needs_a_synthetic_benchmark(tmp_path: Path) -> N
 
 def test_a_script_must_last_for_all_rounds(tmp_path: Path) -> None:
     text = FUNCTION.replace('"function"\nfile = "propose.py"', '"scripted"\nfolders = ["a", "b"]')
-    with pytest.raises(ConfigError, match=r"last for 2 rounds of 1, but 'search\.rounds' is 3"):
+    with pytest.raises(ConfigError, match=r"enough for 2 rounds of 1, but 'search\.rounds' is 3"):
         read(tmp_path, text)

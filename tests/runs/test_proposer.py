@@ -95,12 +95,12 @@ class TestBuilding:
 @pytest.mark.parametrize(
     ("proposer", "message"),
     [
-        ({"kind": "offline"}, "needs building blocks, and benchmark.kind 'synthetic' has none"),
-        ({"kind": "command"}, "give either agent, one of claude-code, codex"),
-        ({"kind": "command", "agent": "codex", "command": ["x"]}, "give either agent"),
+        ({"kind": "offline"}, "needs building blocks, but benchmark.kind 'synthetic' has none"),
+        ({"kind": "command"}, "set either agent to one of claude-code, codex"),
+        ({"kind": "command", "agent": "codex", "command": ["x"]}, "set either agent"),
         ({"kind": "command", "agent": "claude"}, "Did you mean 'claude-code'?"),
-        ({"kind": "command", "command": ["x"], "effort": "high"}, "effort goes with agent"),
-        ({"kind": "command", "agent": "codex", "home": [".x"]}, "home goes with command"),
+        ({"kind": "command", "command": ["x"], "effort": "high"}, "effort has no effect with command"),
+        ({"kind": "command", "agent": "codex", "home": [".x"]}, "home has no effect with agent"),
         ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "never a key itself"),
         ({"kind": "llm", "model": {"name": "embedded", "trial_calls": 3}}, "which has no trials"),
         ({"kind": "llm", "model": {"nam": "embedded"}}, "Did you mean 'proposer.model.name'?"),

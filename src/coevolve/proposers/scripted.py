@@ -37,8 +37,8 @@ class Scripted:
         nested = [not isinstance(item, Path | str | Proposal) for item in items]
         if isinstance(items, str) or (any(nested) and not all(nested)):
             raise InputError(
-                "a script is a list of folders or proposals, or a list of such lists, one for "
-                f"each round; got {items!r}."
+                "a script must be a list of folders or proposals, or a list of such lists, one "
+                f"for each round; got {items!r}."
             )
         self._rounds = [tuple(item) for item in items] if any(nested) else None  # type: ignore[arg-type]
         self._items: tuple[Item, ...] = () if any(nested) else tuple(items)  # type: ignore[arg-type]
