@@ -128,7 +128,7 @@ def test_a_starting_harness_may_win_if_that_is_wanted(tmp_path: Path) -> None:
         (
             "[search]",
             "[model]\nname = 'x'\nkey = 'sk-1'\n[search]",
-            "'model.key' must be the name of an environment variable, and never a key itself.",
+            "'model.key' must be the name of an environment variable, not the key itself.",
         ),
     ],
 )
