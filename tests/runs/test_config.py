@@ -118,7 +118,7 @@ def test_a_starting_harness_may_win_if_that_is_wanted(tmp_path: Path) -> None:
         ),
         ("[search]", "[budget]\nhours = nan\n[search]", "'budget.hours' must be a finite number"),
         ("[search]", "[budget]\ntrials = -1\n[search]", "'budget.trials' must be at least 1"),
-        ("[search]", "[run]\nname = '../x'\n[search]", "'run.name' is '../x', which is not"),
+        ("[search]", "[run]\nname = '../x'\n[search]", "'run.name' must have only letters"),
         ("[search]", "run = 3\n[search]", "'run' must be a table, got 3"),
         (
             "[search]",
