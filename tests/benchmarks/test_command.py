@@ -184,7 +184,7 @@ def test_a_script_that_is_not_there_is_not_looked_for_in_the_candidate(tmp_path:
 
 
 def test_mistakes_are_refused() -> None:
-    with pytest.raises(ConfigError, match="must be a list: a program and its arguments"):
+    with pytest.raises(ConfigError, match="must be a list of words"):
         made("score.sh")  # type: ignore[arg-type]
     with pytest.raises(ConfigError, match="test task 't1' is also a validation task"):
         made(["score"], test_tasks=["t1"])

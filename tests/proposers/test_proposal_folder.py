@@ -116,7 +116,7 @@ def test_a_candidate_may_have_no_parent(tmp_path: Path, given: object) -> None:
     [
         (
             {"hypotesis": "x"},
-            "'hypotesis' of proposal.json is unknown and was ignored. Did you mean 'hypothesis'?",
+            "'hypotesis' in proposal.json; it was ignored. Did you mean 'hypothesis'?",
         ),
         ({"name": 3}, "the name must be text, got 3; it was ignored."),
         ({"hypothesis": ["x"]}, "the hypothesis must be text, got ['x']; it was ignored."),

@@ -78,7 +78,7 @@ class CommandBenchmark:
         base: Path | str = ".",
     ) -> None:
         if isinstance(command, str) or not command:
-            raise ConfigError(f"command must be a list: a program and its arguments, got {command!r}.")
+            raise ConfigError(f"command must be a list of words, got {command!r}.")
         folder = Path(base).resolve()
         self.pool = make_pool(tasks, weights=weights, costs=costs)
         self.starts = read_starts(starts)

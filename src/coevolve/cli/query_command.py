@@ -78,8 +78,6 @@ def _of_run(run: Path | None, asked: list[str]) -> str:
     folder = find_run(run)
     state = read_state(folder)
     if any(state.estimate(name) is None for name in state.starts):
-        raise InputError(
-            f"{folder} is in phase 0; retry when the starting harnesses are scored."
-        )
+        raise InputError(f"{folder} is in phase 0; retry when the starting harnesses are scored.")
     with RunStore.read(folder) as store:
         return answer(source_of(view_of(state, store, len(state.rounds) + 1)), asked)

@@ -55,7 +55,7 @@ def read_form(data: bytes | None) -> tuple[Form, list[str]]:
         return Form(given=True), notes
     for key in [key for key in given if key not in KEYS][:5]:
         named = plain(key, _WORDS)
-        notes.append(f"the key {named!r} of {FORM} is unknown and was ignored.{nearest(named, KEYS)}")
+        notes.append(f"unknown key {named!r} in {FORM}; it was ignored.{nearest(named, KEYS)}")
     form = Form(
         given=True,
         name=_text(given, "name", _WORDS, notes).strip(),

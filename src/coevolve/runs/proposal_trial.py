@@ -145,7 +145,9 @@ class ProposalTrial:
         except TimeoutError as error:
             if not limit.expired():
                 raise ConfigError(f"the proposer failed: {described(error)}") from error
-            raise ConfigError(f"the proposer took longer than {seconds:,.0f} s; raise proposer.seconds.") from None
+            raise ConfigError(
+                f"the proposer exceeded {seconds:,.0f} s; raise proposer.seconds."
+            ) from None
         except CoevolveError:
             raise
         except (Exception, SystemExit) as error:

@@ -317,9 +317,7 @@ class Writing:
             self._note(fault)
         if not taken.reading.drafts:
             text = first_sentence(taken.reading.words)
-            self._note(
-                f"the reply has no candidate: {text!r}" if text else "the reply is empty"
-            )
+            self._note(f"the reply has no candidate: {text!r}" if text else "the reply is empty")
         if reply.cut:
             self._note("the reply was cut off; raise max_tokens in [proposer.model]")
 
