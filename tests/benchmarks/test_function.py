@@ -183,11 +183,7 @@ def test_a_file_gives_all_a_benchmark_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        (
-            "def evaluate",
-            "def evaluation",
-            "does not define evaluate, .* Did you mean 'evaluation'?",
-        ),
+        ("def evaluate", "def evaluation", "not define evaluate, .* Did you mean 'evaluation'?"),
         ("TASKS = {", "TASKZ = {", "does not define TASKS"),
         ("TEST_TASKS", "TEST_TASK", "TEST_TASK, which has no effect. Did you mean 'TEST_TASKS'?"),
         ('["7"]', '"7"', "TEST_TASKS must be a list of names, got '7'"),

@@ -172,7 +172,7 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 
 def test_the_synthetic_proposer_needs_a_synthetic_benchmark(tmp_path: Path) -> None:
     text = SMALL.replace('kind = "synthetic"', 'kind = "fractions:Fraction"', 1)
-    with pytest.raises(ConfigError, match="needs benchmark.kind 'synthetic', got"):
+    with pytest.raises(ConfigError, match=r"needs benchmark\.kind 'synthetic', got"):
         read(tmp_path, text)
 
 

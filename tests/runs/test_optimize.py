@@ -466,9 +466,7 @@ class TestFolder:
                 "proposer": {"kind": "synthetic"},
             }
         ).create()
-        with pytest.raises(
-            InputError, match=r"has a run that optimize did not start; .*open\(folder\)"
-        ):
+        with pytest.raises(InputError, match=r"optimize did not start; .*open\(folder\)"):
             search(folder=tmp_path / "run")
 
 

@@ -99,10 +99,7 @@ class TestBuilding:
         ({"kind": "command"}, "set either agent to one of claude-code, codex"),
         ({"kind": "command", "agent": "codex", "command": ["x"]}, "set either agent"),
         ({"kind": "command", "agent": "claude"}, "Did you mean 'claude-code'?"),
-        (
-            {"kind": "command", "command": ["x"], "effort": "high"},
-            "effort has no effect with command",
-        ),
+        ({"kind": "command", "command": ["x"], "effort": "high"}, "effort has no effect with"),
         ({"kind": "command", "agent": "codex", "home": [".x"]}, "home has no effect with agent"),
         ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "never a key itself"),
         ({"kind": "llm", "model": {"name": "embedded", "trial_calls": 3}}, "which has no trials"),

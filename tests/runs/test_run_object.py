@@ -285,10 +285,7 @@ class TestExtending:
         ("limits", "error"),
         [
             ({}, "extend needs a new limit: rounds, trials, tokens, dollars or hours"),
-            (
-                {"rounds": 2},
-                "rounds must be above the current limit of 2, got 2; pass the new total",
-            ),
+            ({"rounds": 2}, "rounds must be above the current limit of 2, got 2; pass the new"),
             ({"rounds": 2.5}, "rounds must be a whole number of at least 1, got 2.5"),
             ({"trials": 100}, "the run ended at its limit of rounds; raise rounds"),
             ({"dollars": 1}, "the run has no cap on dollars; leave dollars out"),

@@ -81,14 +81,14 @@ def optimize(
 ) -> Result:
     """Search for a better candidate, each scored on a few well-chosen tasks.
 
-    Every starting candidate is scored on all tasks. Then in each round `propose` writes
-    new candidates, and `evaluate` scores them on the tasks that best tell candidates apart. From
-    these scores, the score on all tasks is estimated. The best estimate wins.
+    Every starting candidate is scored on all tasks. Then in each round `propose` writes new
+    candidates, and `evaluate` scores them on the tasks that best tell candidates apart. From these
+    scores, the score on all tasks is estimated. The best estimate wins.
 
     `evaluate` and `propose` run in this process. So does the code of candidates that
-    `candidate.call` runs, or that `evaluate` runs itself: **it can do
-    everything that you can**, and a language model may have written it. Pass `isolation="auto"` to run `candidate.call` in a
-    sandbox.
+    `candidate.call` runs, or that `evaluate` runs itself: **it can do everything
+    that you can**, and a language model may have written it. Pass `isolation="auto"` to run
+    `candidate.call` in a sandbox.
 
     Works in a script, in a notebook, and in threads. Under asyncio, use `optimize_async`.
 
@@ -314,8 +314,8 @@ class _Plan:
         """Refuse to resume a run with arguments that differ from those of its start."""
         if BY_OPTIMIZE not in first["config"]:
             raise InputError(
-                f"folder {str(self.folder)!r} has a run that optimize did not start; resume it with "
-                "coevolve.open(folder).resume(), or pass another folder."
+                f"folder {str(self.folder)!r} has a run that optimize did not start; resume it "
+                "with coevolve.open(folder).resume(), or pass another folder."
             )
         now, then = self.selector.events[0], first["selector"]
         starts = [Candidate.of(files, name=name).to_json() for name, files in self.starts.items()]
@@ -330,8 +330,8 @@ class _Plan:
         }
         if other := [name for name, equal in same.items() if not equal]:
             raise InputError(
-                f"folder {str(self.folder)!r} has a run with different {', '.join(other)}; pass the "
-                "same to resume it, or another folder to start a new run."
+                f"folder {str(self.folder)!r} has a run with different {', '.join(other)}; pass "
+                "the same to resume it, or another folder to start a new run."
             )
 
     def _extend(self, recorder: Recorder) -> None:
@@ -347,8 +347,8 @@ class _Plan:
             if before is None or (after is not None and after < before):
                 shown = "no cap" if before is None else f"{before:,}"
                 raise InputError(
-                    f"{name} is {after!r}, but the run in {str(self.folder)!r} has {shown}; limits "
-                    "can only be raised."
+                    f"{name} is {after!r}, but the run in {str(self.folder)!r} has {shown}; "
+                    "limits can only be raised."
                 )
             higher[name] = after
         if higher:

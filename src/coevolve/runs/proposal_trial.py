@@ -145,9 +145,8 @@ class ProposalTrial:
         except TimeoutError as error:
             if not limit.expired():
                 raise ConfigError(f"the proposer failed: {described(error)}") from error
-            raise ConfigError(
-                f"the proposer exceeded {seconds:,.0f} s; raise proposer.seconds."
-            ) from None
+            late = f"the proposer exceeded {seconds:,.0f} s; raise proposer.seconds."
+            raise ConfigError(late) from None
         except CoevolveError:
             raise
         except (Exception, SystemExit) as error:

@@ -185,8 +185,8 @@ def _empty_store(folder: Path) -> Iterator[RunStore]:
         with RunStore.open(folder) as store:
             if store.count:
                 raise ConfigError(
-                    f"{folder} already has a run; resume it with `coevolve resume {folder}`, or give "
-                    "the new run another name."
+                    f"{folder} already has a run; resume it with `coevolve resume {folder}`, or "
+                    "give the new run another name."
                 )
             yield store
     else:

@@ -102,10 +102,7 @@ async def _results(executor: Executor, bench: Bench) -> str:
             _facts(result) == _WANTED[task],
             f"the task {task!r} must give {_WANTED[task]}, got {_facts(result)}",
         )
-        _expect(
-            result.usage.seconds > 0,
-            f"the task {task!r} must report its seconds, got {result.usage.seconds}",
-        )
+        _expect(result.usage.seconds > 0, f"the task {task!r} must report its seconds, got 0")
     return f"{len(_WANTED)} trials give the right scores, faults, usage and traces"
 
 

@@ -114,8 +114,8 @@ class Got:
 def get_set(known: KnownSet, *, origin: str | None = None, to: Path | None = None) -> Got:
     """Store the published files of a set in a folder.
 
-    A complete set is not changed. Otherwise all its files are fetched and verified before the first
-    one is written.
+    A complete set is not changed. Otherwise all its files are fetched and verified before the
+    first one is written.
 
     Args:
         known: The set.

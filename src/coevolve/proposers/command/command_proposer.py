@@ -255,7 +255,7 @@ class CommandProposer:
         meter: Meter,
         secrets: Sequence[str],
     ) -> tuple[tuple[Proposal, ...], list[str]]:
-        """The proposals that the agent wrote, and notes; the rest of the workspace is set aside."""
+        """The proposals that the agent wrote, and notes; the rest is set aside."""
         meter.report(left_report(workspace.folder, self._agent.report))
         # A repaired candidate may be next to the broken one, which does not count.
         most = count if broken is None else count + 1
