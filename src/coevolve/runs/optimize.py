@@ -35,7 +35,7 @@ from coevolve.runs.optimize_arguments import (
     takes,
 )
 from coevolve.runs.result import Result, RunFolder
-from coevolve.runs.run import Listener, Run, blocking, extend, loop_runs, told
+from coevolve.runs.run import Listener, Run, blocking, each_of, extend, loop_runs
 from coevolve.runs.session import BY_OPTIMIZE
 from coevolve.search.acceptance import Rules
 from coevolve.search.budget import CAPS, Budget, Settings
@@ -274,7 +274,7 @@ class _Plan:
                     threads=threads,
                 ),
                 self.proposer,
-                listen=told(self.listeners),
+                listen=each_of(self.listeners),
                 proposal_seconds=self.proposal_seconds,
                 rules=Rules(briefing=self.briefing),
             )

@@ -22,7 +22,7 @@ from coevolve.core.protocols import SearchProtocol, protocol_from_json, register
 from coevolve.errors import CandidateError, EventError, InputError, PoolError, StopRun, nearest
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.executors.workload import Score
-from coevolve.proposers.base import Proposal, Proposed, Proposer, View, as_proposed, in_thread
+from coevolve.proposers.base import Proposal, Proposed, Proposer, View, as_proposed, call
 from coevolve.proposers.proposer_settings import check_ready
 from coevolve.registry import find
 from coevolve.runs.building import build_proposer
@@ -128,13 +128,7 @@ class CallableProposer:
         self._function, self._file = function, file
 
     async def propose(self, view: View, count: int) -> Proposed:
-        arguments = (view, count) if self._counts else (view,)
-        if inspect.iscoroutinefunction(self._function):
-            given = await self._function(*arguments)
-        else:
-            given = await in_thread(self._function, *arguments)
-            if inspect.isawaitable(given):
-                given = await given
+        given = await call(self._function, *((view, count) if self._counts else (view,)))
         try:
             return as_proposed(self._full(given, view.round), source="propose")
         except InputError as error:  # a retry would not help

@@ -130,7 +130,7 @@ class Result:
 
     @property
     def status(self) -> Report:
-        """Where the run is, what it has spent, and its candidates: what displays show."""
+        """The progress, spending and candidates of the run, as displays show them."""
         return report(self._state)
 
     @property

@@ -146,7 +146,7 @@ class Run:
 
     @property
     def status(self) -> Report:
-        """Where the run is, what it has spent, and its candidates: what displays show."""
+        """The progress, spending and candidates of the run, as displays show them."""
         return report(self.state)
 
     @property
@@ -218,7 +218,7 @@ class Run:
         """
         self._need_start()
         listeners = [*self._listeners, *([] if listen is None else [listen])]
-        with session(self.folder, listen=told(listeners)) as search:
+        with session(self.folder, listen=each_of(listeners)) as search:
             yield search
 
     def extend(
@@ -328,8 +328,8 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
     recorder.record("extended", {"rounds": int(rounds), "budget": budget.to_json()})
 
 
-def told(listeners: list[Listener]) -> Callable[[Event], None]:
-    """One function that calls all of them."""
+def each_of(listeners: list[Listener]) -> Callable[[Event], None]:
+    """A function that calls all listeners."""
 
     def listen(event: Event) -> None:
         for listener in listeners:

@@ -159,10 +159,10 @@ def _static(benchmark: Benchmark) -> Iterator[Finding]:
     yield passed("pool", f"{len(benchmark.pool)} tasks ({pools})")
     yield _test_tasks(benchmark)
     yield from _starts(benchmark)
-    yield from _told(benchmark)
+    yield from _briefing(benchmark)
 
 
-def _told(benchmark: Benchmark) -> Iterator[Finding]:
+def _briefing(benchmark: Benchmark) -> Iterator[Finding]:
     """Problems of the briefing and the secrets."""
     try:
         scan, briefing = leak_scan_of(benchmark), briefing_of(benchmark)
