@@ -163,7 +163,7 @@ class Collected:
 def collect(proposals: Path, view: View, *, count: int, source: str) -> Collected:
     """The candidates in a folder, one in each folder below it; mistakes in them become notes.
 
-    Finished candidates, which have a `proposal.json`, come first; the rest is by time.
+    Finished candidates, which have a `proposal.json`, come first; then the earliest written.
 
     Args:
         proposals: The folder, after the agent has ended.
