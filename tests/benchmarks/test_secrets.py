@@ -79,7 +79,7 @@ def test_starting_harnesses_may_be_quoted() -> None:
         (lambda: ["t-1"], "secrets must map tasks to questions, got a list"),
         (lambda: {"t-3": "?"}, "secrets names 't-3', which is not a task. Did you mean"),
         (lambda: {"t-1": 7}, r"secrets\['t-1'\] must be a text, or two texts, .* got a int"),
-        (lambda: {"t-1": ("a", "b", "c")}, "it is a tuple"),
+        (lambda: {"t-1": ("a", "b", "c")}, "got a tuple"),
         (lambda: 1 / 0, "secrets failed: ZeroDivisionError"),
     ],
 )

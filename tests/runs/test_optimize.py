@@ -445,7 +445,7 @@ class TestFolder:
             ({"seed": 1}, "has a run with different seed;"),
             ({"candidates": 2}, "has a run with different candidates;"),
             ({"fraction": 0.5}, "has a run with different protocol or fraction;"),
-            ({"protocol": "full", "seed": 3}, "other seed, protocol or fraction;"),
+            ({"protocol": "full", "seed": 3}, "different seed, protocol or fraction;"),
             ({"rounds": 1}, "rounds is 1, but the run in .* has 2"),
             ({"budget": {"trials": 90}}, "trials is 90, but the run in .* has no cap"),
         ],

@@ -101,7 +101,7 @@ class TestBuilding:
         ({"kind": "command", "agent": "claude"}, "Did you mean 'claude-code'?"),
         ({"kind": "command", "command": ["x"], "effort": "high"}, "effort has no effect with"),
         ({"kind": "command", "agent": "codex", "home": [".x"]}, "home has no effect with agent"),
-        ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "never a key itself"),
+        ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "not the key itself"),
         ({"kind": "llm", "model": {"name": "embedded", "trial_calls": 3}}, "which has no trials"),
         ({"kind": "llm", "model": {"nam": "embedded"}}, "Did you mean 'proposer.model.name'?"),
         ({"kind": "llm"}, "'proposer.model' is missing"),
