@@ -63,7 +63,7 @@ def test_what_it_wrote_is_bounded(
     file.write_bytes(os.urandom(200_000))
     assert quota.exceeded() == ""  # while the disk has not noticed
     disks.left = Amount(bytes=100e9 - 200_000, files=10e6)
-    assert quota.exceeded() == "it had written more than 0.0001 GB"
+    assert quota.exceeded() == "it wrote more than 0.0001 GB"
 
 
 def test_the_number_of_its_files_is_bounded(
@@ -74,7 +74,7 @@ def test_the_number_of_its_files_is_bounded(
     for number in range(60):
         (workspace.folder / "scratch" / str(number)).mkdir()
     disks.left = Amount(bytes=100e9, files=10e6 - 60)
-    assert quota.exceeded() == "it had made more than 50 files"
+    assert quota.exceeded() == "it created more than 50 files"
 
 
 def test_its_private_home_counts(
