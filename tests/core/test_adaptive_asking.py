@@ -200,7 +200,7 @@ def test_requests_for_candidates_that_are_not_there_are_refused() -> None:
 
 
 def test_final_does_not_go_with_new_candidates() -> None:
-    with pytest.raises(InputError, match="do not name candidates"):
+    with pytest.raises(InputError, match="takes no new candidates"):
         Selector(Pool(TASKS), protocol="full").ask(["a"], final=True)
 
 
@@ -217,7 +217,7 @@ def test_a_failed_first_batch_is_drawn_again_before_anything_else() -> None:
     selector = Selector(Pool(TASKS), protocol="adaptive", fraction=0.2)
     selector.tell_full("0", truth(0))
     (first,) = selector.ask(["2"])
-    selector.tell(first, dict.fromkeys(first.tasks, Missing("crash")))
+    selector.tell(first, dict.fromkeys(first.tasks, Missing("crash", shared=True)))
     (again,) = selector.ask()
     assert (again.batch, again.trials) == (1, (1,))
     told(selector, truth(2))
@@ -240,7 +240,7 @@ def estimates(lost: Callable[[Assignment], bool], searches: int = effort(400, 1_
         selector.ask(["c"])
         while waiting := selector.outstanding():
             for assignment in waiting:
-                gone = Missing("lost") if lost(assignment) else None
+                gone = Missing("lost", shared=True) if lost(assignment) else None
                 selector.tell(assignment, {t: gone or scores[t] for t in assignment.tasks})
             selector.ask()
         values.append(selector.estimate("c").value)
@@ -275,7 +275,10 @@ def test_a_candidate_that_always_breaks_down_is_not_asked_for_ever() -> None:
                 asked += broken * len(assignment.tasks)
                 selector.tell(
                     assignment,
-                    {t: Missing("crash") if broken else scores[t] for t in assignment.tasks},
+                    {
+                        t: Missing("crash", shared=True) if broken else scores[t]
+                        for t in assignment.tasks
+                    },
                 )
             assignments = selector.ask() or selector.ask(final=name == "3")
     assert asked == 2 * 4  # a first look, and the same again
@@ -285,7 +288,7 @@ def test_scoring_a_candidate_in_full_ends_the_wait_for_it() -> None:
     selector = Selector(Pool(TASKS), protocol="adaptive", fraction=0.2)
     selector.tell_full("0", truth(0))
     (first,) = selector.ask(["2"])
-    selector.tell(first, dict.fromkeys(first.tasks, Missing("crash")))
+    selector.tell(first, dict.fromkeys(first.tasks, Missing("crash", shared=True)))
     assert selector.ask()  # drawn again
     selector.tell_full("2", truth(2))
     assert selector.outstanding() == []

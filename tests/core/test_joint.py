@@ -347,7 +347,10 @@ def test_missing_outcomes_are_predicted_not_counted_as_failures() -> None:
         gone = assignment.tasks[::3] if lost else ()
         selector.tell(
             assignment,
-            {task: Missing("lost") if task in gone else scores[task] for task in assignment.tasks},
+            {
+                task: Missing("lost", shared=True) if task in gone else scores[task]
+                for task in assignment.tasks
+            },
         )
         estimates.append(selector.estimate("c2"))
     told, part = estimates

@@ -133,9 +133,9 @@ def test_outcomes_may_be_told_in_parts_and_any_order() -> None:
 def test_equal_repeats_change_nothing() -> None:
     selector = started()
     (assignment,) = selector.ask(["c"])
-    selector.tell(assignment, {assignment.tasks[0]: Missing("crash")})
+    selector.tell(assignment, {assignment.tasks[0]: Missing("crash", shared=True)})
     events = selector.events
-    selector.tell(assignment, {assignment.tasks[0]: Missing("crash")})
+    selector.tell(assignment, {assignment.tasks[0]: Missing("crash", shared=True)})
     selector.tell_full("start-a", scores(1))
     assert selector.events == events
     assert selector.evaluations == 1
@@ -156,7 +156,7 @@ def test_missing_is_not_zero() -> None:
     selector = started("random-resample", fraction=0.5)
     (assignment,) = selector.ask(["c"])
     results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
-    results[assignment.tasks[0]] = Missing("sandbox died")
+    results[assignment.tasks[0]] = Missing("sandbox died", shared=True)
     selector.tell(assignment, results)
     estimate = selector.estimate("c")
     assert estimate.value == 1.0
@@ -170,12 +170,12 @@ def test_a_round_with_under_half_its_scores_is_drawn_again_once() -> None:
     for task in first.tasks[:4]:
         selector.tell(first, {task: 1.0})
     assert selector.ask() == []
-    selector.tell(first, dict.fromkeys(first.tasks[4:], Missing("no network")))
+    selector.tell(first, dict.fromkeys(first.tasks[4:], Missing("no network", shared=True)))
     assert selector.estimate("c").coverage == 0.4
     (second,) = selector.ask()
     assert (second.candidate, second.round, second.batch, second.trials) == ("c", 1, 1, (1,))
     assert selector.ask() == []
-    selector.tell(second, dict.fromkeys(second.tasks, Missing("no network still")))
+    selector.tell(second, dict.fromkeys(second.tasks, Missing("no network still", shared=True)))
     assert selector.ask() == []
 
 
@@ -183,14 +183,14 @@ def test_half_the_scores_are_enough() -> None:
     selector = started(fraction=0.5)
     (assignment,) = selector.ask(["c"])
     selector.tell(assignment, dict.fromkeys(assignment.tasks[:5], 1.0))
-    selector.tell(assignment, dict.fromkeys(assignment.tasks[5:], Missing("x")))
+    selector.tell(assignment, dict.fromkeys(assignment.tasks[5:], Missing("x", shared=True)))
     assert selector.ask() == []
 
 
 def test_the_second_draw_counts_for_the_estimate() -> None:
     selector = started("random-resample", fraction=0.5)
     (first,) = selector.ask(["c"])
-    selector.tell(first, dict.fromkeys(first.tasks, Missing("x")))
+    selector.tell(first, dict.fromkeys(first.tasks, Missing("x", shared=True)))
     (second,) = selector.ask()
     selector.tell(second, dict.fromkeys(second.tasks, 1.0))
     assert selector.estimate("c").value == 1.0
@@ -202,7 +202,10 @@ def test_repeated_trials_count_as_their_mean() -> None:
     (assignment,) = selector.ask(["c"])
     assert assignment.trials == (0, 1, 2)
     one, other = assignment.tasks
-    parts: dict[str, list[float | Missing]] = {one: [1.0, 0.0], other: [1, 1, Missing("x")]}
+    parts: dict[str, list[float | Missing]] = {
+        one: [1.0, 0.0],
+        other: [1, 1, Missing("x", shared=True)],
+    }
     selector.tell(assignment, parts)
     assert selector.estimate("c").value == pytest.approx((0.5 + 1.0) / 2)
     selector.tell(assignment, [Outcome(candidate="c", task=one, trial=2, score=1.0)])
@@ -237,7 +240,7 @@ def test_re_scoring_a_candidate_in_full_makes_it_exact() -> None:
 def test_a_starting_harness_with_gaps_is_estimated_from_the_rest() -> None:
     selector = Selector(Pool(TASKS))
     selector.tell_full(
-        "s", dict.fromkeys(TASKS[:15], 1.0) | dict.fromkeys(TASKS[15:], Missing("x"))
+        "s", dict.fromkeys(TASKS[:15], 1.0) | dict.fromkeys(TASKS[15:], Missing("x", shared=True))
     )
     estimate = selector.estimate("s")
     assert (estimate.value, estimate.coverage) == (1.0, 0.75)
@@ -306,7 +309,7 @@ def test_gaps_in_a_full_evaluation_leave_an_error() -> None:
     selector = started("full")
     (assignment,) = selector.ask(["c"])
     results: dict[str, float | Missing] = dict(scores(9))
-    selector.tell(assignment, results | dict.fromkeys(TASKS[:8], Missing("x")))
+    selector.tell(assignment, results | dict.fromkeys(TASKS[:8], Missing("x", shared=True)))
     estimate = selector.estimate("c")
     assert estimate.se is not None
     assert estimate.se > 0.05
@@ -315,7 +318,7 @@ def test_gaps_in_a_full_evaluation_leave_an_error() -> None:
 
 def test_a_starting_harness_without_any_score_stands_aside() -> None:
     selector = started()
-    selector.tell_full("broken", dict.fromkeys(TASKS, Missing("x")))
+    selector.tell_full("broken", dict.fromkeys(TASKS, Missing("x", shared=True)))
     (assignment,) = selector.ask(["c"])
     answer(selector, assignment)
     assert selector.best().candidate == "c"
@@ -325,12 +328,12 @@ def test_a_failed_second_draw_falls_back_on_the_first() -> None:
     selector = started("random-resample", fraction=0.5)
     (first,) = selector.ask(["c"])
     selector.tell(first, dict.fromkeys(first.tasks[:4], 1.0))
-    selector.tell(first, dict.fromkeys(first.tasks[4:], Missing("x")))
+    selector.tell(first, dict.fromkeys(first.tasks[4:], Missing("x", shared=True)))
     before = selector.estimate("c")
     (second,) = selector.ask()
     assert second.tasks != first.tasks
     assert selector.estimate("c") == before
-    selector.tell(second, dict.fromkeys(second.tasks, Missing("x")))
+    selector.tell(second, dict.fromkeys(second.tasks, Missing("x", shared=True)))
     assert selector.estimate("c") == before
     assert "under half" in before.note
 
@@ -338,9 +341,9 @@ def test_a_failed_second_draw_falls_back_on_the_first() -> None:
 def test_a_round_waits_for_all_its_candidates_before_it_is_drawn_again() -> None:
     selector = started(fraction=0.5)
     first, second = selector.ask(["a", "b"])
-    selector.tell(first, dict.fromkeys(first.tasks, Missing("x")))
+    selector.tell(first, dict.fromkeys(first.tasks, Missing("x", shared=True)))
     assert selector.ask() == []
-    selector.tell(second, dict.fromkeys(second.tasks, Missing("x")))
+    selector.tell(second, dict.fromkeys(second.tasks, Missing("x", shared=True)))
     assert [again.candidate for again in selector.ask()] == ["a", "b"]
 
 
@@ -350,7 +353,7 @@ def test_a_pool_without_any_score_is_drawn_again() -> None:
     selector.tell_full("s", scores(1))
     (assignment,) = selector.ask(["c"])
     results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
-    selector.tell(assignment, results | {assignment.tasks[0]: Missing("x")})
+    selector.tell(assignment, results | {assignment.tasks[0]: Missing("x", shared=True)})
     (again,) = selector.ask()
     assert again.batch == 1
 
@@ -360,7 +363,7 @@ def test_the_raw_mean_does_without_a_pool() -> None:
     selector = Selector(pool, protocol="random-resample", fraction=0.25)
     (assignment,) = selector.ask(["c"])
     results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
-    selector.tell(assignment, results | {assignment.tasks[0]: Missing("x")})
+    selector.tell(assignment, results | {assignment.tasks[0]: Missing("x", shared=True)})
     assert selector.estimate("c").value == 1.0
 
 
@@ -368,7 +371,7 @@ def test_a_missing_trial_can_be_made_good_by_re_scoring() -> None:
     selector = started()
     (assignment,) = selector.ask(["c"])
     results: dict[str, float | Missing] = dict(scores(9, assignment.tasks))
-    selector.tell(assignment, results | {assignment.tasks[0]: Missing("no network")})
+    selector.tell(assignment, results | {assignment.tasks[0]: Missing("no network", shared=True)})
     selector.tell_full("c", scores(9))
     assert selector.estimate("c").exact
     assert selector.history().count.min() == 3
