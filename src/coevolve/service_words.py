@@ -37,7 +37,7 @@ CONTEXT = (
 """The prompt is longer than the model can read; only in an error with status 400 or 422."""
 
 TOO_LARGE = ("request too large", "request_too_large", "tokens must be reduced")
-"""The request is larger than the service ever accepts; in an error with status 413 or 429."""
+"""The request is larger than the service ever accepts; also in an error with status 413 or 429."""
 
 POLICY = (
     "content policy",
@@ -55,7 +55,7 @@ WAIT_STATUSES = frozenset((408, 409, 425, 429))
 """HTTP statuses below 500 after which a request may be repeated."""
 
 _REJECTED = frozenset((400, 422))
-_LIMITED = frozenset((413, 429))
+_SIZED = _REJECTED | {413, 429}
 _FORBIDDEN = _REJECTED | {403}
 
 
@@ -83,7 +83,7 @@ def meaning_of(text: str, status: int) -> Meaning | None:
     True
     """
     text = text.lower()
-    if status in _LIMITED and _any(TOO_LARGE, text):
+    if status in _SIZED and _any(TOO_LARGE, text):
         return Meaning.TOO_LONG
     if _any(CREDIT, text) and not _any(WAIT, text):
         return Meaning.NO_CREDIT

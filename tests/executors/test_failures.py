@@ -23,6 +23,7 @@ from coevolve.executors.failures import (
 )
 from coevolve.executors.isolation import HarnessFault, SandboxError
 from coevolve.search.trials import Blame, Fault
+from coevolve.service_words import TOO_LARGE
 
 
 def named(name: str, *bases: type, **attributes: Any) -> type[Exception]:
@@ -130,7 +131,8 @@ def test_words_count_in_errors_of_an_api_only(word: str, blame: Blame) -> None:
     assert classify(named("Odd", http_status=400)(text)).blame is blame
     waiting = Blame.INFRASTRUCTURE if blame is Blame.CANDIDATE else blame
     assert classify(named("RateLimitError")(text)).blame is waiting
-    assert classify(named("RateLimitError", status_code=429)(text)).blame is waiting
+    limited = blame if word in TOO_LARGE else waiting
+    assert classify(named("RateLimitError", status_code=429)(text)).blame is limited
     # Such a text may be the candidate's own.
     assert classify(ValueError(text)).blame is Blame.BENCHMARK
     assert classify(named("Odd", code=7)(text)).blame is Blame.BENCHMARK

@@ -17,6 +17,7 @@ BLAMES = {
     errors.TrialCapError: Blame.CANDIDATE,
     errors.ModelKeyError: Blame.OPERATOR,
     errors.ModelNotFound: Blame.OPERATOR,
+    errors.RequestUnanswered: Blame.DOUBTFUL,
     errors.ModelCapError: Blame.INFRASTRUCTURE,
     errors.NotRecorded: Blame.OPERATOR,
     CacheError: Blame.OPERATOR,

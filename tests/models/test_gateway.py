@@ -7,13 +7,14 @@ from typing import Any
 import pytest
 
 from coevolve.core.outcomes import Usage
-from coevolve.models.gateway import Gateway
+from coevolve.models.gateway import PROBE, Gateway
 from coevolve.models.model_errors import (
     ModelKeyError,
     ModelReplyError,
     ModelUnavailable,
     NoChoice,
     RequestRefused,
+    RequestUnanswered,
 )
 from coevolve.models.model_spend import Prices
 from coevolve.models.provider import Caps, ModelRequest, Sampling
@@ -164,7 +165,8 @@ def test_what_may_pass_is_asked_again_and_only_the_answer_is_kept(tmp_path: Path
 
 
 def test_failures_are_not_kept(tmp_path: Path) -> None:
-    provider = FakeProvider(ModelUnavailable("busy"), ModelUnavailable("busy"), "yes")
+    busy = [ModelUnavailable("busy")] * 3  # two attempts and the probe
+    provider = FakeProvider(*busy, "yes")
 
     async def use(gateway: Gateway) -> str:
         with pytest.raises(ModelUnavailable, match=r"after 2 attempts"):
@@ -173,6 +175,29 @@ def test_failures_are_not_kept(tmp_path: Path) -> None:
 
     gateway = Gateway(provider, retrying=patient(attempts=2), cache=cached(tmp_path))
     assert served(gateway, use) == "yes"
+
+
+def test_a_request_without_an_answer_is_compared_with_a_probe() -> None:
+    provider = FakeProvider(ModelUnavailable("429"), "yes", ModelUnavailable("429"), "late")
+
+    async def use(gateway: Gateway) -> None:
+        for _ in range(2):  # the probe counts for both
+            with pytest.raises(RequestUnanswered, match="answered another request"):
+                await gateway.ask(prompt="Wet?")
+
+    gateway = Gateway(provider, retrying=patient(attempts=1))
+    served(gateway, use)
+    assert [request.prompt for request in provider.asked] == ["Wet?", PROBE, "Wet?"]
+    assert gateway.calls == 1
+    assert gateway.spent.tokens_in > 0
+
+
+def test_a_service_that_is_down_fails_the_probe_too() -> None:
+    provider = FakeProvider(ModelUnavailable("503"), ModelUnavailable("503"))
+    with pytest.raises(ModelUnavailable) as caught:
+        asked(Gateway(provider, retrying=patient(attempts=1)), {"prompt": "Wet?"})
+    assert type(caught.value) is ModelUnavailable
+    assert caught.value.shared
 
 
 def test_what_will_not_pass_is_asked_once() -> None:
@@ -244,7 +269,7 @@ def test_the_model_gets_what_is_configured() -> None:
 def test_services_count_tokens_and_know_the_facts() -> None:
     gateway = Gateway(FakeProvider(), caps=Caps(trial_calls=3, trial_tokens=500))
     services = gateway.services()
-    assert services.keys() == {"model", "count", "model_facts"}
+    assert services.keys() == {"model", "count", "model_facts", "model_answers"}
     assert services["model_facts"]() == {
         "name": "fake",
         "window": 4096,

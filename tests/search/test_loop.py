@@ -40,7 +40,8 @@ PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "cost-aware"
 
 
 def fault(blame: Blame, kind: str = "broken") -> Fault:
-    return Fault(blame=blame, kind=kind, reason="it broke.", advice="Fix it.")
+    shared = blame is Blame.INFRASTRUCTURE
+    return Fault(blame=blame, kind=kind, reason="it broke.", advice="Fix it.", shared=shared)
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)

@@ -8,7 +8,7 @@ import errno
 from typing import NamedTuple
 
 from coevolve.search.trials import Blame
-from coevolve.service_words import CONTEXT, CREDIT, KEY, POLICY, Meaning
+from coevolve.service_words import CONTEXT, CREDIT, KEY, POLICY, TOO_LARGE, Meaning
 
 _FEWER = "Lower the number of workers if this continues."
 
@@ -256,7 +256,7 @@ WORDS = {
         "Check the API key in the environment.",
     ),
     Meaning.TOO_LONG: Row(
-        CONTEXT,
+        (*CONTEXT, *TOO_LARGE),
         Blame.CANDIDATE,
         "the candidate's prompt is longer than the model can read",
     ),
