@@ -100,7 +100,7 @@ HOSTILE = {
     "hunts": (HUNT, "RuntimeError"),
     "connects": (SOCKET, ""),
     "nan": ("def answer(q): return float('nan')", "not-json"),
-    "shouts": ("def answer(q): return 'x' * 100_000_000", "answer-limit"),
+    "shouts": ("def answer(q): return 'x' * 5_000_000", "answer-limit"),
     "mistypes": ("def answer(q): return 42", "wrong-type"),
     "rubbish": ("def answer(q): return {1: lambda: 0, 'x': object()}", "not-json"),
     "hangs": ("import time\ntime.sleep(1000)", "check failed"),
