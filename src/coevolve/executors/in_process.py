@@ -46,6 +46,8 @@ NOWHERE = Path("/nonexistent")
 """Where the files of candidates are for an executor that has none."""
 NO_ISOLATION = "none"
 """What a session records for `isolation` if candidates run in the engine's process."""
+_PROCESS = PlainProcess()
+"""Found without a look at the machine, which refuses only when a candidate is started."""
 
 
 class InProcessExecutor:
@@ -62,8 +64,8 @@ class InProcessExecutor:
             candidate's files needs none.
         workers: How many trials it accepts at once. Without `threads`, plain functions wait for
             each other.
-        isolation: Where candidate code runs: "auto", "bwrap", "process", or one that was found
-            already. None runs it in this process, with all its rights.
+        isolation: Where candidate code runs: "auto", "bwrap", "process", "process-as-root", or
+            one that was found already. None runs it in this process, with all its rights.
         limits: What a candidate may use, where it is isolated.
         threads: Whether plain functions run in threads, and not in the thread of the event loop.
 
@@ -83,7 +85,7 @@ class InProcessExecutor:
         *,
         contents: Contents | None = None,
         workers: int = 1,
-        isolation: str | Isolation | None = "process",
+        isolation: str | Isolation | None = _PROCESS,
         limits: Limits | None = None,
         threads: bool = False,
     ) -> None:

@@ -24,6 +24,7 @@ from coevolve.executors.isolation.system_paths import (
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"
 EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
+INSTALL = "apt install bubblewrap, dnf install bubblewrap"
 NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 
 
@@ -102,8 +103,7 @@ def bwrap_program() -> str:
     program = shutil.which("bwrap")
     if program is None:
         raise StopRun(
-            "isolation 'bwrap' needs bubblewrap, which is not on the PATH; install it "
-            "(apt install bubblewrap, dnf install bubblewrap) or use isolation 'process'."
+            f"bubblewrap is not installed (no bwrap on the PATH); install it ({INSTALL})."
         )
     return program
 
