@@ -38,7 +38,7 @@ def places(log: Path) -> list[tuple[int, int]]:
     heads = [0, 5, 9, 13, 17, 25]
     fields = [start + offset for start in (LOG_HEADER, size - FRAME) for offset in (0, 4, 9, 17)]
     random = Random(16)
-    count = effort(40, 4000)
+    count = effort(40, 1500)
     spread = [int((n + random.random()) * size / count) for n in range(count)]
     return [(place, random.randrange(8)) for place in (*heads, *fields, *spread, size - 1)]
 
