@@ -9,6 +9,7 @@ from pathlib import Path
 from coevolve.benchmarks.base import leak_scan_of
 from coevolve.errors import CoevolveError, StopRun
 from coevolve.executors.isolation import find_isolation
+from coevolve.executors.isolation.cgroups import why_no_groups
 from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.executors.isolation.plain_process import AS_ROOT
 from coevolve.findings import Finding, failed, noted, passed
@@ -64,6 +65,19 @@ def check_isolation(config: RunConfig | None) -> Iterator[Finding]:
         f"candidates run {how} because {why}",
         f"This gives less protection from a hostile candidate. {' '.join(isolation.exposes)}",
     )
+
+
+def check_groups() -> Iterator[Finding]:
+    """Whether the limits on memory and processes hold for a sandbox as a whole."""
+    if why := why_no_groups():
+        yield noted(
+            "control groups",
+            f"not used, because {why}; the limits of a sandbox as a whole are checked twenty "
+            "times a second, and kernel memory is not limited",
+            "To limit both strictly: systemd-run --user --scope -p Delegate=yes coevolve run ...",
+        )
+    else:
+        yield passed("control groups", "limit memory and processes of each sandbox as a whole")
 
 
 def check_access(config: RunConfig | None) -> Iterator[Finding]:

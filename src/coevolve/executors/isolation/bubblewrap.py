@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coevolve.errors import StopRun
+from coevolve.executors.isolation.cgroups import grouped
 from coevolve.executors.isolation.folders import copy_folder, open_to_all
 from coevolve.executors.isolation.launch import Launch, Program, confined, unused_uid
 from coevolve.executors.isolation.seccomp import filter_fd
@@ -85,7 +86,7 @@ class Bubblewrap:
             uid=uid,
             parent=None,
         )
-        return Launch(
+        launch = Launch(
             argv=(bwrap, *options, "--", *inner),
             env={},
             cwd=Path("/"),
@@ -96,6 +97,7 @@ class Bubblewrap:
             namespace=True,
             wrappers=2,
         )
+        return grouped(launch, program.limits)
 
 
 def bwrap_program() -> str:

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from coevolve.errors import StopRun
 from coevolve.executors.isolation.bubblewrap import INSTALL
+from coevolve.executors.isolation.cgroups import grouped
 from coevolve.executors.isolation.folders import copy_folder
 from coevolve.executors.isolation.launch import Launch, Program, confined, unused_uid
 from coevolve.executors.isolation.system_paths import (
@@ -114,7 +115,7 @@ class PlainProcess:
             uid=uid,
             parent=os.getpid(),
         )
-        return Launch(
+        launch = Launch(
             argv=tuple(inner),
             env={**environment(str(home)), MARK: mark},
             cwd=copy,
@@ -123,6 +124,7 @@ class PlainProcess:
             mark=f"{MARK}={mark}",
             uid=uid,
         )
+        return grouped(launch, program.limits)
 
 
 _ALWAYS = (

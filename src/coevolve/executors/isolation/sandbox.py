@@ -343,4 +343,4 @@ class Sandbox:
             return SandboxError(
                 "the thread that started the sandbox has ended, which ended the sandbox."
             )
-        return exit_fault(code, self._limits)
+        return self._launch.memory_fault(self._limits) or exit_fault(code, self._limits)
