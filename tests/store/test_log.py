@@ -38,7 +38,7 @@ def places(log: Path) -> list[tuple[int, int]]:
     heads = [0, 5, 9, 13, 17, 25]
     fields = [start + offset for start in (LOG_HEADER, size - FRAME) for offset in (0, 4, 9, 17)]
     random = Random(16)
-    count = effort(40, 1500)
+    count = effort(24, 1500)
     spread = [int((n + random.random()) * size / count) for n in range(count)]
     return [(place, random.randrange(8)) for place in (*heads, *fields, *spread, size - 1)]
 
@@ -117,7 +117,7 @@ def test_readers_of_a_run_that_is_opened_written_and_closed_see_it_grow_without_
 ) -> None:
     RunStore.create(tmp_path).close()
     seen, reads = 0, 0
-    with python(SESSIONS, tmp_path, effort(12, 300)) as process:
+    with python(SESSIONS, tmp_path, effort(6, 300)) as process:
         while process.poll() is None:
             with RunStore.read(tmp_path) as run:
                 assert run.count >= seen
@@ -140,7 +140,7 @@ while True:
 
 def test_a_writer_that_is_killed_leaves_no_alarm(tmp_path: Path) -> None:
     RunStore.create(tmp_path).close()
-    for turn in range(effort(3, 60)):
+    for turn in range(effort(2, 25)):
         with python(KILLED, tmp_path) as process:
             assert process.stdout is not None
             printed = [int(process.stdout.readline()) for _ in range(10 + 7 * turn)]
