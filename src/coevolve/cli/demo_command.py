@@ -12,8 +12,8 @@ from coevolve.cli.run_command import work
 
 FILE = "service_desk.toml"
 _AS_ROOT = b"""
-# bubblewrap is not installed, and no other user can read this Python. The candidates of the demo
-# are built from blocks of this package, so they may run as root.
+# bubblewrap does not work here, and other users cannot read this Python. The candidates of the
+# demo are built from blocks of this package, so they may run as root.
 [isolation]
 kind = "process-as-root"
 """
