@@ -34,7 +34,7 @@ def redirected_prints(wanted: bool) -> Iterator[None]:
 
 
 class SteadyConsole(Console):
-    """A console that a closed pipe does not end."""
+    """A console that ignores a closed pipe."""
 
     def on_broken_pipe(self) -> None:
         """Discard all further output."""

@@ -19,7 +19,7 @@ from coevolve.models.request_payload import read_request, read_texts
 from coevolve.models.response_cache import ResponseCache
 
 CHARACTERS = 4
-"""Characters of a token, for the estimate before a call."""
+"""Characters per token, for the estimate before a call."""
 
 
 class SharedCall[Answer]:
@@ -119,12 +119,12 @@ class Gateway:
 
     Args:
         provider: The model; it is closed with the gateway, like the cache and the recorder.
-        sampling: The settings for what a request leaves out.
+        sampling: The defaults for what a request leaves out.
         pace: Limits on calls at once and per minute.
         retrying: The rule for failed calls.
         caps: Limits on the spend.
         prices: Prices of tokens; None uses the dollars that the provider reports.
-        cache: Where answers are kept; None asks every call, even two equal ones.
+        cache: Where answers are kept; None sends every call to the model, even equal ones.
         recorder: Where all calls are recorded.
         spent: What earlier sessions of the run have spent, which counts towards the caps.
 

@@ -74,7 +74,7 @@ def _per_million(dollars: float) -> float:
 def check_caps(caps: Caps, spent: Usage) -> None:
     """Refuse a further call if a cap of the run is reached.
 
-    Calls that are running may exceed the caps by what they use.
+    Running calls may exceed the caps by their usage.
 
     Raises:
         ModelCapError: A cap is reached.
@@ -86,8 +86,8 @@ def check_caps(caps: Caps, spent: Usage) -> None:
     ):
         if cap is not None and value >= cap:
             raise ModelCapError(
-                f"the run may spend {cap:,} {name} on the model, and has spent {tokens:,} tokens "
-                f"and {spent.dollars:.2f} dollars."
+                f"the run has spent {tokens:,} tokens and {spent.dollars:.2f} dollars on the "
+                f"model; the cap is {cap:,} {name}."
             )
 
 
