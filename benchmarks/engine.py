@@ -24,6 +24,7 @@ import record
 from engine_runs import Copier, InstantExecutor, Work, opened, write_long_journal
 
 from coevolve.core.events import Event
+from coevolve.executors.isolation import Bubblewrap, PlainProcess
 from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.executors.local import LocalExecutor
 from coevolve.executors.workload import Spec
@@ -70,8 +71,9 @@ def timed_run(journal: Journal, executor: Executor, tasks: int) -> dict[str, flo
     return watch.row()
 
 
-def with_workers(isolation: str, work: Work, tasks: int) -> dict[str, float]:
+def with_workers(kind: str, work: Work, tasks: int) -> dict[str, float]:
     """The same with worker processes and a journal on disk."""
+    isolation = Bubblewrap() if kind == "bwrap" else PlainProcess(as_root=True)
     spec = Spec(factory="engine_runs:NoOp", arguments={"work": work}, folder=HERE)
     with tempfile.TemporaryDirectory() as folder, RunStore.create(Path(folder)) as store:
         executor = LocalExecutor(spec, contents=store, workers=WORKERS, isolation=isolation)

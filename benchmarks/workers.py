@@ -42,7 +42,7 @@ COUNTS = (2, 32)
 async def from_pool(count: int, *, forked: bool) -> dict[str, float]:
     """Workers of the engine's pool."""
     limits = asdict(Limits())
-    setup = {"spec": SPEC.to_json(), "isolation": "process", "limits": limits}
+    setup = {"spec": SPEC.to_json(), "isolation": "process-as-root", "limits": limits}
     begun = time.perf_counter()
     pool = WorkerPool(setup, size=count, start_seconds=300, services={}, forked=forked)
     async with AsyncExitStack() as stack:

@@ -1,9 +1,15 @@
 """What all tests share: the effort of a run, and how many examples Hypothesis tries."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
+from coevolve.executors.isolation.plain_process import PERMISSION
 from tests.effort import LONG
+
+# The candidates of tests are ours: they may run as root where they cannot get their own user.
+os.environ[PERMISSION] = "1"
 
 settings.register_profile("short", max_examples=30, deadline=None)
 settings.register_profile("long", max_examples=200, deadline=None)

@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+from coevolve.executors.isolation import find_isolation
+from coevolve.executors.isolation.plain_process import AS_ROOT
 from coevolve.runs.session import read_state
 from tests.cli.projects import coevolve, write_doubling
 
@@ -23,10 +25,8 @@ def test_the_machine_alone(tmp_path: Path) -> None:
 def test_a_sound_project(tmp_path: Path) -> None:
     done = coevolve("doctor", write_doubling(tmp_path))
     assert done.returncode == 0, done.stdout
-    assert (
-        "note  isolation: candidates run as plain processes because isolation.kind is"
-        in done.stdout
-    )
+    how = "as root" if find_isolation("process").name == AS_ROOT else "as plain processes"
+    assert f"note  isolation: candidates run {how} because isolation.kind is" in done.stdout
     assert "benchmark, run: start 'same' scores" in done.stdout
     assert "No problems found." in done.stdout
 

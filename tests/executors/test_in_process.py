@@ -13,7 +13,7 @@ import pytest
 from coevolve.core.outcomes import Missing, Usage
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.in_process import InProcessExecutor, TrustedHarness
-from coevolve.executors.isolation import HarnessFault
+from coevolve.executors.isolation import HarnessFault, PlainProcess
 from coevolve.executors.workload import Score
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal
@@ -278,7 +278,7 @@ class TestTrustedCandidates:
 
 def test_a_session_records_that_nothing_is_isolated() -> None:
     assert InProcessExecutor(Calling(lambda *_: 1.0), isolation=None).isolation_name == "none"
-    assert InProcessExecutor(Calling(lambda *_: 1.0)).isolation_name == "process"
+    assert InProcessExecutor(Calling(lambda *_: 1.0)).isolation_name == PlainProcess().name
 
 
 def test_a_benchmark_with_a_frame_needs_a_sandbox() -> None:

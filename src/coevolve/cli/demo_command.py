@@ -11,6 +11,12 @@ from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet
 from coevolve.cli.run_command import work
 
 FILE = "service_desk.toml"
+_AS_ROOT = b"""
+# bubblewrap does not work here, and other users cannot read this Python. The candidates of the
+# demo are built from blocks of this package, so they may run as root.
+[isolation]
+kind = "process-as-root"
+"""
 
 
 def demo(
@@ -36,10 +42,18 @@ def demo(
 
 def _project(folder: Path) -> Path:
     """The configuration of the demo in its folder, written if it is missing."""
+    from coevolve.errors import StopRun
+    from coevolve.executors.isolation import find_isolation
+
     file = folder / FILE
     if not file.exists():
+        text = files("coevolve.benchmarks.textclass").joinpath(FILE).read_bytes()
+        try:
+            find_isolation("auto")
+        except StopRun:
+            text += _AS_ROOT
         folder.mkdir(parents=True, exist_ok=True)
-        file.write_bytes(files("coevolve.benchmarks.textclass").joinpath(FILE).read_bytes())
+        file.write_bytes(text)
     return file
 
 

@@ -71,6 +71,7 @@ def _findings(target: Path | None) -> "Iterator[Finding]":
     from coevolve.runs.health_checks import (
         check_access,
         check_embedded,
+        check_groups,
         check_isolation,
         check_machine,
         check_model,
@@ -100,6 +101,7 @@ def _findings(target: Path | None) -> "Iterator[Finding]":
                 yield failed("configuration", str(error))
     yield from check_machine(folder or base, config)
     yield from check_isolation(config)
+    yield from check_groups()
     yield from check_access(config)
     if target is None:
         yield from check_embedded()

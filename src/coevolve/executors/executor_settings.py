@@ -24,7 +24,7 @@ class Work:
         benchmark: How a worker builds the benchmark.
         contents: Where the files and states of candidates are.
         workers: How many attempts may run at once.
-        isolation: The isolation of candidate code: "auto", "bwrap" or "process".
+        isolation: The isolation of candidate code: a name for `find_isolation`.
         limits: What a candidate may use.
         services: What benchmarks may ask the engine for, by name.
     """

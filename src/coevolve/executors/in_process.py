@@ -46,6 +46,8 @@ NOWHERE = Path("/nonexistent")
 """The folder of candidates for an executor without contents."""
 NO_ISOLATION = "none"
 """The `isolation` that a session records if candidates run in the engine's process."""
+_PROCESS = PlainProcess()
+"""Does not look at the machine: it refuses only when a candidate is started."""
 
 
 class InProcessExecutor:
@@ -62,8 +64,8 @@ class InProcessExecutor:
             reads a candidate's files.
         workers: How many trials it accepts at once. Without `threads`, plain functions wait for
             each other.
-        isolation: How candidate code is isolated: "auto", "bwrap", "process", or an isolation.
-            None runs it in this process, with all its permissions.
+        isolation: How candidate code is isolated: "auto", "bwrap", "process", "process-as-root",
+            or an isolation. None runs it in this process, with all its permissions.
         limits: What a candidate may use, if it is isolated.
         threads: Whether plain functions run in threads instead of the thread of the event loop.
 
@@ -83,7 +85,7 @@ class InProcessExecutor:
         *,
         contents: Contents | None = None,
         workers: int = 1,
-        isolation: str | Isolation | None = "process",
+        isolation: str | Isolation | None = _PROCESS,
         limits: Limits | None = None,
         threads: bool = False,
     ) -> None:

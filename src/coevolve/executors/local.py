@@ -244,7 +244,7 @@ class LocalExecutor:
         benchmark: How a worker builds the benchmark.
         contents: Where the files and the states of candidates are stored.
         workers: How many attempts run at once.
-        isolation: "auto", "bwrap" or "process", or an isolation.
+        isolation: A name for `find_isolation`, or an isolation.
         limits: What a candidate may use.
         trial_seconds: Time limit of one attempt, including the time spent waiting for services.
             A worker that exceeds it is ended; the blame depends on what it was waiting for.

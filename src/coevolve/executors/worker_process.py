@@ -268,7 +268,7 @@ class WorkerHandle:
         It may if it was called in the current request. Without a sandbox, which would keep it
         away from the worker, it may from its first call on.
         """
-        if self._setup["isolation"] == "process":
+        if self._setup["isolation"] != "bwrap":
             return self._ready and self.holds is not None
         return self._flag[1] == 1
 

@@ -94,7 +94,7 @@ def _read_budget(value: Any) -> Budget:
 class IsolationSettings(Table):
     """`[isolation]`: where candidate code runs, and its limits."""
 
-    kind: Literal["auto", "bwrap", "process"] = "auto"
+    kind: Literal["auto", "bwrap", "process", "process-as-root"] = "auto"
     seconds: Amount = 60.0
     cpu_seconds: Amount | None = None
     memory_mb: Count = 2048

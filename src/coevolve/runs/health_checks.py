@@ -8,8 +8,10 @@ from pathlib import Path
 
 from coevolve.benchmarks.base import leak_scan_of
 from coevolve.errors import CoevolveError, StopRun
-from coevolve.executors.isolation import PlainProcess, find_isolation
+from coevolve.executors.isolation import find_isolation
+from coevolve.executors.isolation.cgroups import why_no_groups
 from coevolve.executors.isolation.detection import why_not_bubblewrap
+from coevolve.executors.isolation.plain_process import AS_ROOT
 from coevolve.findings import Finding, failed, noted, passed
 from coevolve.formatting import plural
 from coevolve.models.embedded import embedded_line
@@ -47,25 +49,35 @@ def check_machine(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
 def check_isolation(config: RunConfig | None) -> Iterator[Finding]:
     """How candidate code is isolated, and what that does not protect from."""
     kind = "auto" if config is None else config.isolation.kind
-    why_not = why_not_bubblewrap()
-    if kind == "bwrap" and why_not:
-        yield failed(
-            "isolation",
-            f"isolation.kind is 'bwrap', which does not work here: {why_not}",
-            "Install bubblewrap and allow user namespaces (docs/isolation.md), or set "
-            "isolation.kind = 'process' for candidates you trust.",
-        )
+    try:
+        isolation = find_isolation(kind)
+    except StopRun as error:
+        yield failed("isolation", str(error))
         return
-    isolation = find_isolation(kind)
-    if isolation.name != PlainProcess().name:
+    if isolation.name == "bwrap":
         yield passed("isolation", f"{isolation.name} works. {' '.join(isolation.protects)}")
         return
-    why = "isolation.kind is 'process'" if kind == "process" else f"bwrap does not work: {why_not}"
+    why_not = f"bwrap does not work: {why_not_bubblewrap()}"
+    why = why_not if kind == "auto" else f"isolation.kind is {kind!r}"
+    how = "as root" if isolation.name == AS_ROOT else "as plain processes"
     yield noted(
         "isolation",
-        f"candidates run as plain processes because {why}",
+        f"candidates run {how} because {why}",
         f"This gives less protection from a hostile candidate. {' '.join(isolation.exposes)}",
     )
+
+
+def check_groups() -> Iterator[Finding]:
+    """Whether the limits on memory and processes hold for a sandbox as a whole."""
+    if why := why_no_groups():
+        yield noted(
+            "control groups",
+            f"not used, because {why}; the limits of a sandbox as a whole are checked twenty "
+            "times a second, and kernel memory is not limited",
+            "To limit both strictly: systemd-run --user --scope -p Delegate=yes coevolve run ...",
+        )
+    else:
+        yield passed("control groups", "limit memory and processes of each sandbox as a whole")
 
 
 def check_access(config: RunConfig | None) -> Iterator[Finding]:

@@ -121,8 +121,8 @@ def optimize(
         test_tasks: Tasks of a sealed test, as `tasks`: the winner and the starting candidates are
             scored on them once, at the end.
         isolation: Where `candidate.call` runs: None for this process, or a sandbox: "bwrap",
-            "process", or "auto" for the best one that works here. docs/isolation.md describes
-            their protection.
+            "process", or "auto" for the best one that works here. "process-as-root" is "process"
+            that may run as root. docs/isolation.md describes their protection.
         folder: Where to keep the run; in memory if left out. Call `optimize` again with the same
             folder and arguments to continue a run that was stopped; with more `rounds` or a
             larger `budget` to extend one that has ended.

@@ -38,7 +38,7 @@ Starts = Start | Sequence[str | Path] | Mapping[str, Start]
 Scored = float | Score | Missing
 Evaluate = Callable[[Harness, Any], Scored | Awaitable[Scored]]
 Propose = Callable[..., Any] | Proposer | str | Mapping[str, Any]
-Isolated = Literal["auto", "bwrap", "process"]
+Isolated = Literal["auto", "bwrap", "process", "process-as-root"]
 
 PYTHON, PLAIN = "harness.py", "prompt.txt"
 """The file of a candidate that is one text: Python code that defines something, or any other."""

@@ -11,6 +11,7 @@ from typing import Any
 from coevolve.benchmarks.base import Benchmark
 from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, ConfigError
+from coevolve.executors.isolation import find_isolation
 from coevolve.proposers.base import Broken, Proposal, Proposed, Repairer, View, as_proposed
 from coevolve.proposers.proposer_settings import check_ready
 from coevolve.runs.building import (
@@ -120,6 +121,7 @@ class ProposalTrial:
         proposer = build_proposer(quiet, self.base, folder=workspace)
         try:
             check_ready(proposer)
+            find_isolation(self.config.isolation.kind)  # refuse before anything is paid for
             answer = await self._asked(proposer.propose(self.view, count))
             tried, notes = await self._checked(answer, count)
             if isinstance(proposer, Repairer):

@@ -4,28 +4,20 @@ It reads what append-only tables need: the leaf pages of a table, and the overfl
 lines (https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1). Invalid data is skipped;
 the seals decide which of the lines are good. Queries through SQLite keep fewer events: one damaged
 frame hides the rest of the log, and one damaged root page hides the table.
-
-SQLite ends the log where its checksums stop, as it must after a crash, so a damaged frame
-silently hides all frames behind it. Frames are written in order: a good salt behind a bad frame
-shows that the bad frame was good once, and that the frames behind it were recorded
-(https://www.sqlite.org/fileformat2.html, section 4).
 """
 
 import mmap
-import struct
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Self
 
 from coevolve.store.database import PAGE
 from coevolve.store.layout import Layout
+from coevolve.store.log_frames import FRAME, FRAME_HEADER, LOG_HEADER
 
 _LEAF = 0x0D
 _MOST_LOCAL = PAGE - 35
 _LEAST_LOCAL = (PAGE - 12) * 32 // 255 - 23
-_LOG_HEADER = 32
-_FRAME_HEADER = 24
-_FRAME = _FRAME_HEADER + PAGE
 
 
 class RawPages:
@@ -35,7 +27,7 @@ class RawPages:
         self._files = [_mapped(path) for path in (layout.journal, layout.log)]
         main, log = map(len, self._files)
         self._main = range(0, main - PAGE + 1, PAGE)
-        self._log = range(_LOG_HEADER, log - _FRAME + 1, _FRAME)
+        self._log = range(LOG_HEADER, log - FRAME + 1, FRAME)
         # A page of a long line is written once, so any copy of it in the log is good.
         self._logged = {self._number(at): at for at in self._log}
 
@@ -50,7 +42,7 @@ class RawPages:
     def lines(self) -> Iterator[tuple[int, bytes]]:
         """(seq, line) pairs, roughly in order; an event may occur several times."""
         pages = [(0, at) for at in self._main]
-        pages += [(1, at + _FRAME_HEADER) for at in self._log]
+        pages += [(1, at + FRAME_HEADER) for at in self._log]
         places = ((_place(self._files[file][at : at + PAGE]), file, at) for file, at in pages)
         for _, file, at in sorted(place for place in places if place[0] is not None):
             yield from self._cells(self._files[file][at : at + PAGE])
@@ -83,7 +75,7 @@ class RawPages:
 
     def _page(self, number: int) -> bytes | None:
         if number in self._logged:
-            at = self._logged[number] + _FRAME_HEADER
+            at = self._logged[number] + FRAME_HEADER
             return self._files[1][at : at + PAGE]
         at = (number - 1) * PAGE
         return self._files[0][at : at + PAGE] if at in self._main else None
@@ -132,46 +124,3 @@ def _varint(data: bytes, at: int) -> tuple[int, int]:
         if byte < 0x80:
             return value, at + place + 1
     return value << 8 | (data[at + 8] if at + 8 < len(data) else 0), at + 9
-
-
-_BIG_ENDIAN = 0x377F0683
-_LITTLE_ENDIAN = 0x377F0682
-
-_Sums = tuple[int, int]
-
-
-def hides_commits(path: Path) -> bool:
-    """Whether a log has transactions behind a damaged frame."""
-    if not path.exists():
-        return False
-    with path.open("rb") as file:
-        header = file.read(_LOG_HEADER)
-        if len(header) < _LOG_HEADER:
-            return False
-        magic, salt = int.from_bytes(header[:4]), header[16:24]
-        order = ">" if magic == _BIG_ENDIAN else "<"
-        sums = _summed(header[:24], (0, 0), order)
-        if magic not in (_BIG_ENDIAN, _LITTLE_ENDIAN) or sums != _stored(header[24:]):
-            return len(file.read(_FRAME)) == _FRAME
-        good = True
-        while len(frame := file.read(_FRAME)) == _FRAME:
-            if frame[8:16] != salt:
-                good = False
-            elif not good and frame[4:8] != bytes(4):
-                return True
-            elif good:
-                sums = _summed(frame[:8] + frame[24:], sums, order)
-                good = sums == _stored(frame[16:24])
-    return False
-
-
-def _stored(data: bytes) -> _Sums:
-    return int.from_bytes(data[:4]), int.from_bytes(data[4:])
-
-
-def _summed(data: bytes, sums: _Sums, order: str) -> _Sums:
-    first, second = sums
-    for even, odd in struct.iter_unpack(f"{order}II", data):
-        first = first + even + second & 0xFFFFFFFF
-        second = second + odd + first & 0xFFFFFFFF
-    return first, second

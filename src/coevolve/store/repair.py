@@ -7,7 +7,7 @@ before anything else; its steps can be repeated.
 
 import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from itertools import batched, count
@@ -18,7 +18,8 @@ from coevolve.store import database
 from coevolve.store.event_file import EventFile, are_sealed, seal_of
 from coevolve.store.layout import Layout, damaged, explained, sync
 from coevolve.store.lock import Lock, owner
-from coevolve.store.raw_pages import RawPages, hides_commits
+from coevolve.store.log_frames import log_damage
+from coevolve.store.raw_pages import RawPages
 
 _WINDOW = 100_000
 """Lines are searched in order; those this far ahead of the last good one are dropped."""
@@ -62,7 +63,7 @@ def verify(folder: Path) -> Health:
     layout = Layout(folder)
     database.require(layout)
     refuse_unfinished(layout)
-    recorded, error = _checked(layout, log=owner(folder) is None)
+    recorded, error = _checked(layout, check_idle_log)
     if error is None:
         return Health(events=recorded, intact=recorded or 0, damage=None)
     found = recounted(layout, error)
@@ -80,7 +81,7 @@ def repair(folder: Path) -> Repaired:
     lock = Lock(layout.lock)
     try:
         finished = finish(layout)
-        recorded, error = _checked(layout, log=True)
+        recorded, error = _checked(layout, check_log)
         if error is None:
             lost = 0 if finished is None else None
             return Repaired(kept=recorded or 0, lost=lost, backup=finished)
@@ -94,18 +95,44 @@ def repair(folder: Path) -> Repaired:
 
 
 def check_log(layout: Layout) -> None:
-    """Refuse a log with hidden transactions; not for a log that is being written."""
+    """Refuse a log that has lost transactions; for the process that may write it."""
     with explained(layout.log):
-        if hides_commits(layout.log):
-            raise damaged(layout.folder, 0, f"{layout.log.name} is damaged in its middle")
+        if what := log_damage(layout.log, layout.index):
+            raise damaged(layout.folder, 0, what)
 
 
-def _checked(layout: Layout, *, log: bool) -> tuple[int | None, DamageError | None]:
+def check_idle_log(layout: Layout) -> None:
+    """Refuse a log that has lost transactions, unless a writer, which has checked it, is at work.
+
+    A log that changes in the meantime looks damaged without being so, and is checked again.
+    """
+    while (before := _version(layout.log)) and owner(layout.folder) is None:
+        try:
+            check_log(layout)
+        except DamageError:
+            if _version(layout.log) == before and owner(layout.folder) is None:
+                raise
+        else:
+            return
+
+
+def _version(path: Path) -> tuple[int, int, int] | None:
+    """What differs between two versions of a file; None for one that is missing or empty."""
+    with explained(path):
+        try:
+            found = path.stat()
+        except FileNotFoundError:
+            return None
+    return (found.st_ino, found.st_size, found.st_mtime_ns) if found.st_size else None
+
+
+def _checked(
+    layout: Layout, check: Callable[[Layout], None]
+) -> tuple[int | None, DamageError | None]:
     """The number of events recorded, if known, and the first damage, if any."""
     recorded: int | None = None
     try:
-        if log:
-            check_log(layout)
+        check(layout)
         with closing(EventFile(layout, database.open_reader(layout))) as file:
             recorded = file.recorded()
             for _ in file.read(0, None):

@@ -17,7 +17,7 @@ from coevolve.store.contents import Blobs, Checkouts
 from coevolve.store.event_file import EventFile
 from coevolve.store.layout import Layout, explained
 from coevolve.store.lock import Lock
-from coevolve.store.repair import check_log, finish, recounted, refuse_unfinished
+from coevolve.store.repair import check_idle_log, check_log, finish, recounted, refuse_unfinished
 
 Clock = Callable[[], float]
 
@@ -133,9 +133,9 @@ class RunStore:
     @classmethod
     def _opened(cls, layout: Layout, lock: Lock | None, clocks: Clocks) -> Self:
         try:
-            if lock is not None:
-                check_log(layout)
-            connect = database.open_writer if lock is not None else database.open_reader
+            check = check_idle_log if lock is None else check_log
+            check(layout)
+            connect = database.open_reader if lock is None else database.open_writer
             file = EventFile(layout, connect(layout))
             try:
                 return cls(layout, file, lock, clocks)

@@ -44,6 +44,11 @@ class Narrator:
             f"{state.selector.protocol.name}, {plural(event['capacity'], 'worker')}, "
             f"isolation {event['isolation']}"
         )
+        if event["isolation"] == "process-as-root":
+            yield (
+                "warning: candidates run as root and can do anything on this machine. Unless you "
+                "trust them, install bubblewrap: apt install bubblewrap"
+            )
         if event["isolation"] == "process":
             yield (
                 "warning: candidates run as plain processes. They can read your files, including "

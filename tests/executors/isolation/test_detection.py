@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import InputError, StopRun
-from coevolve.executors.isolation import Isolation, Limits, find_isolation
+from coevolve.executors.isolation import Isolation, Limits, PlainProcess, find_isolation
 from coevolve.executors.isolation import detection as finding
 from coevolve.executors.isolation.launch import one_line, unused_uid
 from coevolve.executors.isolation.system_paths import site_packages, system_paths
@@ -26,7 +26,7 @@ def test_auto_is_bwrap_where_it_works(bwrap: Isolation) -> None:
 @pytest.mark.usefixtures("fresh")
 def test_without_bwrap_auto_is_a_process_and_bwrap_stops(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PATH", "/nowhere")
-    assert find_isolation("auto").name == "process"
+    assert isinstance(find_isolation("auto"), PlainProcess)
     with pytest.raises(StopRun, match="install it"):
         find_isolation("bwrap")
 
@@ -39,7 +39,7 @@ def test_a_bwrap_that_fails_is_not_used(tmp_path: Path, monkeypatch: pytest.Monk
     )
     program.chmod(0o755)
     monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
-    assert find_isolation("auto").name == "process"
+    assert isinstance(find_isolation("auto"), PlainProcess)
     with pytest.raises(StopRun, match="No permissions to create new namespace"):
         find_isolation("bwrap")
 

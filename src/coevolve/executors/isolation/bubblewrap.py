@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from coevolve.errors import StopRun
+from coevolve.executors.isolation.cgroups import grouped
 from coevolve.executors.isolation.folders import copy_folder, open_to_all
 from coevolve.executors.isolation.launch import Launch, Program, confined, unused_uid
 from coevolve.executors.isolation.seccomp import filter_fd
@@ -24,6 +25,7 @@ from coevolve.executors.isolation.system_paths import (
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"
 EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
+INSTALL = "apt install bubblewrap, dnf install bubblewrap"
 NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
 
 
@@ -84,7 +86,7 @@ class Bubblewrap:
             uid=uid,
             parent=None,
         )
-        return Launch(
+        launch = Launch(
             argv=(bwrap, *options, "--", *inner),
             env={},
             cwd=Path("/"),
@@ -95,6 +97,7 @@ class Bubblewrap:
             namespace=True,
             wrappers=2,
         )
+        return grouped(launch, program.limits)
 
 
 def bwrap_program() -> str:
@@ -102,8 +105,7 @@ def bwrap_program() -> str:
     program = shutil.which("bwrap")
     if program is None:
         raise StopRun(
-            "isolation 'bwrap' needs bubblewrap, which is not on the PATH; install it "
-            "(apt install bubblewrap, dnf install bubblewrap) or use isolation 'process'."
+            f"bubblewrap is not installed (no bwrap on the PATH); install it ({INSTALL})."
         )
     return program
 

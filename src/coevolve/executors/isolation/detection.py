@@ -17,10 +17,10 @@ from coevolve.executors.isolation.launch import (
     SandboxError,
     one_line,
 )
-from coevolve.executors.isolation.plain_process import PlainProcess
+from coevolve.executors.isolation.plain_process import AS_ROOT, PlainProcess
 from coevolve.executors.isolation.system_paths import interpreter, site_packages
 
-KINDS = ("auto", "bwrap", "process")
+KINDS = ("auto", "bwrap", "process", AS_ROOT)
 
 _PROBE = (
     "import os, sys, stat, random; [os.listdir(path) for path in sys.argv[1:]]; print('works')"
@@ -31,32 +31,43 @@ def find_isolation(kind: str = "auto", *, hidden: Sequence[Path] = ()) -> Isolat
     """The isolation of this name; "auto" is bwrap if it works, else a plain process.
 
     Args:
-        kind: "auto", "bwrap" or "process".
+        kind: "auto", "bwrap", "process", or "process-as-root", which is a plain process that may
+            run as root where it cannot get its own user.
         hidden: Folders that bwrap hides, even inside folders of the system; a plain process hides
             nothing.
 
     Raises:
-        StopRun: "bwrap" does not work here; the message says what to do.
+        StopRun: "bwrap" does not work here, or a plain process would run as root; the message
+            says what to do.
 
-    >>> find_isolation("process").name
-    'process'
+    >>> find_isolation("process-as-root").name in ("process", "process-as-root")
+    True
     """
     if kind not in KINDS:
         raise InputError(
             f"isolation must be one of {', '.join(KINDS)}, got {kind!r}.{nearest(kind, KINDS)}"
         )
+    if kind == AS_ROOT:
+        return PlainProcess(as_root=True)
     if kind == "process":
-        return PlainProcess()
+        return _plain_process()
     found = _bubblewrap()
     if isinstance(found, Bubblewrap):
         return replace(found, hidden=tuple(hidden))
     if kind == "auto":
-        return PlainProcess()
+        return _plain_process(f"isolation 'bwrap' does not work here: {found} ")
     raise StopRun(
         f"isolation 'bwrap' does not work here: {found} Install bubblewrap and allow user "
         "namespaces (docs/isolation.md says how, for containers too), or use isolation 'process' "
         "for candidates you trust."
     )
+
+
+def _plain_process(before: str = "") -> PlainProcess:
+    isolation = PlainProcess()
+    if refusal := isolation.refusal():
+        raise StopRun(before + refusal)
+    return isolation
 
 
 def why_not_bubblewrap() -> str:

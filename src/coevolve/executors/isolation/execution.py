@@ -120,6 +120,8 @@ def _finish(
     stdout.read_all()
     stderr.read_all()
     code = process.returncode
+    if fault := launch.memory_fault(limits):
+        raise fault
     if code in (-_CPU_SIGNAL, 128 + _CPU_SIGNAL):
         raise exit_fault(code, limits)
     seconds = time.monotonic() - began

@@ -6,17 +6,20 @@ import os
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from coevolve.errors import CoevolveError, InputError
 from coevolve.executors.isolation.folders import remove
 from coevolve.executors.isolation.system_paths import interpreter
 from coevolve.search.trials import Blame, Fault
 
+if TYPE_CHECKING:
+    from coevolve.executors.isolation.cgroups import Group
+
 MEGABYTE = 1 << 20
 LONGEST = 500
 OPEN_FILES = 256
-_SPARE = 8
+SPARE = 8
 """How many processes above the limit may exist until the watch sees them."""
 _SHARED_SPARE = 512
 _UIDS = range(2_100_000_000, 2_147_000_000)
@@ -150,6 +153,7 @@ class Launch:
         uid: User id that only its processes have.
         namespace: Whether its processes end with the first child of the command.
         wrappers: Processes in its tree that are not the candidate's.
+        group: The control group of all its processes, which it joins first.
     """
 
     argv: tuple[str, ...]
@@ -162,6 +166,16 @@ class Launch:
     uid: int | None = None
     namespace: bool = False
     wrappers: int = 0
+    group: "Group | None" = None
+
+    def memory_fault(self, limits: Limits) -> HarnessFault | None:
+        """The fault of a program that the kernel ended for the memory of all its processes."""
+        if self.group is None or not self.group.out_of_memory:
+            return None
+        return HarnessFault(
+            "memory-limit",
+            f"used more than {limits.memory_mb} MB of memory, that of the kernel included",
+        )
 
     def started(self) -> None:
         """Close the descriptors that the started program has inherited."""
@@ -169,7 +183,9 @@ class Launch:
             os.close(fd)
 
     def close(self) -> None:
-        """Remove the scratch folder."""
+        """Remove the control group and the scratch folder."""
+        if self.group is not None:
+            self.group.remove()
         if self.scratch is not None:
             remove(self.scratch)
 
@@ -240,7 +256,7 @@ def confined(
     """
     limits = program.limits
     serve = None if program.serve is None else {**program.serve, "folder": folder}
-    spare = _SPARE if private_count else _SHARED_SPARE + user_threads(os.getuid())
+    spare = SPARE if private_count else _SHARED_SPARE + user_threads(os.getuid())
     numbers = {
         "RLIMIT_AS": limits.memory_bytes,
         "RLIMIT_CORE": 0,

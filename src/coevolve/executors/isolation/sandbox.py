@@ -341,4 +341,4 @@ class Sandbox:
         self.output.read_all()
         if not self._thread.is_alive():
             return SandboxError("the sandbox ended together with the thread that started it.")
-        return exit_fault(code, self._limits)
+        return self._launch.memory_fault(self._limits) or exit_fault(code, self._limits)
