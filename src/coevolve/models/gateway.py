@@ -12,14 +12,18 @@ from typing import Any
 from coevolve.core.outcomes import Usage
 from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.model_errors import ModelError, ModelReplyError, ModelUnavailable, NoChoice
-from coevolve.models.model_spend import Prices, check_caps, need_prices
-from coevolve.models.provider import Caps, ModelReply, ModelRequest, Provider, Sampling
+from coevolve.models.model_spend import Prices, believable, check_caps, need_prices
+from coevolve.models.provider import (
+    CHARACTERS,
+    Caps,
+    ModelReply,
+    ModelRequest,
+    Provider,
+    Sampling,
+)
 from coevolve.models.rate_limits import Pace, Retrying
 from coevolve.models.request_payload import read_request, read_texts
 from coevolve.models.response_cache import ResponseCache
-
-CHARACTERS = 4
-"""Characters of a token, for the estimate before a call."""
 
 
 class SharedCall[Answer]:
@@ -105,6 +109,7 @@ def answer(reply: ModelReply, used: Usage | None) -> dict[str, Any]:
         "scores": None if reply.scores is None else dict(reply.scores),
         "cached": used is None,
         "usage": _plain(used or Usage()),
+        **({"estimated": True} if reply.estimated else {}),
     }
     return {**given, "saved": _plain(reply.usage)} if used is None else given
 
@@ -241,6 +246,7 @@ class Gateway:
         async with self._pace.slot(_estimate(request)) as entry:
             check_caps(self._caps, self.spent)
             reply = await self._retrying.in_time(self.provider.complete(request))
+            reply = believable(reply, request)
             entry.amount = reply.tokens_in + reply.tokens_out
         reply = reply if self._prices is None else self._prices.priced(reply)
         self.calls += 1

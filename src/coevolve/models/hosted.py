@@ -170,7 +170,8 @@ class HostedProvider:
         if reply.tokens_in:
             return reply
         *read, written = await self.count([*request.texts(), reply.text])
-        return replace(reply, tokens_in=sum(read), tokens_out=reply.tokens_out or written)
+        tokens_out = reply.tokens_out or written
+        return replace(reply, tokens_in=sum(read), tokens_out=tokens_out, estimated=True)
 
 
 def arguments(
