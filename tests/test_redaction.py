@@ -30,12 +30,12 @@ def test_every_part_of_twelve_characters_is_hidden(
     form: str, start: int, data: st.DataObject
 ) -> None:
     end = data.draw(st.integers(start + 12, len(KEY)))
-    before, after = (data.draw(st.text("xyz é\n", max_size=9)) for _ in range(2))
+    before, after = (data.draw(st.text("! é\n", max_size=9)) for _ in range(2))
     written = FORMS[form](KEY[start:end])
     shown = Redaction([KEY]).text(f"{before}{written}{after}")
     assert shown.startswith(f"{before}{HIDDEN}")
     rest = shown.removeprefix(f"{before}{HIDDEN}")
-    assert rest.endswith(after) or "base64" in form  # its letters may be those of the key too
+    assert rest.endswith(after)
     assert len(rest) <= len(after) + (len("A%3D%3D") if "base64" in form else 0)
 
 
@@ -58,7 +58,7 @@ def test_a_short_secret_is_hidden_whole_only() -> None:
 def test_several_keys_and_parts_of_one_are_hidden() -> None:
     other = "AIza-0123456789-abcdefgh"
     text = f"{KEY}{other} {KEY[3:17]}{KEY[5:25]} {other[:12]}"
-    assert Redaction([KEY, other]).text(text) == f"{HIDDEN} {HIDDEN} {HIDDEN}"
+    assert Redaction([KEY, other]).text(text) == f"{2 * HIDDEN} {2 * HIDDEN} {HIDDEN}"
 
 
 @pytest.mark.parametrize("text", ["", "half \ud800", "%zz \\u12 %", "é" * 50])

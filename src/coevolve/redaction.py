@@ -59,6 +59,8 @@ class Redaction:
 
     def _spans(self, data: bytes) -> list[tuple[int, int]]:
         """Where secrets begin and end, in order and without overlap."""
+        if not self._searches:
+            return []
         found = [span for search in self._searches for span in search.spans(data)]
         plain = _ESCAPE.sub(_unescaped, data)
         if plain != data and (more := [s for one in self._searches for s in one.spans(plain)]):
@@ -66,7 +68,7 @@ class Redaction:
             found += [(places[start], places[end]) for start, end in more]
         joined: list[tuple[int, int]] = []
         for start, end in sorted(found):
-            if joined and start <= joined[-1][1]:
+            if joined and start < joined[-1][1]:
                 joined[-1] = (joined[-1][0], max(end, joined[-1][1]))
             else:
                 joined.append((start, end))

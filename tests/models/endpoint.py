@@ -9,6 +9,7 @@ True
 import contextlib
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -205,6 +206,10 @@ class _Server(ThreadingHTTPServer):
         with self._guard:
             self._open.discard(request)
         super().shutdown_request(request)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # the client did not wait
+            super().handle_error(request, client_address)
 
     def hang_up(self) -> None:
         """Ends idle connections, whose threads would wait for the next request for ever."""

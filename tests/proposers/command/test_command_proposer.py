@@ -407,7 +407,7 @@ def test_the_address_of_a_proxy_is_not_secret_unless_it_has_a_password(
     )
     made = ask(proposer(program, tmp_path / "work"), view)
     assert names(made) == ["plain"]
-    assert made.transcript == "[hidden]\n"
+    assert made.transcript == "http:[hidden]proxy.example:3128\n"
 
 
 def test_a_report_that_leads_elsewhere_is_not_read(
