@@ -134,7 +134,7 @@ def _piped(*words: str) -> Shown:
     written = io.TextIOWrapper(io.BytesIO(), encoding="utf-8")
     code = _called(words, written)
     written.flush()
-    return Shown(written.buffer.getvalue().decode(), code)  # type: ignore[attr-defined]
+    return Shown(written.buffer.getvalue().decode(), code)
 
 
 def _on_a_terminal(*words: str) -> Shown:
@@ -303,8 +303,8 @@ def test_a_workspace_contains_text_only(run: Path) -> None:
     assert len(pages) > 20
     for page in pages:
         _check(page.read_text("utf-8"))
-    for page in ("SUMMARY.md", "tasks.md"):
-        text = (space / page).read_text("utf-8")
+    for name in ("SUMMARY.md", "tasks.md"):
+        text = (space / name).read_text("utf-8")
         bare = re.sub("`[^`]*`", "", text)  # without code, which no page interprets
         assert not re.search(r"(?<!\\)(?:\\\\)*(?:\[image\]|<img)", bare)
     for words in (["top"], ["task", TASK], ["trace", "first", TASK, "--json"], ["show", NOBODY]):
