@@ -1,9 +1,14 @@
 """What all tests share: the effort of a run, and how many examples Hypothesis tries."""
 
+import os
+
 import pytest
 from hypothesis import settings
 
 from tests.effort import LONG
+
+# Otherwise importing LiteLLM, before it is loaded as in a run, tries to fetch a price table.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 settings.register_profile("short", max_examples=30, deadline=None)
 settings.register_profile("long", max_examples=200, deadline=None)
