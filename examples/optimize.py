@@ -1,7 +1,7 @@
 """A whole search from Python in ten lines: offline, and done in a second.
 
-It searches for a prompt. Each question needs one piece of advice in it: what a language model
-would need is known here, so that no model is asked.
+It searches for a prompt. Each question needs one piece of advice in the prompt. The script knows
+which one, so it needs no model.
 """
 
 import coevolve

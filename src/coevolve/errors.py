@@ -113,7 +113,7 @@ class StoreError(CoevolveError):
 class StopRun(CoevolveError):  # noqa: N818
     """The operator must act before the run can continue; nothing is lost.
 
-    `resumable` is false where only a new run helps.
+    `resumable` is false if only a new run helps.
 
     >>> StopRun("the key is not valid.").resumable
     True
@@ -139,9 +139,9 @@ def nearest(name: str, known: Iterable[str]) -> str:
 
 
 def titled(kind: str, reason: str) -> str:
-    """A reason with its kind in front, unless it names it already.
+    """A reason with its kind in front, unless it already has it.
 
-    >>> titled("time-limit", "ran past 60 s"), titled("KeyError", "KeyError: 'answer'")
-    ('time-limit: ran past 60 s', "KeyError: 'answer'")
+    >>> titled("time-limit", "over 60 s"), titled("KeyError", "KeyError: 'answer'")
+    ('time-limit: over 60 s', "KeyError: 'answer'")
     """
     return reason if f"{kind}:" in f"{reason}:" else f"{kind}: {reason}"

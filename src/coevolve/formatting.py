@@ -81,7 +81,7 @@ def dollars(number: float) -> str:
 
 
 def amount(measure: str, number: float) -> str:
-    """An amount of what a budget caps, with its unit.
+    """An amount of a measure that a budget caps, with its unit.
 
     >>> amount("trials", 1200), amount("dollars", 2), amount("hours", 1.5)
     ('1,200 trials', '$2.00', '1h 30m')
@@ -97,7 +97,7 @@ def clip(value: float) -> float:
 
 
 def score(value: float | None) -> str:
-    """A score, clipped to [0, 1]; a mark says so.
+    """A score, clipped to [0, 1]; a mark shows that it was clipped.
 
     >>> score(0.8123), score(1.107), score(-0.446), score(None)
     ('0.812', '≥1.000', '≤0.000', '-')
@@ -147,7 +147,7 @@ def is_clipped(found: Mapping[str, Any] | None, *keys: str) -> bool:
 
 
 def is_exact(found: Mapping[str, Any]) -> bool:
-    """Whether every trial of every task has a score, so that nothing is estimated."""
+    """Whether every trial of every task has a score, so nothing is estimated."""
     return bool(found["tasks"] == found["pool_size"] and not found["note"])
 
 

@@ -8,8 +8,8 @@ Benchmarks, proposers, executors, models and protocols are all found here, in th
    `coevolve.protocols`;
 3. `package.module:name`, where the project folder comes first on the import path.
 
-What is found is a settings class (`coevolve.settings.Table`) that builds the plug, a function or
-class that returns it, or, for protocols, the `SearchProtocol` itself.
+A plug is a settings class (`coevolve.settings.Table`) that builds it, a function or class that
+returns it, or, for protocols, the `SearchProtocol` itself.
 """
 
 import importlib
@@ -32,9 +32,9 @@ if TYPE_CHECKING:
 Family = Literal["benchmarks", "proposers", "executors", "models", "protocols"]
 FAMILIES: tuple[Family, ...] = get_args(Family)
 REFERENCE = re.compile(r"^[A-Za-z_][\w.]*:[A-Za-z_][\w.]*$")
-"""What `package.module:name` looks like."""
+"""The form `package.module:name`."""
 ANY = "*"
-"""In a family's table: the plug for names that are not found otherwise."""
+"""In a family's table: the plug for all other names."""
 _USER = "coevolve_user_"
 _OURS = str(Path(__file__).parent)
 _FIXED = sys.stdlib_module_names | {"coevolve", "numpy", "scipy"}
@@ -47,7 +47,7 @@ def find(family: Family, name: str, *, folder: Path | None = None) -> Any:
     """The plug of a family with this name.
 
     Args:
-        family: What is looked for.
+        family: The family of the plug.
         name: A built-in name, the name of an entry point, or `package.module:name`.
         folder: The project folder, from which modules are imported first.
 
@@ -82,7 +82,7 @@ def find(family: Family, name: str, *, folder: Path | None = None) -> Any:
 
 
 def reference(family: Family, name: str) -> str:
-    """The plug of a name as `package.module:name`, by which another process finds it too.
+    """The plug of a name as `package.module:name`, for another process to find it.
 
     >>> reference("benchmarks", "my_module:make")
     'my_module:make'
@@ -103,10 +103,10 @@ def make(
     members: Sequence[str],
     folder: Path | None = None,
 ) -> Any:
-    """What the function or class of a name returns.
+    """Call the function or class of a name, and return its result.
 
     Args:
-        family: What is made.
+        family: The family of the plug.
         name: As for `find`.
         given: Its first arguments.
         arguments: Its keyword arguments.
@@ -127,7 +127,7 @@ def make(
     if lacking := [member for member in members if not hasattr(made, member)]:
         raise ConfigError(
             f"{what} returned an object of type {type(made).__name__}, which has no "
-            f"{', '.join(lacking)}; see docs/configuration.md, plugs of your own."
+            f"{', '.join(lacking)}; see 'Plugs of your own' in docs/configuration.md."
         )
     return made
 
@@ -203,12 +203,12 @@ def load_function(path: Path, name: str) -> Callable[..., Any]:
     found = getattr(module, name, None)
     if not callable(found):
         known = [key for key, value in vars(module).items() if callable(value)]
-        raise ConfigError(f"{path} defines no function {name!r}.{nearest(name, known)}")
+        raise ConfigError(f"{path} has no function {name!r}.{nearest(name, known)}")
     return found  # type: ignore[no-any-return]
 
 
 def class_name(kind: type) -> str:
-    """Module and name of a class; the same wherever the file of the class is.
+    """Module and name of a class; it does not depend on the folder of its file.
 
     >>> class_name(Path).endswith(".Path")
     True
@@ -221,14 +221,14 @@ def class_name(kind: type) -> str:
 
 def described(error: BaseException, folder: Path | None = None) -> str:
     """An error with its class, and the file and line that raised it."""
-    if isinstance(error, SyntaxError):  # its text has half of the place
-        said = f"{type(error).__name__}: {error.msg}"
+    if isinstance(error, SyntaxError):  # its text has only part of the place
+        text = f"{type(error).__name__}: {error.msg}"
     elif isinstance(error, CoevolveError):
-        said = str(error)
+        text = str(error)
     else:
-        said = f"{type(error).__name__}: {error}".strip().removesuffix(":")
+        text = f"{type(error).__name__}: {error}".strip().removesuffix(":")
     where = where_raised(error, folder)
-    return f"{said} ({where})" if where else said
+    return f"{text} ({where})" if where else text
 
 
 def where_raised(error: BaseException, folder: Path | None) -> str:
@@ -257,9 +257,9 @@ def _installed(family: Family) -> "dict[str, EntryPoint]":
 
 
 def _import_first_from(folder: Path, module: str) -> None:
-    """Put a folder first on the import path, where it stays: what is found may import later.
+    """Put a folder first on the import path, and leave it there: a plug may import later.
 
-    A module of the same name that came from elsewhere, such as another project, is forgotten.
+    A loaded module of the same name from elsewhere, such as another project, is unloaded.
     """
     folder = folder.resolve()
     if str(folder) in sys.path:

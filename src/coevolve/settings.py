@@ -1,6 +1,6 @@
 """Tables of settings: their base class, and how a table finds the class of its plug.
 
-A plug owns its settings: a subclass of `Table` next to its code, which checks the keys of the
+The settings of a plug are a subclass of `Table` next to its code. It checks the keys of the
 plug's table in the TOML file and builds the plug. A table is read in two steps: its `kind` finds
 the plug (`coevolve.registry`), and the plug's settings class checks the rest of the table.
 """
@@ -56,8 +56,8 @@ class Table(BaseModel):
 
     @model_validator(mode="wrap")
     @classmethod
-    def _say_which_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
-        """Let the error of an unknown key carry the keys that there are."""
+    def _list_known_keys(cls, data: Any, handler: ModelWrapValidatorHandler[Self]) -> Self:
+        """Add the known keys to the error for an unknown key."""
         try:
             return handler(data)
         except ValidationError as error:
@@ -65,7 +65,7 @@ class Table(BaseModel):
             raise ValidationError.from_exception_data(cls.__name__, lines) from None
 
     def needs(self) -> Iterator[Needed]:
-        """The paths it names."""
+        """The paths that the table names."""
         yield from ()
 
     def check(self, config: Any) -> None:
@@ -86,7 +86,7 @@ class Context:
     Args:
         config: The whole configuration, a `coevolve.runs.RunConfig`.
         base: The folder of the TOML file, from which paths start.
-        folder: The folder of the run; None where nothing may be written.
+        folder: The folder of the run; None if nothing may be written.
     """
 
     config: Any
@@ -103,12 +103,12 @@ class Plugged:
         factory: The settings of a plug that is a plain function or class: it is called with the
             `arguments` of the table.
         key: The key that names the plug.
-        default: The name that is meant where the key is left out; without one, it is required.
+        default: The name if the key is left out; None makes the key required.
         given: Values for keys that are left out.
     """
 
     others = ""
-    """What else may be named, in a few words."""
+    """Other allowed names, in a few words."""
 
     def __init__(
         self,
@@ -131,7 +131,7 @@ class Plugged:
         """The class that reads a table.
 
         Raises:
-            InputError: The table names no plug that can be found.
+            InputError: The plug that the table names cannot be found.
         """
         name = self.named(table)
         if not isinstance(name, str) or not name:

@@ -114,7 +114,7 @@ def test_usage_and_trace_come_along() -> None:
         ('{"score": 2}', 0, "", r"must be a number in \[0, 1\], got 2"),
         ('{"score": NaN}', 0, "", r"must be a number in \[0, 1\], got nan"),
         ('{"score": "1"}', 0, "", r"must be a number in \[0, 1\], got '1'"),
-        ('{"points": 1}', 0, "", "unknown key 'points'; it may print score"),
+        ('{"points": 1}', 0, "", "unknown key 'points'; use score"),
         ("{}", 0, "", r"must be a number in \[0, 1\], got None"),
         ('{"score": 1, "usage": {"tokens": 3}}', 0, "", "tokens"),
         ('{"score": 1, "usage": 3}', 0, "", "printed no score"),
@@ -184,9 +184,9 @@ def test_a_script_that_is_not_there_is_not_looked_for_in_the_candidate(tmp_path:
 
 
 def test_mistakes_are_refused() -> None:
-    with pytest.raises(ConfigError, match="must be a list of a program and arguments"):
+    with pytest.raises(ConfigError, match="must be a list of words"):
         made("score.sh")  # type: ignore[arg-type]
-    with pytest.raises(ConfigError, match="test task 't1' is a validation task too"):
+    with pytest.raises(ConfigError, match="test task 't1' is also a validation task"):
         made(["score"], test_tasks=["t1"])
 
 

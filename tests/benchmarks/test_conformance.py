@@ -90,7 +90,7 @@ def test_a_missing_trial_is_noted() -> None:
         (
             {"evaluate": lambda harness, task: harness.call("answer", {"all": ["sealed-1"]}) == 0},
             "sealed",
-            "was shown the test task 'sealed-1'",
+            "saw the test task 'sealed-1'",
         ),
         (
             {"starts": {**STARTS, "c": {"harness.py": "known = ['sealed-1']"}}},
@@ -121,7 +121,7 @@ def test_an_evaluator_that_breaks_on_a_broken_candidate_fails() -> None:
             source = (harness.folder / "harness.py").read_text()
             return 1.0 / len(source.split("def answer")[1:])
 
-    assert "an empty candidate ends as a fault of the benchmark in run: ZeroDivisionError" in (
+    assert "an empty candidate counts as a fault of the benchmark in run: ZeroDivisionError" in (
         found(Careless(), "failed")[0].detail
     )
 

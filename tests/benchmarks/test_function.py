@@ -160,7 +160,7 @@ def test_a_check_of_ones_own_comes_on_top() -> None:
         ({"evaluate": 3}, "must be a function of .*, got 3"),
         ({"tasks": []}, "needs at least one task"),
         ({"starts": {"only": SAME}}, "two or more starting harnesses"),
-        ({"test_tasks": ["2"]}, "test task '2' is a validation task too"),
+        ({"test_tasks": ["2"]}, "test task '2' is also a validation task"),
     ],
 )
 def test_what_makes_no_benchmark_is_refused(changes: dict[str, Any], message: str) -> None:
@@ -193,11 +193,11 @@ def test_a_file_gives_all_a_benchmark_has(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
-        ("def evaluate", "def evaluation", "defines no evaluate; .* Did you mean 'evaluation'?"),
-        ("TASKS = {", "TASKZ = {", "defines no TASKS"),
+        ("def evaluate", "def evaluation", "not define evaluate, .* Did you mean 'evaluation'?"),
+        ("TASKS = {", "TASKZ = {", "does not define TASKS"),
         ("TEST_TASKS", "TEST_TASK", "TEST_TASK, which has no effect. Did you mean 'TEST_TASKS'?"),
         ('["7"]', '"7"', "TEST_TASKS must be a list of names, got '7'"),
-        ('["7"]', '["1"]', "test task '1' is a validation task too"),
+        ('["7"]', '["1"]', "test task '1' is also a validation task"),
         ('["1", "2"]', '["1", "1"]', "task '1' appears more than once"),
         ('{"small": 3, "large": 1}', "[3, 1]", r"WEIGHTS must map names to numbers, got \[3, 1\]"),
         ('"100": 9.0', '"100": -1', "cost of task '100' must be positive"),

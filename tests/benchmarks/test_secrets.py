@@ -76,10 +76,10 @@ def test_starting_harnesses_may_be_quoted() -> None:
 @pytest.mark.parametrize(
     ("given", "wrong"),
     [
-        (lambda: ["t-1"], "secrets must map tasks to what they ask, got a list"),
-        (lambda: {"t-3": "?"}, "secrets has 't-3', but there is no task of this id. Did you mean"),
-        (lambda: {"t-1": 7}, r"secrets\['t-1'\] must be a question, or a pair .* it is a int"),
-        (lambda: {"t-1": ("a", "b", "c")}, "it is a tuple"),
+        (lambda: ["t-1"], "secrets must map tasks to questions, got a list"),
+        (lambda: {"t-3": "?"}, "secrets names 't-3', which is not a task. Did you mean"),
+        (lambda: {"t-1": 7}, r"secrets\['t-1'\] must be a text, or two texts, .* got a int"),
+        (lambda: {"t-1": ("a", "b", "c")}, "got a tuple"),
         (lambda: 1 / 0, "secrets failed: ZeroDivisionError"),
     ],
 )
@@ -92,5 +92,5 @@ def test_slips_are_named(given: Any, wrong: str) -> None:
 
 
 def test_a_test_task_has_its_own_secrets() -> None:
-    with pytest.raises(ConfigError, match="sealed_secrets has 't-1', but there is no test task"):
+    with pytest.raises(ConfigError, match="sealed_secrets names 't-1', which is not a test task"):
         sealed_secrets_of(made(sealed_secrets=lambda: {"t-1": "?"}))

@@ -131,9 +131,9 @@ def test_what_is_missing_in_a_run_is_named(partial: Path, tmp_path: Path) -> Non
         (("--table", "ties", "--fraction", "2"), "fractions must be in (0, 1], got 2"),
         (("--table", "ties", "--protocol", "naiv"), "Did you mean 'naive'?"),
         (("--table", "ties", "--rounds", "0"), "rounds has no effect"),
-        (("--table", "difficulty", "--rounds", "9"), "rounds 0 to 3, got 9"),
+        (("--table", "difficulty", "--rounds", "9"), "rounds must be from 0 to 3, got 9"),
         (("--table", "difficulty", "--rounds", "a"), "--rounds must be whole numbers"),
-        (("--table", "ties", "--figure", "x.jpg"), "saved as .svg, .png, .pdf"),
+        (("--table", "ties", "--figure", "x.jpg"), "must be one of .svg, .png, .pdf"),
         ((), "Missing option '--table'"),
     ],
 )

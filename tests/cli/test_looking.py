@@ -117,7 +117,7 @@ def test_a_diff_with_an_unknown_candidate(finished: Path) -> None:
 def test_a_run_must_be_found(tmp_path: Path, command: str) -> None:
     done = coevolve(*command.split(), cwd=tmp_path)
     assert done.returncode == 2
-    assert "name a run: the current folder has none in runs/." in done.stderr
+    assert "there is no run in runs/ of the current folder; name a run." in done.stderr
     done = coevolve(*command.split(), "nowhere", cwd=tmp_path)
     assert "nowhere does not exist" in done.stderr
 

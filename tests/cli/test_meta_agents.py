@@ -140,7 +140,7 @@ class TestAModel:
         entry = read_state(tmp_path / "runs/doubling").candidates["doubling"]
         assert entry.leaks
         assert entry.status == Status.REFUSED
-        assert "mentions tasks it may not know" in done.stdout
+        assert "mentions tasks it must not know" in done.stdout
         assert QUESTION not in done.stdout
         shown = coevolve("show", tmp_path / "runs/doubling", "doubling")
         assert "may know answers" in shown.stdout

@@ -40,7 +40,7 @@ def test_a_run_tells_what_happens_and_ends_with_the_winner(tmp_path: Path) -> No
 def test_a_run_that_is_there_is_not_begun_again(finished: Path) -> None:
     done = coevolve("run", finished / "coevolve.toml")
     assert done.returncode == 2
-    assert "holds a run already" in done.stderr
+    assert "already has a run" in done.stderr
     assert "coevolve resume" in done.stderr
 
 

@@ -200,7 +200,7 @@ def test_requests_for_candidates_that_are_not_there_are_refused() -> None:
 
 
 def test_final_does_not_go_with_new_candidates() -> None:
-    with pytest.raises(InputError, match="do not name candidates"):
+    with pytest.raises(InputError, match="takes no new candidates"):
         Selector(Pool(TASKS), protocol="full").ask(["a"], final=True)
 
 

@@ -49,7 +49,7 @@ def test_json_keeps_a_pool_bit_for_bit(pool: Pool) -> None:
         ({"tasks": ["a", "b", "a"]}, "'a' appears more than once"),
         ({"tasks": ["a", ""]}, "non-empty strings, got ''"),
         ({"tasks": ["a", 3]}, "non-empty strings, got 3"),
-        ({"tasks": ["a", "b"], "pools": ["x"]}, "pools names 1 tasks, but there are 2"),
+        ({"tasks": ["a", "b"], "pools": ["x"]}, "pools has 1 entries, but there are 2 tasks"),
         ({"tasks": ["a"], "pools": [""]}, "pool names must be non-empty strings"),
         ({"tasks": ["a"], "weights": {"al": 1.0}}, "pool 'al'.*Did you mean 'all'"),
         ({"tasks": ["a"], "weights": {"all": 0}}, "'all' must be positive, got 0"),

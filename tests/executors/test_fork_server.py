@@ -219,7 +219,7 @@ def test_the_cost_of_building_is_counted_once(project: Project) -> None:
 @pytest.mark.parametrize(
     ("task", "how"),
     [
-        ("leave:3", "the worker ended with exit status 3; it printed last: leaving"),
+        ("leave:3", "the worker ended with exit status 3; its last output: leaving"),
         ("kill", "the worker was ended by signal 9 (Killed)"),
     ],
 )

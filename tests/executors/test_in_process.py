@@ -236,7 +236,7 @@ class TestTrustedCandidates:
         assert not isinstance(caught.value, HarnessFault)
 
     def test_an_answer_of_another_type_is_its_own_fault(self, trusted: Make) -> None:
-        with pytest.raises(HarnessFault, match="answered str 'x', not float"):
+        with pytest.raises(HarnessFault, match="returned str 'x', not float"):
             trusted("def f(): return 'x'").call("f", returns=float)
 
     def test_an_async_function_is_awaited_by_who_calls(self, trusted: Make) -> None:

@@ -129,7 +129,7 @@ def test_a_trial_may_make_so_many_calls() -> None:
         client.begin()
         client.model("a")
         client.model("a")  # a known answer counts: a score must not depend on the cache
-        with pytest.raises(TrialCapError, match="may use 2 calls of the model"):
+        with pytest.raises(TrialCapError, match="the cap is 2 calls"):
             client.model("b")
     assert host.asked.count("model") == 6
     assert host.asked.count("model_facts") == 1

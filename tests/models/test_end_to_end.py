@@ -154,7 +154,7 @@ def test_a_trial_above_its_cap_is_the_candidate_s_fault_and_the_next_runs(
 def test_a_trial_after_the_cap_of_the_run_is_a_fault_of_the_infrastructure(tmp_path: Path) -> None:
     [result] = ran(tmp_path, Gateway(FakeProvider(), caps=Caps(tokens=330)), "many")
     assert (fault(result).blame, fault(result).kind) == (Blame.INFRASTRUCTURE, "ModelCapError")
-    assert "may spend 330 tokens" in fault(result).reason
+    assert "the cap is 330 tokens" in fault(result).reason
 
 
 @pytest.mark.parametrize(

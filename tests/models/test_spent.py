@@ -30,9 +30,9 @@ async def until_capped(gateway: Gateway) -> str:
 @pytest.mark.parametrize(
     ("caps", "calls", "said"),
     [
-        (Caps(tokens=330), 3, "may spend 330 tokens"),
-        (Caps(tokens=331), 4, "on the model, and has spent 440 tokens and 4.00 dollars"),
-        (Caps(dollars=2.5), 3, "may spend 2.5 dollars"),
+        (Caps(tokens=330), 3, "the cap is 330 tokens"),
+        (Caps(tokens=331), 4, "has spent 440 tokens and 4.00 dollars on the model"),
+        (Caps(dollars=2.5), 3, "the cap is 2.5 dollars"),
     ],
 )
 def test_a_cap_lets_no_further_call_pass_and_says_which(caps: Caps, calls: int, said: str) -> None:

@@ -116,7 +116,7 @@ def test_a_candidate_may_have_no_parent(tmp_path: Path, given: object) -> None:
     [
         (
             {"hypotesis": "x"},
-            "'hypotesis' of proposal.json is unknown; ignored. Did you mean 'hypothesis'?",
+            "'hypotesis' in proposal.json; it was ignored. Did you mean 'hypothesis'?",
         ),
         ({"name": 3}, "the name must be text, got 3; it was ignored."),
         ({"hypothesis": ["x"]}, "the hypothesis must be text, got ['x']; it was ignored."),
@@ -174,7 +174,7 @@ def test_a_form_is_read_through_what_surrounds_it(tmp_path: Path, data: bytes, n
         (b"\xff\xfe\x00", "is not JSON"),
         (b"[" * 100_000, "is not JSON"),
         (b'{"name": ' + b"9" * 10_000 + b"}", "is not JSON"),
-        (b'{"name": "' + b"x" * 2_000_000 + b'"}', "at most 1,000,000 are read"),
+        (b'{"name": "' + b"x" * 2_000_000 + b'"}', "bytes, more than 1,000,000; it was ignored"),
     ],
 )
 def test_rubbish_for_a_form_does_not_cost_the_candidate(
@@ -228,7 +228,7 @@ def test_of_too_many_the_first_finished_are_taken(tmp_path: Path) -> None:
     os.utime(tmp_path / "unfinished", (1, 1))
     collected = taken(tmp_path, count=2)
     assert names(collected) == ["d", "a"]
-    assert "3 more than requested, ignored: 'b', 'c', 'unfinished'." in collected.notes[-1]
+    assert "3 more than requested were ignored: 'b', 'c', 'unfinished'." in collected.notes[-1]
 
 
 def test_a_bad_one_does_not_take_the_place_of_a_good_one(tmp_path: Path) -> None:

@@ -130,8 +130,8 @@ def test_text_becomes_bytes() -> None:
             [{"name": "a", "file": FILES}],
             "'file' is not a key of a proposal. Did you mean",
         ),
-        ([{"name": "a", "files": FILES, "parents": "b"}], "parents of 'a' must be names, got 'b'"),
-        ([{"name": "a", "files": FILES, "parents": 3}], "parents of 'a' must be names, got 3"),
+        ([{"name": "a", "files": FILES, "parents": "b"}], "must be a list of names, got 'b'"),
+        ([{"name": "a", "files": FILES, "parents": 3}], "must be a list of names, got 3"),
         ([{"name": "a", "files": FILES, "hypothesis": 3}], "hypothesis of 'a' must be text"),
     ],
 )

@@ -105,7 +105,7 @@ class TestDifficulty:
             assert [mine[f"round_{n}"] for n in (0, 3)] == [other[f"round_{n}"] for n in (0, 3)]
 
     def test_rounds_that_are_not_there(self) -> None:
-        with pytest.raises(InputError, match="rounds 0 to 3, got 4"):
+        with pytest.raises(InputError, match="must be from 0 to 3, got 4"):
             of_run(finished(), "difficulty", rounds=(4,))
 
 
@@ -292,7 +292,7 @@ class TestHeadroom:
         selector = Selector(Pool(["a", "b"]), protocol="naive")
         (assignment,) = selector.ask(["x"])
         selector.tell(assignment, dict.fromkeys(assignment.tasks, 1.0))
-        with pytest.raises(StateError, match="no starting harness"):
+        with pytest.raises(StateError, match="best starting harness, but none"):
             of_run(selector, "headroom")
 
 

@@ -160,7 +160,7 @@ def make():
         ('{"harness.py": b"name = 1"}', "3", r"starts\['a'\] must map paths to contents"),
         ('{name: {"harness.py": b"name = 1"} for name in "ab"}', "[]", "must map names to files"),
         ('"harness.py"', '"../harness.py"', "'../harness.py'"),
-        ('("z",)', '("z", "y")', "test task 'y' is a validation task too"),
+        ('("z",)', '("z", "y")', "test task 'y' is also a validation task"),
         ('("z",)', '"z"', "test_tasks must be a list of ids, got 'z'"),
         ('("z",)', "property(lambda self: 1 / 0)", "ZeroDivisionError: .*line 7"),
         ("    pool =", "    pool = property(lambda self: 1 / 0) #", "ZeroDivisionError: .*line 5"),

@@ -195,7 +195,7 @@ def test_a_name_that_no_service_has_is_refused_before_there_is_a_run(tmp_path: P
     file.write_text(file.read_text().replace('base_url = "http://127.0.0.1:9/v1"\n', ""))
     done = coevolve(folder, "run", "asked.toml")
     assert done.returncode == 2
-    assert "LiteLLM knows no service for 'tiny'" in done.stderr
+    assert "LiteLLM has no service for 'tiny'" in done.stderr
     assert not (folder / "runs").exists()
 
 

@@ -439,13 +439,13 @@ class TestFolder:
     @pytest.mark.parametrize(
         ("other", "error"),
         [
-            ({"tasks": ["a", "b"]}, "holds a run with other tasks;"),
-            ({"starts": ["a", "b"]}, "holds a run with other starts;"),
-            ({"test_tasks": ["z"]}, "holds a run with other test_tasks;"),
-            ({"seed": 1}, "holds a run with other seed;"),
-            ({"candidates": 2}, "holds a run with other candidates;"),
-            ({"fraction": 0.5}, "holds a run with other protocol or fraction;"),
-            ({"protocol": "full", "seed": 3}, "other seed, protocol or fraction;"),
+            ({"tasks": ["a", "b"]}, "has a run with different tasks;"),
+            ({"starts": ["a", "b"]}, "has a run with different starts;"),
+            ({"test_tasks": ["z"]}, "has a run with different test_tasks;"),
+            ({"seed": 1}, "has a run with different seed;"),
+            ({"candidates": 2}, "has a run with different candidates;"),
+            ({"fraction": 0.5}, "has a run with different protocol or fraction;"),
+            ({"protocol": "full", "seed": 3}, "different seed, protocol or fraction;"),
             ({"rounds": 1}, "rounds is 1, but the run in .* has 2"),
             ({"budget": {"trials": 90}}, "trials is 90, but the run in .* has no cap"),
         ],
@@ -466,7 +466,7 @@ class TestFolder:
                 "proposer": {"kind": "synthetic"},
             }
         ).create()
-        with pytest.raises(InputError, match=r"holds a run of a configuration; .*open\(folder\)"):
+        with pytest.raises(InputError, match=r"optimize did not start; .*open\(folder\)"):
             search(folder=tmp_path / "run")
 
 
@@ -509,7 +509,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tasks": []}, "tasks: a pool needs at least one task"),
     ({"tasks": ["a", "a"]}, "tasks: task 'a' appears more than once"),
     ({"tasks": {1: "x"}}, "tasks: task ids must be non-empty strings, got 1"),
-    ({"test_tasks": ["a"]}, "test_tasks: task 'a' is one of tasks, too"),
+    ({"test_tasks": ["a"]}, "test_tasks: task 'a' is also in tasks"),
     ({"test_tasks": "k"}, "test_tasks: must be a list or a mapping"),
     ({"starts": 5}, "starts must be a list or a mapping from name to text, got 5"),
     ({"starts": {"x": 5}}, r"starts\['x'\] must be a text, a Path or \{path: text\}, got 5"),
@@ -524,7 +524,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"evaluate": 5}, r"evaluate must be a function of \(candidate, task\), got 5"),
     ({"evaluate": lambda c: 1}, r"\(candidate, task\), got a function of \(c\)"),
     ({"propose": 5}, r"propose must be a function of \(view\) or \(view, count\)"),
-    ({"propose": lambda: 1}, r"propose must be a function of .*got one of \(\)"),
+    ({"propose": lambda: 1}, r"propose must be a function of .*got a function of \(\)"),
     ({"propose": "offlin"}, "propose: .*'offlin'.*Did you mean 'offline'"),
     ({"rounds": 0}, "rounds must be a whole number of at least 1, got 0"),
     ({"candidates": 1.5}, "candidates must be a whole number of at least 1, got 1.5"),
@@ -532,7 +532,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"protocol": "task-coevolv"}, "'task-coevolv'.*Did you mean 'task-coevolve'"),
     ({"protocol": 5}, "protocol must be a name or a SearchProtocol, got 5"),
     ({"budget": 100}, "budget must be a Budget or a mapping such as {'trials': 200}, got 100"),
-    ({"budget": {"trial": 5}}, "budget has no 'trial'.*Did you mean 'trials'"),
+    ({"budget": {"trial": 5}}, "unknown budget 'trial'.*Did you mean 'trials'"),
     ({"budget": {"trials": "5"}}, "budget trials must be a number, got '5'"),
     ({"budget": {"dollars": -1}}, "budget dollars must be positive, got -1"),
     ({"seed": -1}, "seed must be a whole number of at least 0, got -1"),

@@ -53,7 +53,7 @@ class TestBuilding:
         self, tmp_path: Path
     ) -> None:
         llm = config({"kind": "llm", "model": {"name": "gtp-5"}})
-        with pytest.raises(ConfigError, match="LiteLLM knows no service for 'gtp-5'"):
+        with pytest.raises(ConfigError, match="LiteLLM has no service for 'gtp-5'"):
             build_proposer(llm, tmp_path)
 
     def test_any_of_them_can_be_the_control(self, tmp_path: Path) -> None:
@@ -95,13 +95,13 @@ class TestBuilding:
 @pytest.mark.parametrize(
     ("proposer", "message"),
     [
-        ({"kind": "offline"}, "needs building blocks, and benchmark.kind 'synthetic' has none"),
-        ({"kind": "command"}, "give either agent, one of claude-code, codex"),
-        ({"kind": "command", "agent": "codex", "command": ["x"]}, "give either agent"),
+        ({"kind": "offline"}, "needs building blocks, but benchmark.kind 'synthetic' has none"),
+        ({"kind": "command"}, "set either agent to one of claude-code, codex"),
+        ({"kind": "command", "agent": "codex", "command": ["x"]}, "set either agent"),
         ({"kind": "command", "agent": "claude"}, "Did you mean 'claude-code'?"),
-        ({"kind": "command", "command": ["x"], "effort": "high"}, "effort goes with agent"),
-        ({"kind": "command", "agent": "codex", "home": [".x"]}, "home goes with command"),
-        ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "never a key itself"),
+        ({"kind": "command", "command": ["x"], "effort": "high"}, "effort has no effect with"),
+        ({"kind": "command", "agent": "codex", "home": [".x"]}, "home has no effect with agent"),
+        ({"kind": "command", "agent": "codex", "keys": ["sk-abc"]}, "not the key itself"),
         ({"kind": "llm", "model": {"name": "embedded", "trial_calls": 3}}, "which has no trials"),
         ({"kind": "llm", "model": {"nam": "embedded"}}, "Did you mean 'proposer.model.name'?"),
         ({"kind": "llm"}, "'proposer.model' is missing"),
@@ -116,7 +116,7 @@ def test_what_cannot_be_is_said(proposer: dict[str, Any], message: str) -> None:
 def test_refusing_leaks_needs_a_benchmark_that_says_what_it_asks(tmp_path: Path) -> None:
     file = write_doubling(tmp_path)
     file.write_text(file.read_text().replace("rounds = 3", 'rounds = 3\nleaks = "refuse"'))
-    with pytest.raises(ConfigError, match=r"'search\.leaks' is 'refuse', which has no effect"):
+    with pytest.raises(ConfigError, match=r"search\.leaks = 'refuse' has no effect"):
         create_run(file)
     assert not (tmp_path / "runs").exists()
 
@@ -145,7 +145,7 @@ class TestRules:
         assert "harness.py" in leak
         assert self.question() not in leak
         assert rules.refusal([leak]) == ""
-        assert "it may not know" in self.rules("refuse").refusal([leak])
+        assert "it must not know" in self.rules("refuse").refusal([leak])
 
     def test_the_briefing_says_what_a_harness_is(self) -> None:
         briefing = self.rules("report").briefing

@@ -166,7 +166,7 @@ class TestOpening:
         ("source", "error"),
         [
             ("nowhere", "there is no file or folder 'nowhere'"),
-            (5, "open takes a TOML file, a run folder or a configuration, got 5"),
+            (5, "open needs a TOML file, a run folder or a configuration, got 5"),
             ("benchmark.py", "is neither a TOML file nor a run folder"),
             ("even", "is not a run folder: it has no run.db"),
             ({}, "'search' is missing"),
@@ -183,7 +183,7 @@ class TestOpening:
     def test_nothing_can_be_read_before_it_was_started(self, tmp_path: Path) -> None:
         run = synthetic(tmp_path)
         for look in ("status", "candidates", "state", "result"):
-            with pytest.raises(StateError, match=r"was not started yet; call run\(\)"):
+            with pytest.raises(StateError, match=r"has not started; call run\(\)"):
                 getattr(run, look)
         with pytest.raises(StateError, match="not started"):
             run.resume()
@@ -194,7 +194,7 @@ class TestOpening:
     def test_a_run_is_started_once(self, tmp_path: Path) -> None:
         synthetic(tmp_path).run()
         for run in (synthetic(tmp_path), coevolve.open(tmp_path / "world")):
-            with pytest.raises(StateError, match=r"holds a run already; call resume\(\)"):
+            with pytest.raises(StateError, match=r"already has a run; call resume\(\)"):
                 run.run()
 
     def test_a_wrong_configuration_leaves_nothing_behind(self, tmp_path: Path) -> None:
@@ -243,7 +243,7 @@ class TestWorking:
         result = run.resume()
         assert [event["type"] for event in run.events()] == ["opened", *heard]
         assert result.status.rounds == result.status.round == 2
-        with pytest.raises(InputError, match="listen takes a function"):
+        with pytest.raises(InputError, match="listen needs a function"):
             run.listen(5)  # type: ignore[type-var]
 
     def test_under_asyncio_and_in_a_running_loop(self, tmp_path: Path) -> None:
@@ -285,9 +285,9 @@ class TestExtending:
         ("limits", "error"),
         [
             ({}, "extend needs a new limit: rounds, trials, tokens, dollars or hours"),
-            ({"rounds": 2}, "rounds must be above 2, the limit so far, got 2; give the new total"),
+            ({"rounds": 2}, "rounds must be above the current limit of 2, got 2; pass the new"),
             ({"rounds": 2.5}, "rounds must be a whole number of at least 1, got 2.5"),
-            ({"trials": 100}, "the run ended because of its rounds; give a new limit for rounds"),
+            ({"trials": 100}, "the run ended at its limit of rounds; raise rounds"),
             ({"dollars": 1}, "the run has no cap on dollars; leave dollars out"),
         ],
     )

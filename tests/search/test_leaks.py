@@ -307,10 +307,10 @@ def test_what_could_not_be_searched_is_refused_where_leaks_are() -> None:
     leak = str(Leak(path="a.py", line=1, task="t-1", what="question"))
     rules = Rules(refuse_leaks=True)
     assert rules.refusal([unread]) == (
-        "it may mention tasks it may not know: data.gz: could not be searched in full; "
+        "it may mention tasks it must not know: data.gz: could not be searched in full; "
         "it is too large, or not text"
     )
-    assert rules.refusal([leak, unread]).startswith("it mentions tasks it may not know: a.py")
+    assert rules.refusal([leak, unread]).startswith("it mentions tasks it must not know: a.py")
     assert Rules().refusal([unread]) == ""
 
 

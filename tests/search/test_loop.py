@@ -553,7 +553,7 @@ class TestProposals:
             self.run(offer, [proposal("x = 1")])
 
     def test_three_empty_rounds_in_a_row_stop_the_run(self) -> None:
-        with pytest.raises(StopRun, match=r"3 rounds in a row gave no candidate.*nothing was"):
+        with pytest.raises(StopRun, match=r"3 rounds in a row had no candidate.*nothing was"):
             self.run(*[[]] * 5)
 
     def test_more_than_was_asked_for_is_left_out(self) -> None:
@@ -698,7 +698,7 @@ def test_an_outcome_that_was_not_asked_is_refused() -> None:
     go_on(journal)
     events = list(journal.events())
     at = next(n for n, e in enumerate(events) if e["type"] == "outcome")
-    with pytest.raises(EventError, match="was not asked or is already known"):
+    with pytest.raises(EventError, match="is not asked for, or already known"):
         fold([*events[: at + 1], {**events[at], "seq": at + 1}])
 
 

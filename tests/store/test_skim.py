@@ -69,7 +69,7 @@ def test_too_many_to_hold_back_are_given_and_none_is_lost(
     skimmer = Skimmer(most)
     given = []
     for start in range(0, len(lines), chunk):
-        given += skimmer.standing(lines[start : start + chunk])
+        given += skimmer.kept(lines[start : start + chunk])
         assert len(skimmer.held) <= most
     given += skimmer.held
     assert len(given) == len(set(given))

@@ -167,7 +167,7 @@ def test_a_forecast_says_what_is_unknown_and_what_a_cap_ends() -> None:
     assert counts == {
         "phase 0": 20,
         "rounds": 20,
-        "the winner in full": 10,
+        "rescoring the winner": 10,
         "sealed test": 15,
         "proposing": 0,
         "all": 60,
@@ -175,7 +175,7 @@ def test_a_forecast_says_what_is_unknown_and_what_a_cap_ends() -> None:
     assert found.total.spent == {"tokens": Range(6500, 13_000)}
     assert found.notes == (
         "A cap of the budget ends the run early.",
-        "By the costs of the pool, 2 per trial on average: 130 in total.",
+        "The pool's costs are 2 per trial on average: 130 in total.",
     )
     unknown = forecast(
         selector, settings, starts=2, test_tasks=0, workers=1, trial={}, proposal={}

@@ -71,7 +71,7 @@ def _rounds(last: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
         return tuple(sorted({round(share * last) for share in _SPREAD}))
     for number in wanted:
         if not 0 <= number <= last:
-            raise InputError(f"--rounds: there are rounds 0 to {last}, got {number}.")
+            raise InputError(f"--rounds must be from 0 to {last}, got {number}.")
     return tuple(dict.fromkeys(wanted))
 
 

@@ -121,8 +121,8 @@ class Search:
         if lacking:
             raise StateError(
                 f"{len(lacking)} of {len(names)} candidates have no full-set score, "
-                f"{lacking[0]!r} first, and a replay may ask for any outcome. Run them on every "
-                "task and record that with Selector.tell_full, or give an outcome matrix."
+                f"{lacking[0]!r} first, but a replay may need any outcome. Run them on every task "
+                "and record that with Selector.tell_full, or use an outcome matrix."
             )
         return matrix_of_run("run", self.events).series[0]
 

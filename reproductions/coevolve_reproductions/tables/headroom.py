@@ -31,8 +31,8 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
     starts = {name: search.truth[name] for name in search.state.starts if name in search.truth}
     if not starts:
         raise StateError(
-            "the run has no starting harness with a score on every task, and headroom compares "
-            "with the best of them. Tell one with Selector.tell_full before the first ask."
+            "headroom compares with the best starting harness, but none has a score on every "
+            "task. Record one with Selector.tell_full before the first ask."
         )
     best, estimates = max(starts.values()), search.estimates()
     rows = [

@@ -188,7 +188,7 @@ def checked_suffix(path: Path) -> Path:
     """
     if path.suffix not in SUFFIXES:
         raise InputError(
-            f"a figure is saved as {', '.join(SUFFIXES)}, by the suffix of its name; got {path}."
+            f"the suffix of a figure must be one of {', '.join(SUFFIXES)}, got {path}."
         )
     return path
 

@@ -116,7 +116,8 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
     lines = iter(verified(events))
     opened = next(lines, None)
     if opened is None or opened.event["type"] != "opened":
-        raise EventError("the first event must be 'opened'; the events begin otherwise.")
+        found = "no event" if opened is None else repr(opened.event["type"])
+        raise EventError(f"the first event must be 'opened', got {found}.")
     with fitting(opened.event):
         if opened.event["schema"] != SCHEMA:
             found = opened.event["schema"]
@@ -160,7 +161,7 @@ class _Run:
         self.table = OutcomeTable(len(self.pool))
 
     def take(self, event: Event) -> None:
-        """Take in an event that names candidates or reports outcomes."""
+        """Add an event that names candidates or reports outcomes."""
         if event["type"] == "drawn":
             for candidate in event["candidates"]:
                 self._add(candidate)

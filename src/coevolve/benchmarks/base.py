@@ -35,7 +35,7 @@ def read_secrets(benchmark: object, name: str, tasks: Sequence[str]) -> dict[str
         return {}
     if not isinstance(found, Mapping):
         raise ConfigError(
-            f"{name} must map tasks to what they ask, got a {type(found).__name__}; for example "
+            f"{name} must map tasks to questions, got a {type(found).__name__}; for example "
             '{"task-1": ("the question", "the answer")}.'
         )
     known = set(tasks)
@@ -43,7 +43,7 @@ def read_secrets(benchmark: object, name: str, tasks: Sequence[str]) -> dict[str
         if task not in known:
             where = "test task" if name.startswith("sealed") else "task"
             raise ConfigError(
-                f"{name} has {task!r}, but there is no {where} of this id.{nearest(task, tasks)}"
+                f"{name} names {task!r}, which is not a {where}.{nearest(task, tasks)}"
             )
     return {task: _secret(value, f"{name}[{task!r}]") for task, value in found.items()}
 
@@ -57,8 +57,7 @@ def _secret(value: object, where: str) -> Secret:
         case [str() as text, str() as answer]:
             return Secret(text=text, answer=answer)
     raise ConfigError(
-        f"{where} must be a question, or a pair of question and answer, both texts; it is a "
-        f"{type(value).__name__}."
+        f"{where} must be a text, or two texts, question and answer, got a {type(value).__name__}."
     )
 
 
@@ -190,7 +189,7 @@ def check_sealed(benchmark: Benchmark) -> None:
     """Refuse test tasks that are not ids, or that the search would see.
 
     Raises:
-        ConfigError: One is in the pool too, for example.
+        ConfigError: For example, one is also in the pool.
     """
     given = getattr(benchmark, "test_tasks", ())
     if isinstance(given, str):
@@ -198,7 +197,7 @@ def check_sealed(benchmark: Benchmark) -> None:
     in_pool = set(benchmark.pool.tasks)
     if common := [task for task in sealed_tasks(benchmark) if task in in_pool]:
         raise ConfigError(
-            f"test task {common[0]!r} is a validation task too; take it out of the pool or of "
+            f"test task {common[0]!r} is also a validation task; remove it from the pool or from "
             "test_tasks."
         )
 

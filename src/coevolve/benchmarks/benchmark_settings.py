@@ -101,7 +101,7 @@ class CommandSettings(BenchmarkSettings):
     @model_validator(mode="after")
     def _has_tasks_once(self) -> Self:
         if (self.tasks is None) == (self.tasks_file is None):
-            raise InputError("give either tasks or tasks_file, and not both.")
+            raise InputError("set either tasks or tasks_file, not both.")
         if self.test_readable and not self.test_tasks:
             raise InputError("test_readable has no effect without test_tasks.")
         return self
@@ -127,7 +127,7 @@ class CommandSettings(BenchmarkSettings):
 
 
 def read_tasks(path: Path) -> list[str] | dict[str, list[str]]:
-    """The tasks in a file: one id a line, or JSON with a list or a list for each pool."""
+    """The tasks in a file: one id per line, or JSON with a list or a list for each pool."""
     text = path.read_text(encoding="utf-8")
     if path.suffix != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
@@ -136,10 +136,10 @@ def read_tasks(path: Path) -> list[str] | dict[str, list[str]]:
     except ValueError as error:
         raise ConfigError(f"{path} is not JSON: {error}") from error
     if not isinstance(found, list | dict):
-        raise ConfigError(f"{path} must hold a list, or a list for each pool, got {found!r}.")
+        raise ConfigError(f"{path} must contain a list, or a list for each pool, got {found!r}.")
     return found
 
 
 def within(base: Path, paths: Sequence[str]) -> list[str]:
-    """Paths that start from a folder."""
+    """Paths relative to a folder, as full paths."""
     return [str(base / path) for path in paths]

@@ -35,8 +35,8 @@ class CommandBenchmark:
     The executable gets the candidate's folder and a task id, and prints as its last line a JSON
     object: `{"score": 0.7}`, optionally with `"usage": {"tokens_in": 900, "dollars": 0.01}` and
     any `"trace"`; or `{"missing": "reason"}` for a fault of the infrastructure, after which the
-    trial is retried; or `{"error": "reason"}` for a fault of the candidate. Another exit code than
-    0, or no such line, is the candidate's fault. The exit codes 126 and 127 (no such program) stop
+    trial is retried; or `{"error": "reason"}` for a fault of the candidate. Any exit code but 0,
+    or no such line, is the candidate's fault. The exit codes 126 and 127 (no such program) stop
     the run if a starting harness causes them.
 
     The candidate's code runs inside the executable, and **what the executable can read, the
@@ -78,7 +78,7 @@ class CommandBenchmark:
         base: Path | str = ".",
     ) -> None:
         if isinstance(command, str) or not command:
-            raise ConfigError(f"command must be a list of a program and arguments: {command!r}.")
+            raise ConfigError(f"command must be a list of words, got {command!r}.")
         folder = Path(base).resolve()
         self.pool = make_pool(tasks, weights=weights, costs=costs)
         self.starts = read_starts(starts)
@@ -142,7 +142,7 @@ def read_score(done: Executed, program: str) -> Score:
             f"{program}, or a program that it starts, does not exist or cannot run in the sandbox "
             f"(exit code {done.code}){stderr}",
             kind="no-program",
-            advice="Check benchmark.command; name what it needs in benchmark.readable.",
+            advice="Check benchmark.command; list the files it needs in benchmark.readable.",
         )
     if done.code != 0:
         raise CandidateFault(f"{program} ended with exit code {done.code}{stderr}", kind="exit")
@@ -161,13 +161,13 @@ def read_score(done: Executed, program: str) -> Score:
 
 def _as_score(printed: dict[str, Any], program: str) -> Score:
     if unknown := [key for key in printed if key not in _KEYS]:
-        raise _no_score(program, f"unknown key {unknown[0]!r}; it may print {', '.join(_KEYS)}")
+        raise _no_score(program, f"unknown key {unknown[0]!r}; use {', '.join(_KEYS)}")
     if "missing" in printed:
         raise InfrastructureError(one_line(f"{program}: {printed['missing']}"))
     if "error" in printed:
         raise CandidateFault(one_line(str(printed["error"])) or "no reason given", kind="error")
     try:
-        value = checked_score(printed.get("score"), "of this trial")
+        value = checked_score(printed.get("score"))
         usage = Usage(**printed["usage"]) if printed.get("usage") is not None else None
     except (ScoreError, TypeError, OverflowError) as error:
         raise _no_score(program, str(error)) from error
@@ -181,8 +181,8 @@ def _no_score(program: str, what: str) -> CandidateFault:
 def _absolute(part: str, folder: Path, named: list[Path]) -> str:
     """The full path of a part of the command that names a file of the project; others unchanged.
 
-    A script that does not exist is refused: the program starts in the candidate's folder, and a
-    candidate could bring a script of that name and score itself.
+    A script that does not exist is refused: the program starts in the candidate's folder, where a
+    candidate could have a script of that name and score itself.
     """
     path = folder / part
     if part and (path.is_file() or path in named):

@@ -37,11 +37,11 @@ class FunctionBenchmark:
             [0, 1], a `Score`, or `Missing(reason)`.
         tasks: Task ids, or the ids of each pool by its name.
         starts: Two or more starting harnesses, as folders or as files by name.
-        prepare: Called once per candidate; what it returns is `harness.state` in every trial.
+        prepare: Called once per candidate; returns `harness.state` for every trial.
         check: Called once per candidate, before anything else; raises to refuse it.
         functions: Names that every candidate's `harness.py` must define.
         test_tasks: Ids of the sealed test.
-        evaluate_test: As `evaluate`, for the test tasks; `evaluate` itself when left out.
+        evaluate_test: As `evaluate`, for the test tasks; `evaluate` by default.
         weights: Weight of each pool by name.
         costs: Expected cost of each task.
         briefing: What proposers should know about harnesses, in Markdown. The functions that they
@@ -146,7 +146,7 @@ def load(harness: Harness, functions: Sequence[str] = ()) -> None:
 
 
 def _with_trial(function: Evaluate, name: str) -> Evaluate:
-    """The function with three arguments, also if it takes no trial."""
+    """The function with three arguments, even if it takes no trial."""
     wrong = f"{name} must be a function of (harness, task) or (harness, task, trial)"
     if not callable(function):
         raise ConfigError(f"{wrong}, got {function!r}.")
@@ -201,7 +201,7 @@ def load_file(
     for name in REQUIRED:
         if not hasattr(module, name):
             close = nearest(name, vars(module))
-            raise ConfigError(f"{path} defines no {name}; a benchmark needs it.{close}")
+            raise ConfigError(f"{path} does not define {name}, which is required.{close}")
     _check_capitals(module, path)
     given = {
         argument: getattr(module, name)
@@ -218,7 +218,7 @@ def load_file(
 
 
 def _check_capitals(module: ModuleType, path: Path) -> None:
-    """Refuse a name in capitals that is nearly one of ours: it would have no effect."""
+    """Refuse a misspelled name in capitals, which would have no effect."""
     known = [name for name in NAMES if name.isupper()]
     for name in vars(module):
         close = get_close_matches(name, known, n=1, cutoff=0.85) if name.isupper() else []

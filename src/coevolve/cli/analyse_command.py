@@ -72,7 +72,7 @@ def analyse(
     except ModuleNotFoundError as error:
         raise ConfigError(
             f"the tables of the paper are not installed ({error}); reinstall task-coevolve, "
-            "which has them in the package coevolve_reproductions."
+            "which includes them as coevolve_reproductions."
         ) from error
     if figure is not None:
         checked_suffix(figure)
@@ -104,7 +104,7 @@ def analyse(
 
 
 def _source(path: Path, series: str | None) -> "Source":
-    """The run or matrix at a path; a run folder is read by way of its exported events."""
+    """The run or matrix at a path; a run folder is read through its exported events."""
     from coevolve_reproductions.tables import EVENTS, read_source
 
     if not (path / JOURNAL).is_file():

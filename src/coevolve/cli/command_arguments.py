@@ -44,7 +44,7 @@ def find_run(given: Path | None) -> Path:
 def take_run(words: list[str], count: int, usage: str) -> tuple[Path, list[str]]:
     """The run, which may be left out, and the `count` words after it."""
     if len(words) not in (count, count + 1):
-        raise InputError(f"got {len(words)} arguments; the usage is {usage}.")
+        raise InputError(f"got {len(words)} arguments; usage: {usage}.")
     given = Path(words[0]) if len(words) > count else None
     return find_run(given), words[-count:]
 
@@ -129,8 +129,8 @@ def _only_run() -> Path:
     if len(found) == 1:
         return found[0]
     if not found:
-        raise InputError("name a run: the current folder has none in runs/.")
-    raise InputError(f"name a run: there are several.{_listed(found)}")
+        raise InputError("there is no run in runs/ of the current folder; name a run.")
+    raise InputError(f"there are several runs; name one.{_listed(found)}")
 
 
 def _runs(folder: Path) -> list[Path]:

@@ -80,7 +80,7 @@ def redirected_prints(wanted: bool) -> Iterator[None]:
 
 
 class SteadyScreen(Screen):
-    """A screen that a closed pipe does not end."""
+    """A screen that ignores a closed pipe."""
 
     def on_broken_pipe(self) -> None:
         """Discard all further output."""

@@ -1,4 +1,4 @@
-"""`coevolve doctor`: checks of the machine, a project and a run, with what to fix."""
+"""`coevolve doctor`: checks of the machine, a project and a run, and how to fix problems."""
 
 from collections.abc import Iterator
 from dataclasses import asdict

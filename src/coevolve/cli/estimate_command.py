@@ -50,7 +50,7 @@ def estimate(
         with RunStore.read(earlier) as store:
             each, proposal = costs_of_run(store)
         if not each:
-            raise StateError(f"the run {earlier} has no outcomes yet to learn from.")
+            raise StateError(f"the run {earlier} has no outcomes yet, so --like cannot use it.")
     if trial:
         with redirected_prints(as_json):
             each = measure_trial(config, file.parent, benchmark)

@@ -88,14 +88,14 @@ def _empty(to: Path | None) -> Path:
 
 
 def _ask(attempt: "ProposalTrial", count: int, to: Path) -> "TriedProposal":
-    """Propose candidates; say what is running where that may take long."""
+    """Propose candidates; print a message first if that may take long."""
     if waiting := attempt.config.proposer.waiting(to):
         echo(waiting, err=True)
     return asyncio.run(attempt.propose(count, workspace=to))
 
 
 def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
-    """The configuration, the folder its paths start from, and the run if there is one."""
+    """The configuration, the folder its paths are relative to, and the run if there is one."""
     from coevolve.runs.config import read_config
     from coevolve.runs.session import run_folder
 

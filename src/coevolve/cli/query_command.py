@@ -12,7 +12,7 @@ from coevolve.cli.console_output import echo
 from coevolve.errors import InputError
 
 _TABLES = ("top", "failures", "task", "tasks")
-"""Queries that print a table, which is cut to the terminal; --json prints all of it."""
+"""Queries that print a table, cut to the width of the terminal; --json prints all of it."""
 
 
 def query(
@@ -77,8 +77,6 @@ def _of_run(run: Path | None, asked: list[str]) -> str:
     folder = find_run(run)
     state = read_state(folder)
     if any(state.estimate(name) is None for name in state.starts):
-        raise InputError(
-            f"{folder} is in phase 0; ask again when the starting harnesses are done."
-        )
+        raise InputError(f"{folder} is in phase 0; retry when the starting harnesses are scored.")
     with RunStore.read(folder) as store:
         return answer(source_of(view_of(state, store, len(state.rounds) + 1)), asked)

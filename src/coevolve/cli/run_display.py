@@ -32,12 +32,12 @@ from coevolve.views.report import CandidateRow, Report, report
 
 NARROW, WIDE = 12, 30
 _AROUND = 33
-"""Columns of a candidate's line beside its name, its estimate and its bar."""
+"""Columns of a candidate's line without its name, its estimate and its bar."""
 _LONGEST_NAME = 32
 TICK = 0.5
 """Seconds between two drawings."""
 SHARE = 10
-"""Drawing may take one part in so many of the time: a report of a long run takes a while.
+"""At most 1/SHARE of the time is spent on drawing, because the report of a long run is slow.
 
 A single slow drawing does not count: the first one also imports modules.
 """
@@ -139,7 +139,7 @@ def interval_bar(found: Mapping[str, Any], width: int) -> Text:
 
 
 def _progress(row: CandidateRow) -> str:
-    """How far a candidate without an estimate is."""
+    """The progress of a candidate without an estimate."""
     if row.asked:
         return f"{row.done} of {plural(row.asked, 'trial')} done"
     return f"{row.status}: {row.reason}" if row.reason else row.status

@@ -41,7 +41,7 @@ USAGE = "coevolve show [RUN] CANDIDATE|TASK|ROUND"
 MOST = 40
 """Outcomes that are listed; --json lists all."""
 SPLITS = {"validation": "", "rescore": " (rescored)", "test": " (sealed)"}
-"""What is added to the name of a trial that is not part of the search."""
+"""Marks of trials that are not part of the search."""
 
 
 class Kind(StrEnum):
@@ -62,7 +62,7 @@ def show(
     ],
     kind: Annotated[
         Kind | None,
-        typer.Option("--as", help="What the word means, where several have that name."),
+        typer.Option("--as", help="What to show, if several have that name."),
     ] = None,
     on: Annotated[
         str | None,
@@ -121,7 +121,7 @@ def show(
 
 
 def which(what: str, known: dict[Kind, list[str]], kind: Kind | None, folder: Path) -> Kind:
-    """What a word means, if it has one meaning."""
+    """The kind of thing that has a name, if only one has."""
     kinds = [kind] if kind is not None else list(Kind)
     found = [kind for kind in kinds if what in known[kind]]
     if len(found) == 1:

@@ -1,4 +1,4 @@
-"""`coevolve status`: where a run is, also while another process works on it."""
+"""`coevolve status`: the progress of a run, even while another process works on it."""
 
 from dataclasses import asdict
 from typing import Any
@@ -12,7 +12,7 @@ _LEAST = 20
 
 
 def status(run: Run = None, as_json: AsJson = False) -> None:
-    """Show where a run is: its candidates, estimates, spending and faults."""
+    """Show the progress of a run: candidates, estimates, spending and faults."""
     from coevolve.cli.run_display import board
     from coevolve.runs.session import read_state
     from coevolve.store import Owner, owner

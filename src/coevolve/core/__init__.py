@@ -1,1 +1,1 @@
-"""Tasks and outcomes: what to evaluate next, and what the outcomes say. No LLM, no I/O."""
+"""Selects tasks to evaluate and estimates scores from their outcomes. No LLM, no I/O."""

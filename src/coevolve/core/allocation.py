@@ -35,25 +35,25 @@ class Allocation(Protocol):
 
 
 class Request(NamedTuple):
-    """How many further tasks of each pool a candidate, by its index, is to be evaluated on."""
+    """A request for further tasks: the index of a candidate, and a number of tasks per pool."""
 
     candidate: int
     sizes: tuple[int, ...]
 
 
 class SearchView:
-    """What an adaptive allocation knows of the search when it decides what to evaluate next.
+    """The search as an adaptive allocation sees it.
 
     Attributes:
         pool: The tasks.
         candidates: The generated candidates, in the order of proposal.
-        newest: Indices of those of the last round.
+        newest: Indices of the candidates of the last round.
         asked: Number of tasks each candidate was asked about.
         left: Number of tasks of each pool (column) that each candidate (row) was not asked about.
-        spent: Tasks asked in all assignments so far.
+        spent: Number of tasks in all assignments so far.
         round: Number of the last round.
-        final: Whether no further round will come.
-        rng: Generator of this decision.
+        final: Whether the last round is over.
+        rng: Random generator for this decision.
     """
 
     def __init__(
@@ -119,9 +119,9 @@ class Adaptive(Protocol):
     def needs_model(self) -> bool: ...
 
     def further(self, view: SearchView) -> Sequence[Request]:
-        """What to evaluate next, or nothing when the round (or, in the end, the search) is over.
+        """What to evaluate next; empty if the round, or in the end the search, is over.
 
-        It is called when everything asked so far has been told. A request for more tasks than a
+        Called when all outcomes asked for have been told. A request for more tasks than a
         candidate has left is cut.
         """
         ...
@@ -157,7 +157,7 @@ class Share:
         return tuple(self._size(len(pool.members(name))) for name in pool.names)
 
     def _size(self, tasks: int) -> int:
-        # Rounded first, for 0.07 * 100 is 7.000000000000001 in floating point.
+        # Rounded first, because 0.07 * 100 is 7.000000000000001 in floating point.
         exact = round(self.fraction * tasks, 9)
         return max(1, math.ceil(exact) if self.rounding == "ceil" else math.floor(exact))
 
@@ -238,7 +238,7 @@ def granted(fraction: float, view: SearchView) -> int:
 
 
 def split(size: int, left: Indices) -> tuple[int, ...]:
-    """`size` tasks over the pools, in proportion to what is left in each.
+    """Split `size` tasks over the pools, in proportion to the tasks left in each.
 
     >>> split(5, np.array([10, 30]))
     (1, 4)
@@ -258,7 +258,7 @@ def _checked(fraction: object) -> float:
 
 
 _WIDER = 1.3
-"""Contenders are chosen with wider posteriors: an overconfident model would not look again."""
+"""Factor on posterior widths when contenders are chosen, in case the model is overconfident."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

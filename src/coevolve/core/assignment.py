@@ -1,4 +1,4 @@
-"""Designs, assignments and samples: what was drawn, for whom, and the scores on it."""
+"""Designs, assignments and samples: the drawn tasks, their candidate, and the scores."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,12 +15,12 @@ from coevolve.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Design:
-    """A draw from one pool, with all that later estimates need.
+    """A draw from one pool, with the data that later estimates need.
 
     The arrays belong to the drawn `tasks`: their positions in the pool, inclusion probabilities
     π_t, weights w_t, anchors p̄_t and expected squared deviations u_t from these. `anchor_mean` and
     `anticipation` are of the whole pool. A further draw has no anticipation, and its π_t are
-    conditional on the draws before. `seed` is that of the random generator.
+    conditional on the draws before. `seed` is the seed of the random generator.
 
     >>> from coevolve import Selector
     >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="naive").ask(["new"])
@@ -57,7 +57,7 @@ class Design:
         weights: Floats,
         past: Past,
     ) -> Self:
-        """Record of a draw from `members`, all or some of a pool with this past."""
+        """The design of a draw from `members`: all or some tasks of a pool with this past."""
         whole, positions = tasks.members(pool), members[draw.chosen]
         at = np.searchsorted(whole, positions)
         at_once = len(members) == len(whole)
@@ -130,7 +130,7 @@ class Design:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Assignment:
-    """The tasks one candidate is to be evaluated on.
+    """The tasks to evaluate one candidate on.
 
     Every task is run once for each of the trial numbers `trials`. `batch` counts the assignments
     of the candidate: 0 is its first, later ones were drawn because the protocol requested more
@@ -165,7 +165,7 @@ class Sample:
 
     `scores`, `probabilities`, `anchors` (p̄_t) and `expected` (u_t) belong to the tasks with a
     score; `drawn` counts the tasks asked about, `anchor_mean` is the mean anchor of the whole pool
-    and `anticipation` what its history says about variances, if there is any.
+    and `anticipation` holds the variances expected from its history, if there is any.
     """
 
     pool: str
@@ -203,7 +203,7 @@ class Sample:
 
     @property
     def answering(self) -> Floats:
-        """Probability of each task to be drawn and to have a score."""
+        """The probability that a task is drawn and has a score, for each task."""
         return self.probabilities * self.share
 
 
@@ -227,7 +227,7 @@ def drawn_samples(
 def sequential_probabilities(
     probabilities: Sequence[Floats], sizes: Sequence[int], pool_size: int
 ) -> list[Floats]:
-    """The π_t to use when tasks were drawn batch by batch, each depending on those before.
+    """The π_t for tasks drawn in batches, where each batch depends on those before.
 
     Given the batches before, batch k with conditional probabilities π_t^(k) makes an unbiased
     estimate of the total: the scores seen, plus Σ x_t/π_t^(k). Averaged with weights c_k, a task

@@ -26,7 +26,7 @@ class Choice:
     """The winner, the candidates it tied with, and why it won.
 
     `better_start` names a starting harness whose full-set score is above the winner's estimate,
-    `left_out` the candidates that have no estimate, or are not told in full while others are.
+    `left_out` those without an estimate and, if others are told in full, those that are not.
     `confidence` is known if the estimator is a joint model.
 
     >>> from coevolve import Pool, Selector
@@ -120,8 +120,8 @@ class HighestEstimate:
 class MostEvaluated:
     """The highest estimate among the candidates that were asked about the most tasks.
 
-    For allocations that give more tasks to better candidates, so that the estimates of the others
-    are not comparable.
+    For allocations that give better candidates more tasks. The estimates of the others are not
+    comparable then.
     """
 
     def choose(self, generated: Sequence[Contender], start: Sequence[Contender]) -> Choice:

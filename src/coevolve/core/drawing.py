@@ -143,7 +143,7 @@ def _design(
 def _continued(
     method: DesignMethod, whole: Indices, left: Indices, size: int, rng: np.random.Generator
 ) -> Draw:
-    """The next tasks of a design that is drawn once: a larger subset without the tasks before."""
+    """The next tasks of a design that is drawn once: those that a larger subset adds."""
     larger = method.draw(np.ones(len(whole)), len(whole) - len(left) + size, rng)
     new = np.flatnonzero(np.isin(left, whole[larger.chosen], assume_unique=True))
     return Draw(new[:size], np.full(len(left), size / len(left)))
@@ -189,7 +189,7 @@ def _recent(state: State, round: int) -> History:
 
 
 def _decision(state: State) -> dict[str, Any] | None:
-    """The estimator that Phase 0 decides on, before the first round."""
+    """The estimator that the rule picks after Phase 0, before the first round."""
     rule = state.protocol.estimator
     if state.estimator is not None or not isinstance(rule, EstimatorRule):
         return None
@@ -200,7 +200,7 @@ def _decision(state: State) -> dict[str, Any] | None:
 
 
 def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
-    """Refuse a draw that cannot be estimated from."""
+    """Refuse a draw that does not allow an estimate."""
     chosen, pi = np.asarray(draw.chosen), np.asarray(draw.probabilities)
     inside = ((chosen >= 0) & (chosen < tasks)).all()
     if not inside or len(chosen) != size or len(np.unique(chosen)) != size:

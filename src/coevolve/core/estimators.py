@@ -31,8 +31,8 @@ class Estimate:
     `value` may be outside [0, 1], for example with the difference estimator. It ranks candidates
     unclipped, and is clipped only when it is printed. `se`, `low` and `high` are None if the
     sample does not determine them, and `note` says why. `tasks` counts the tasks with a score,
-    `drawn` those asked about, `pool_size` all of them. `check` is the design-based estimate that
-    accompanies that of a model.
+    `drawn` those asked about, `pool_size` all of them. `check` is the design-based estimate, shown
+    beside the estimate of a joint model.
 
     >>> print(Estimate(value=1.02, se=0.04, low=0.94, high=1.1, tasks=18, drawn=18,
     ...     pool_size=89, method="difference"))
@@ -323,11 +323,11 @@ _UNEVEN = 0.03  # shares of pools that differ by this much change a mean by up t
 
 
 def _require(samples: Sequence[Sample]) -> None:
-    """Refuse to estimate from nothing."""
+    """Refuse to estimate without any score."""
     for sample in samples:
         if not len(sample.scores):
             raise NoOutcomeError(
-                f"no score in pool {sample.pool!r} yet ({sample.drawn} tasks were asked)"
+                f"no score in pool {sample.pool!r} yet ({sample.drawn} tasks were asked for)"
             )
 
 
@@ -375,7 +375,7 @@ def _quantile(level: float, degrees: int | None) -> float:
 
 @runtime_checkable
 class EstimatorRule(Protocol):
-    """Decides on an estimator once, before the first draw."""
+    """Picks an estimator once, before the first draw."""
 
     def decide(self, means: Mapping[str, float]) -> Estimator:
         """The estimator for pools with these mean scores of the starting harnesses."""

@@ -1,4 +1,4 @@
-"""Events: what a selector did, as plain JSON, each sealed to the one before.
+"""Events: what a selector did, as plain JSON; a hash links each event to the one before.
 
 An event is a dictionary with "seq" (0, 1, 2, ...), "type", its own fields, and "seal": a hash of
 all of that and of the seal before, which detects a changed, lost or reordered event.
@@ -118,17 +118,17 @@ MISFITS = (
     TypeError,
     ValueError,
 )
-"""Errors while an event is applied that does not fit the state."""
+"""Errors raised while applying an event that does not fit the state."""
 
 
 @contextmanager
 def fitting(event: Event) -> Iterator[None]:
-    """Turn any error while an event is applied into one that names the event.
+    """Turn an error raised while applying an event into one that names the event.
 
     >>> with fitting({"seq": 3, "type": "told"}):
     ...     {}["batch"]
     Traceback (most recent call last):
-    coevolve.errors.EventError: event 3 ('told') does not fit: KeyError('batch').
+    coevolve.errors.EventError: event 3 ('told') cannot be applied: KeyError('batch').
     """
     try:
         yield
@@ -137,8 +137,8 @@ def fitting(event: Event) -> Iterator[None]:
 
 
 def misfit(event: Event, error: Exception) -> EventError:
-    """The error that names an event which does not fit."""
+    """The error for an event that cannot be applied."""
     if isinstance(error, DamageError):
         return error
     why = str(error).rstrip(".") if isinstance(error, CoevolveError) else repr(error)
-    return EventError(f"event {event['seq']} ({event['type']!r}) does not fit: {why}.")
+    return EventError(f"event {event['seq']} ({event['type']!r}) cannot be applied: {why}.")

@@ -37,7 +37,7 @@ _LOG_EPS = 34.0
 _FAR = 100.0
 """Bound of |log s|, far beyond the last arrival even if weights differ by 10^12."""
 _TOLERANCE = 1e-10
-"""Relative error of Σ π_t that is ascribed to rounding."""
+"""Relative error of Σ π_t that rounding may cause."""
 _DENSER = (2.0, 4.0, 8.0, 16.0, 32.0)
 """How much denser the nodes are in each further attempt."""
 _CHUNK = 1 << 20

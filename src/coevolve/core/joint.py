@@ -4,13 +4,13 @@ Candidate h solves task t with probability 1 / (1 + exp(-(θ_h + s_h x_t))), whe
 easiness of the task, θ_h the ability of the candidate, and s_h how much easiness matters to it.
 Tasks are integrated out on a fixed grid whose masses are estimated [BockAitkin1981], so a task
 with few outcomes keeps its whole range of chances. A plug-in difficulty would be shrunk, and the
-scores biased. Abilities drift over the rounds, as much as the data say. Candidates get a normal
+scores biased. The drift of abilities over the rounds is estimated too. Candidates get a normal
 approximation around the mode of the marginal likelihood; the variance of each effect is estimated
 from the data.
 
-Trials enter as weights. The variance of a mean of n trials, relative to n coins, is estimated:
-fractional outcomes vary less, trials that repeat each other more. A missing outcome is an
-unobserved cell.
+Trials enter as weights. The variance of a mean of n trials, relative to n coin flips, is
+estimated: fractional outcomes vary less, trials that repeat each other more. A missing outcome is
+an unobserved cell.
 """
 
 from dataclasses import dataclass, replace
@@ -271,7 +271,7 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
     dispersion = at.dispersion
     if settled:
         # The variance of a mean y of n trials is φ p (1 - p) / n, so E y (1 - y) = (1 - φ/n) p
-        # (1 - p). φ is 1 for coins, less for steady fractions, n if trials repeat each other.
+        # (1 - p). φ is 1 for coin flips, less for steady fractions, n if trials repeat each other.
         dispersion = (step.expected - seen.fractional) / max(step.single, 1e-9)
         dispersion = float(np.clip(dispersion, 0.05, seen.most))
     return Effects(

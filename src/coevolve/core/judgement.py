@@ -1,4 +1,4 @@
-"""From outcomes to estimates and the choice; and which told outcomes are new."""
+"""Computes estimates and the choice from outcomes, and finds which told outcomes are new."""
 
 from dataclasses import replace
 
@@ -52,7 +52,7 @@ def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
 
 
 def chosen(state: State) -> Choice:
-    """The winner among the candidates told in full, or in part if none is."""
+    """The winner among the candidates told in full, or among all if there are none."""
     scored = {name: c for name in state.candidates if (c := _contender(state, name))}
     finished = {name: c for name, c in scored.items() if _finished(state, name)}
     field = finished or scored
@@ -121,7 +121,7 @@ def told_in_full(state: State, candidate: str, scores: Results) -> Told:
     """The new outcomes of a candidate on every task of the pool."""
     if candidate not in state.table and state.rounds:
         raise PhaseError(
-            f"candidate {candidate!r} is new; starting harnesses must be told before the first "
+            f"candidate {candidate!r} is new; tell_full adds candidates only before the first "
             f"ask. Use ask([{candidate!r}])."
         )
     told = read_results(candidate, scores, range(state.trials))
@@ -144,7 +144,7 @@ def told_of_assignment(state: State, assignment: Assignment, results: Results) -
         task = next(task for task in told.tasks if task not in progress.asked)
         state.pool.position(task)
         raise NotAskedError(
-            f"task {task!r} was not asked of candidate {assignment.candidate!r} in round "
+            f"task {task!r} was not asked for candidate {assignment.candidate!r} in round "
             f"{assignment.round}."
         )
     return _new(state, assignment.candidate, told)

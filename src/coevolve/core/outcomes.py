@@ -1,4 +1,4 @@
-"""Outcomes: a score or why it is missing, what a trial consumed, and results as they are told."""
+"""Outcomes: scores or why they are missing, the usage of trials, and results as told."""
 
 import math
 from collections.abc import Iterable, Mapping, Sequence
@@ -12,10 +12,10 @@ from coevolve.core.arrays import Bools, Floats
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, ScoreError
 
 USAGE = ("tokens_in", "tokens_out", "dollars", "seconds")
-"""What a usage counts, in the order in which the events of a run list it."""
+"""The fields of a usage, in the order of the events of a run."""
 
 MOST_USAGE = 1e12
-"""Upper limit of every amount, which no trial reaches."""
+"""Upper limit of every amount, far above that of any trial."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,8 +110,8 @@ def is_whole(value: object, *, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def checked_score(score: object, task: str) -> float:
-    """The score as a float, if it is a number in [0, 1].
+def checked_score(score: object, task: str = "") -> float:
+    """The score as a float, if it is a number in [0, 1]; errors name the task, if given.
 
     >>> checked_score(True, "sort-list")
     1.0
@@ -121,9 +121,10 @@ def checked_score(score: object, task: str) -> float:
     except (TypeError, ValueError, OverflowError):
         value = math.nan
     if isinstance(score, str | bytes) or not 0.0 <= value <= 1.0:
+        what = f"the score of task {task!r}" if task else "the score"
         raise ScoreError(
-            f"the score of task {task!r} must be a number in [0, 1], got {score!r}; "
-            "use Missing(reason) for a trial without a score."
+            f"{what} must be a number in [0, 1], got {score!r}; use Missing(reason) for a trial "
+            "without a score."
         )
     return value + 0.0
 
@@ -251,8 +252,8 @@ def _read_outcomes(
             )
         if outcome.trial not in trials:
             raise NotAskedError(
-                f"trial {outcome.trial} of task {outcome.task!r} was not asked of candidate "
-                f"{candidate!r}; asked were {', '.join(map(str, trials))}."
+                f"trial {outcome.trial} of task {outcome.task!r} was not asked for candidate "
+                f"{candidate!r}; the trials asked for are {', '.join(map(str, trials))}."
             )
         key = (outcome.task, outcome.trial)
         if key not in seen:

@@ -47,7 +47,7 @@ class Pool:
         self._position = _positions(self.tasks)
         labels = ("all",) * len(self) if pools is None else _in_order(self.tasks, pools, "pools")
         if len(labels) != len(self):
-            raise PoolError(f"pools names {len(labels)} tasks, but there are {len(self)}.")
+            raise PoolError(f"pools has {len(labels)} entries, but there are {len(self)} tasks.")
         self.names, self._members = _grouped(labels)
         self.weights = _weights(self.names, weights)
         self.costs = None if costs is None else _costs(self.tasks, costs)

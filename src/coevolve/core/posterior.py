@@ -56,7 +56,7 @@ class Posterior:
     """Full-set scores of all candidates, as a normal distribution, and chances per task.
 
     `chances` (candidates x tasks) are the probabilities of solving each task, `newcomer` those of
-    a candidate without outcomes. `parameters` is where the next fit starts.
+    a candidate without outcomes. The next fit starts from `parameters`.
     """
 
     scores: Floats
@@ -123,7 +123,7 @@ def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: ob
 
 @runtime_checkable
 class JointModel(Protocol):
-    """A model of all outcomes, which re-estimates every candidate after every outcome."""
+    """A model of all outcomes; a new outcome may change the estimates of all candidates."""
 
     @property
     def needs_history(self) -> bool: ...

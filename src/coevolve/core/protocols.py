@@ -58,9 +58,9 @@ _PARTS: dict[str, Callable[..., Any]] = {
 
 
 def register_part[Part: type](part: Part) -> Part:
-    """Let events name a class of parts without its module, as they name the built-in ones.
+    """Register a class of parts; events then name it without its module, like a built-in part.
 
-    Decorates the classes of an installed package that declares protocols as entry points.
+    A decorator for the classes of an installed package with protocols as entry points.
     """
     if _PARTS.setdefault(part.__name__, part) is not part:
         raise InputError(f"another part is already registered as {part.__name__!r}.")
@@ -103,15 +103,15 @@ def _part_name(kind: type) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchProtocol:
-    """How tasks are chosen for candidates and candidates are judged by them.
+    """How tasks are selected for candidates, and how candidates are estimated and chosen.
 
     Args:
-        name: What it is known by.
-        summary: A line about it.
-        weighting: How much each task is worth drawing.
+        name: The name to find it by.
+        summary: A description in one line.
+        weighting: The weight of each task in a draw.
         design: How tasks are drawn by these weights, and with what probability.
-        estimator: What the outcomes say about the full set; or a rule that picks an estimator, or
-            a joint model of all outcomes.
+        estimator: How the full-set score is estimated; or a rule that picks an estimator, or a
+            joint model of all outcomes.
         allocation: How many tasks of each pool a round draws, and what is evaluated further.
         choice: Which candidate wins.
 
@@ -158,7 +158,7 @@ class SearchProtocol:
 
     @property
     def draws_by_model(self) -> bool:
-        """Whether a joint model has a say in what is drawn."""
+        """Whether draws depend on a joint model."""
         return self.weighting.needs_model or bool(getattr(self.allocation, "needs_model", False))
 
     def to_json(self) -> dict[str, Any]:
@@ -204,7 +204,7 @@ BUILT_IN = (
     ),
     SearchProtocol(
         name="adaptive",
-        summary="joint, spending the same budget where contenders are hard to tell apart",
+        summary="joint, with more of the same budget for contenders that are hard to tell apart",
         weighting=InformationWeights(),
         design=PivotalDesign(),
         estimator=Joint(),
@@ -212,7 +212,7 @@ BUILT_IN = (
     ),
     SearchProtocol(
         name="cost-aware",
-        summary="joint, with draws by information per cost, for a share of the cost of all tasks",
+        summary="joint, with draws by variance per cost, up to a share of the cost of all tasks",
         weighting=VarianceWeights(cost=1.0),
         design=SuccessiveDesign(),
         estimator=Joint(),
@@ -243,7 +243,7 @@ def protocol(name: str) -> SearchProtocol:
 
 
 def checked_protocol(name: str, found: object) -> SearchProtocol:
-    """What was found under a name, if it is a protocol."""
+    """The object found under a name; InputError unless it is a protocol."""
     if not isinstance(found, SearchProtocol):
         raise InputError(
             f"{name!r} must be a SearchProtocol, but is of type {type(found).__name__}."
@@ -261,7 +261,7 @@ def protocols() -> tuple[SearchProtocol, ...]:
 
 
 def register(new: SearchProtocol) -> None:
-    """Make a protocol known by its name.
+    """Register a protocol under its name.
 
     >>> from dataclasses import replace
     >>> from coevolve.core.designs import PivotalDesign
@@ -272,7 +272,7 @@ def register(new: SearchProtocol) -> None:
     if not isinstance(new, SearchProtocol):
         raise InputError(f"register takes a SearchProtocol, got {new!r}.")
     known = PLUGS.get(new.name)
-    # A file that is loaded again defines the same classes anew.
+    # A file that is loaded again defines the same classes again.
     if known is not None and known != new and known.to_json() != new.to_json():
         raise InputError(f"another protocol is already registered as {new.name!r}.")
     PLUGS[new.name] = new

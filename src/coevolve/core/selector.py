@@ -25,7 +25,7 @@ class Selector:
     Args:
         pool: The tasks.
         fraction: ρ, the share of each pool a round draws; `full` draws everything at any ρ.
-            The protocol's own (20%) when left out.
+            That of the protocol (20%) if left out.
         protocol: The name of a registered protocol, or a `SearchProtocol`.
         seed: Seed of every draw, together with round and pool.
         trials: r, how often each drawn task is run; a task's score is the mean of its trials.
@@ -78,7 +78,7 @@ class Selector:
     def from_events(
         cls, events: Iterable[Mapping[str, Any]], *, protocol: SearchProtocol | None = None
     ) -> Self:
-        """The selector that made these events, which continues as if it had never stopped.
+        """Restore the selector that made these events.
 
         Args:
             events: What `events` returned, or any part of it from the beginning.
@@ -104,7 +104,7 @@ class Selector:
 
     @property
     def events(self) -> tuple[Event, ...]:
-        """Everything that happened, as plain JSON."""
+        """All events so far, as plain JSON."""
         return self._log.since(0)
 
     def events_since(self, seq: int) -> tuple[Event, ...]:
@@ -195,16 +195,15 @@ class Selector:
             self._record("told_full", {"candidate": candidate, **fresh.to_json()})
 
     def ask(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Assignment]:
-        """Open a round for new candidates, or, without any, return what is still to evaluate.
+        """Open a round for new candidates; without any, return further assignments.
 
-        Without candidates it returns further assignments, of any candidates, or nothing: an
-        adaptive protocol evaluates contenders on more tasks, and a round in which under half of
-        the outcomes, or none of a pool, have a score is drawn once more. Call it when everything
-        asked has been told, until it returns nothing.
+        Further assignments may be for any candidate: an adaptive protocol evaluates contenders on
+        more tasks, and a round in which under half of the outcomes, or none of a pool, have a
+        score is drawn once more. Tell all outcomes, then call it again, until it returns nothing.
 
         Args:
             new: Names of new candidates.
-            final: Whether this is after the last round, so that no reserve is kept.
+            final: Whether the last round is over; then no reserve is kept.
         """
         lines = self._planned(new, final)
         for line in lines:
@@ -216,10 +215,10 @@ class Selector:
         ]
 
     def plan(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Event]:
-        """The events `ask` would make, without making them: `follow` applies each.
+        """The events that `ask` would apply; apply each with `follow`.
 
-        A program that keeps a journal records them first, so that the selector is never ahead of
-        the journal.
+        A program that keeps a journal records them first. Then the selector is never ahead of the
+        journal.
         """
         return [line.event for line in self._planned(new, final)]
 
@@ -227,7 +226,7 @@ class Selector:
         """Record outcomes of an assignment: all or some of them, in any order.
 
         Repeated outcomes are ignored if they are equal. A different score for a recorded outcome
-        is refused, and then nothing of the call is recorded.
+        is an error, and the call records nothing.
 
         Args:
             assignment: What `ask` returned.
@@ -244,9 +243,9 @@ class Selector:
         return estimated(self._state, candidate)
 
     def best(self) -> Choice:
-        """The winner among the candidates told in full, or in part if there is none.
+        """The winner among the candidates told in full, or among all if there are none.
 
-        Candidates that were not considered are named in `left_out`.
+        `left_out` names the candidates that were not considered.
         """
         return chosen(self._state)
 
@@ -271,7 +270,7 @@ class Selector:
     def _check_new(self, names: list[str], final: bool) -> None:
         state = self._state
         if final:
-            raise InputError("final=True is for after the last round; do not name candidates.")
+            raise InputError("final=True is for after the last round; it takes no new candidates.")
         if known := next((name for name in names if name in state.table), None):
             raise InputError(
                 f"candidate {known!r} was already proposed, in round "

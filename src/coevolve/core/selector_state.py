@@ -133,7 +133,7 @@ class Round:
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """The assignments that an estimate is made from: one draw and what was added to it later.
+    """The assignments that an estimate uses: one draw and its further batches.
 
     `coming` counts the trials of further batches that are not told in full yet.
     """
@@ -195,7 +195,7 @@ _REFIT = 8
 
 @dataclass(slots=True, kw_only=True)
 class State:
-    """All a selector knows; only `apply` changes it.
+    """The state of a selector; only `apply` changes it.
 
     `whole` names the candidates told in full, `batches` has the assignments of each, `waiting`
     those not told yet, `reasons` why outcomes are missing. `past` has the history of every pool
@@ -267,8 +267,8 @@ class State:
     def posterior(self) -> Posterior:
         """The joint model, fitted to all outcomes; candidates are in the order of the table.
 
-        A fit starts from that of the last draw. So it depends on the events alone, and not on how
-        often it was read in between.
+        A fit starts from that of the last draw. It depends on the events alone, not on how often
+        it was read in between.
         """
         if self.fresh is None:
             model = self.decided()
@@ -304,7 +304,7 @@ class State:
         return [Past.of(history.select(self.pool.members(name))) for name in self.pool.names]
 
     def evidence(self, candidate: str) -> Evidence:
-        """The assignments that the estimate of a candidate is made from."""
+        """The assignments that the estimate of a candidate uses."""
         return Evidence.of(self.batches[candidate])
 
     def _told_full(self, event: Event) -> None:
@@ -380,9 +380,9 @@ class State:
             raise EventError(f"there is no batch {event['batch']}.")
         progress = self.batches[event["candidate"]][event["batch"]]
         if not progress.asked.issuperset(told.tasks):
-            raise EventError("it has tasks that were not asked.")
+            raise EventError("it has tasks that were not asked for.")
         if not set(told.trials) <= set(progress.assignment.trials):
-            raise EventError("it has trials that were not asked.")
+            raise EventError("it has trials that were not asked for.")
         self._record(event["candidate"], told)
         progress.told += len(told.tasks)
         progress.scored += len(told.tasks) - len(told.missing)

@@ -53,7 +53,7 @@ def sample_variance(residual: Floats, probabilities: Floats) -> float:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Anticipation:
-    """What the history of a pool says about the variances of estimates from a draw.
+    """The variances of estimates from a draw, expected from the history of the pool.
 
     `deviations` holds Σ (1-π_t)/π_t · u_t for each group of anchors, `chance` Σ (1-π_t)/π_t and
     `success` Σ (1-π_t)/π_t · θ_t, each over all tasks of the pool; `squares` Σ u_t, `size` N and
@@ -146,7 +146,7 @@ class Past(NamedTuple):
 
     @classmethod
     def of(cls, history: History) -> "Past":
-        """All that a draw from the pool of this history needs."""
+        """The past of a pool with this history."""
         return cls(history, history.anchors, expected_squares(history))
 
 

@@ -1,4 +1,4 @@
-"""Weights of tasks: how much each is worth drawing."""
+"""Weights of tasks, by which they are drawn."""
 
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
@@ -13,7 +13,7 @@ from coevolve.errors import InputError
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class TaskView:
-    """What a weighting knows of the tasks that may be drawn.
+    """The tasks that may be drawn, as a weighting sees them.
 
     `history` has their past outcomes, `costs` their expected costs (1 if no costs are given).
     `chances` are the joint model's probabilities that the candidate at hand solves them; None for
@@ -49,7 +49,7 @@ class TaskView:
 
 @runtime_checkable
 class Weighting(Protocol):
-    """Gives every task a positive weight from what is known of it.
+    """Gives every task a positive weight from its history, its cost and its chances.
 
     `needs_history` says whether Phase 0 must come first, `needs_model` whether it uses the chances
     of a joint model, and `window` how many of the last rounds count (None: all of them).
@@ -145,7 +145,7 @@ class InformationWeights:
 
     Args:
         floor: Positive, so that every task can be drawn.
-        power: k; 1 draws in proportion to the information, larger values favour the most of it.
+        power: k; 1 draws in proportion to the information, larger values prefer more of it.
         cost: Exponent of the cost c_t that divides the weight; 0 ignores costs.
 
     >>> view = TaskView(history=History(mean=np.full(2, 0.5), count=np.full(2, 9)),

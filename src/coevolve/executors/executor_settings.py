@@ -18,15 +18,15 @@ from coevolve.settings import Amount, Context, Count, Table, Text
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Work:
-    """What a run gives its executor.
+    """What a run passes to its executor.
 
     Args:
         benchmark: How a worker builds the benchmark.
         contents: Where the files and states of candidates are.
         workers: How many attempts may run at once.
-        isolation: How candidate code is isolated: "auto", "bwrap" or "process".
+        isolation: The isolation of candidate code: "auto", "bwrap" or "process".
         limits: What a candidate may use.
-        services: What benchmarks may ask of the engine, by name.
+        services: What benchmarks may ask the engine for, by name.
     """
 
     benchmark: Spec
@@ -38,7 +38,7 @@ class Work:
 
 
 class ExecutorSettings(Table):
-    """The settings of an executor; a plug of yours may derive its own from it.
+    """The settings of an executor; the base class for those of your own executor.
 
     `seconds` are for one attempt at a trial, `prepare_seconds` for a check or a preparation.
     """

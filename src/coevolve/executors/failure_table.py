@@ -1,6 +1,6 @@
 """The table of errors: the blame for each class, number, HTTP status and word.
 
-Classes are known by their names, so that no LLM library has to be imported. `docs/failures.md`
+Classes are known by their names, so no LLM library is imported. `docs/failures.md`
 shows this table.
 """
 
@@ -14,7 +14,7 @@ _FEWER = "Lower the number of workers if this continues."
 
 
 class Row[Key](NamedTuple):
-    """Errors that mean the same: names of classes, numbers of the system or of HTTP, words."""
+    """Errors with the same meaning: names of classes, errno or HTTP numbers, or words."""
 
     names: tuple[Key, ...]
     blame: Blame
@@ -29,7 +29,7 @@ def _row(names: str, blame: Blame, meaning: str, advice: str = "") -> Row[str]:
 UNNAMED = _row(
     "APIError APIStatusError", Blame.INFRASTRUCTURE, "a service failed without an HTTP status"
 )
-"""Bases of nearly every error of an API; anything else that is known of an error comes first."""
+"""Base classes of most API errors, used if nothing else about an error is known."""
 
 CLASSES = (
     _row(
@@ -49,7 +49,7 @@ CLASSES = (
     _row(
         "RateLimitError TooManyRequests ThrottlingException ResourceExhausted",
         Blame.INFRASTRUCTURE,
-        "a service requests fewer calls",
+        "the rate limit of a service is reached",
         _FEWER,
     ),
     _row(
@@ -69,7 +69,7 @@ CLASSES = (
     _row(
         "MemoryError RecursionError TimeoutError BrokenProcessPool BrokenPipeError",
         Blame.DOUBTFUL,
-        "this machine may be short of something, or an answer may have broken the evaluator",
+        "this machine may lack a resource, or an answer may have broken the evaluator",
         "If memory is short, lower the number of workers; limit what the evaluator reads.",
     ),
     _row(
@@ -82,7 +82,7 @@ CLASSES = (
     _row(
         "NotFoundError UnsupportedParamsError",
         Blame.OPERATOR,
-        "no such model, or not with these parameters",
+        "the model does not exist, or does not accept the parameters",
         "Check the name of the model and its parameters in the configuration.",
     ),
     _row(
@@ -131,7 +131,7 @@ CLASSES = (
     _row(
         "TrialCapError",
         Blame.CANDIDATE,
-        "the candidate asks more of the model than a trial may",
+        "the candidate exceeds the calls or tokens of the model that a trial may use",
     ),
     _row(
         "ModelUnavailable ModelReplyError",
@@ -148,7 +148,7 @@ CLASSES = (
     _row(
         "ModelNotFound",
         Blame.OPERATOR,
-        "no such model, or not with these parameters, or no model service at the address",
+        "the model or its address does not exist, or it does not accept the parameters",
         "Check name, base_url and the parameters in [model].",
     ),
     _row(
@@ -159,7 +159,7 @@ CLASSES = (
     _row(
         "NotRecorded",
         Blame.OPERATOR,
-        "the recording that is replayed has no answer to a request",
+        "the replayed recording has no answer to a request",
     ),
 )
 
@@ -181,7 +181,7 @@ SYSTEM = (
     Row(
         (errno.EROFS, errno.EACCES, errno.EPERM),
         Blame.OPERATOR,
-        "a file may not be read or written",
+        "permission to read or write a file is denied",
         "Check the owner and the permissions of the file or folder named above.",
     ),
     Row(
@@ -193,7 +193,7 @@ SYSTEM = (
     Row(
         (errno.ENOMEM,),
         Blame.DOUBTFUL,
-        "there was no memory left",
+        "there is no memory left",
         "If memory is short, lower the number of workers.",
     ),
     Row(
@@ -204,7 +204,7 @@ SYSTEM = (
 )
 
 HTTP = (
-    Row((429,), Blame.INFRASTRUCTURE, "a service requests fewer calls", _FEWER),
+    Row((429,), Blame.INFRASTRUCTURE, "the rate limit of a service is reached", _FEWER),
     Row(
         (408, 409, 425, 500, 502, 503, 504, 520, 521, 522, 523, 524, 529),
         Blame.INFRASTRUCTURE,
@@ -224,7 +224,7 @@ AWS = (
         "Throttling TooManyRequests ServiceUnavailable InternalServer ModelTimeout ModelNotReady "
         "RequestTimeout",
         Blame.INFRASTRUCTURE,
-        "a service is broken or overloaded, or requests fewer calls",
+        "a service is broken or overloaded, or its rate limit is reached",
         _FEWER,
     ),
     _row(

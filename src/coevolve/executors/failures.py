@@ -1,4 +1,4 @@
-"""From any exception to a fault: what went wrong with a trial, and the blame for it."""
+"""Turns an exception into a fault: what went wrong with a trial, and the blame for it."""
 
 from collections.abc import Mapping
 from typing import Any
@@ -36,7 +36,7 @@ class TrialError(CoevolveError):
     """A fault as an exception; benchmarks and executors raise it to state the blame.
 
     Args:
-        reason: A sentence for people.
+        reason: A sentence that explains the error.
         kind: A short name of the error; the name of the class by default.
         advice: What the operator should do about it.
 
@@ -78,7 +78,7 @@ class CandidateFault(TrialError):  # noqa: N818
 
 
 class FaultError(TrialError):
-    """A fault that came from another process, raised again here."""
+    """A fault of another process, raised again in this one."""
 
     def __init__(self, fault: Fault) -> None:
         super().__init__(fault.reason)
@@ -131,7 +131,7 @@ def row_of(error: BaseException) -> Row[Any] | None:
     """The row for an error, without looking at its cause.
 
     In this order: the words of an API's error, the class, the code of an AWS service, the HTTP
-    status, the bases of the class, the number of the system.
+    status, the bases of the class, the errno.
 
     >>> row = row_of(ConnectionResetError("peer went away"))
     >>> row and row.meaning
@@ -171,7 +171,7 @@ def _by_base(names: list[str], status: int) -> Row[str] | None:
 
 
 def _by_number(error: BaseException) -> Row[Any] | None:
-    # After the names: ssl and socket put numbers of their own into `errno`.
+    # After the names: ssl and socket use other numbers in `errno`.
     if isinstance(error, OSError) and error.errno in BY_ERRNO:
         return BY_ERRNO[error.errno]
     exact = type(error) is RuntimeError and str(error) == THREADS.names[0]

@@ -1,4 +1,4 @@
-"""Trials in the engine's own process: one after another, in threads, or as coroutines."""
+"""Trials in the engine's process: one after another, in threads, or as coroutines."""
 
 import asyncio
 import importlib.util
@@ -43,29 +43,29 @@ from coevolve.search.candidate import Candidate
 from coevolve.search.trials import Blame, Prepared, Result, Trial
 
 NOWHERE = Path("/nonexistent")
-"""Where the files of candidates are for an executor that has none."""
+"""The folder of candidates for an executor without contents."""
 NO_ISOLATION = "none"
-"""What a session records for `isolation` if candidates run in the engine's process."""
+"""The `isolation` that a session records if candidates run in the engine's process."""
 
 
 class InProcessExecutor:
     """Runs trials in this process: for Python functions, synthetic worlds, notebooks and tests.
 
     The benchmark's code runs in this process. A trial has no time limit, and a plain function
-    cannot be stopped once it has begun: a cancelled trial is abandoned where `threads` is set,
-    and otherwise ends first. A benchmark whose `run` is a coroutine function has `workers` trials
-    under way at once, without threads.
+    cannot be stopped: a cancelled trial is abandoned if `threads` is set, and otherwise runs to
+    its end. A benchmark whose `run` is a coroutine function runs `workers` trials at once,
+    without threads.
 
     Args:
         workload: The benchmark.
-        contents: Where the files and states of candidates are; a benchmark that never looks at a
-            candidate's files needs none.
+        contents: Where the files and states of candidates are; not needed if the benchmark never
+            reads a candidate's files.
         workers: How many trials it accepts at once. Without `threads`, plain functions wait for
             each other.
-        isolation: Where candidate code runs: "auto", "bwrap", "process", or one that was found
-            already. None runs it in this process, with all its rights.
-        limits: What a candidate may use, where it is isolated.
-        threads: Whether plain functions run in threads, and not in the thread of the event loop.
+        isolation: How candidate code is isolated: "auto", "bwrap", "process", or an isolation.
+            None runs it in this process, with all its permissions.
+        limits: What a candidate may use, if it is isolated.
+        threads: Whether plain functions run in threads instead of the thread of the event loop.
 
     >>> class Constant:
     ...     def check(self, harness): ...
@@ -108,15 +108,15 @@ class InProcessExecutor:
 
     @property
     def isolation_name(self) -> str:
-        """How candidate code is kept apart."""
+        """How candidate code is isolated."""
         return NO_ISOLATION if self._isolation is None else self._isolation.name
 
     async def check(self, candidate: Candidate) -> Prepared:
-        """Whether a candidate can be evaluated at all; what is wrong is its `fault`."""
+        """Check whether a candidate can be evaluated at all; `fault` says why not."""
         return await self._prepared(check_candidate, candidate)
 
     async def prepare(self, candidate: Candidate) -> Prepared:
-        """Make a candidate ready for trials, once; its state, if any, goes with every trial."""
+        """Make a candidate ready for trials, once; its state is passed to every trial."""
         return await self._prepared(prepare_candidate, candidate)
 
     async def run(self, candidate: Candidate, trial: Trial) -> Result:
@@ -150,11 +150,11 @@ class InProcessExecutor:
 
     @asynccontextmanager
     async def _slot(self, candidate: Candidate, state: str | None) -> "AsyncIterator[_Slot]":
-        """A place for an attempt: one that has the candidate ready, if there is one."""
+        """A slot for an attempt, preferably one that has the candidate ready."""
         async with self._free:
-            await asyncio.sleep(0)  # others may work before the engine is busy with this one
+            await asyncio.sleep(0)  # lets other tasks run before this one blocks the event loop
             if self._closed:
-                raise StateError("the executor is closed; make another one.")
+                raise StateError("the executor is closed; create a new one.")
             held = Held(candidate.name, candidate.address, state)
             ready = [slot for slot in self._idle if slot.held == held]
             if slots := ready or (self._idle if len(self._idle) == self.capacity else []):
@@ -173,7 +173,7 @@ class InProcessExecutor:
                 self._idle.append(slot)
 
     def _harness(self, slot: "_Slot", candidate: Candidate, state: str | None) -> WatchedHarness:
-        """The harness of a candidate, kept while attempts are the same candidate's."""
+        """The harness of a candidate, kept for further attempts of the same candidate."""
         held = Held(candidate.name, candidate.address, state)
         if slot.harness is None or slot.held != held:
             slot.drop()
@@ -205,14 +205,14 @@ class InProcessExecutor:
         if address is None:
             return None
         if self._contents is None:
-            raise InputError("an executor without contents cannot look up a candidate's state.")
+            raise InputError("reading the state of a candidate needs `contents`; pass a journal.")
         return json.loads(self._contents.get(address))
 
 
 class _Slot:
-    """A place for one attempt at a time: the harness it used last and its thread, if any.
+    """Runs one attempt at a time: the harness it used last and its thread, if any.
 
-    A sandbox ends with the thread that started it, so that a slot keeps its thread.
+    A sandbox ends with the thread that started it, so a slot keeps its thread.
     """
 
     def __init__(self, number: int, threaded: bool) -> None:
@@ -226,7 +226,7 @@ class _Slot:
             threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True).start()
 
     async def do[T](self, job: Callable[[], T]) -> T:
-        """What a function returns, called in the thread of the slot."""
+        """Call a function in the thread of the slot, and return its result."""
         if self._jobs is None:
             return job()
         future: Future[T] = Future()
@@ -240,7 +240,7 @@ class _Slot:
             harness.close()
 
     async def close(self) -> None:
-        """End the slot, which is idle."""
+        """End the slot; it must be idle."""
         await self.do(self.drop)
         if self._jobs is not None:
             self._jobs.put(None)
@@ -258,7 +258,7 @@ _Job = tuple[Future[Any], Callable[[], Any]]
 
 
 def _serve(jobs: "SimpleQueue[_Job | None]") -> None:
-    """Do the jobs of a slot."""
+    """Run the jobs of a slot."""
     while (given := jobs.get()) is not None:
         future, job = given
         if not future.set_running_or_notify_cancel():
@@ -289,7 +289,7 @@ async def _awaited(workload: Workload, harness: WatchedHarness, trial: Trial) ->
 
 
 class _Known:
-    """A workload that returns, or raises, what is known already."""
+    """A workload with a known result: it returns or raises it."""
 
     def __init__(self, given: object, failure: Exception | None, printed: str) -> None:
         self._given, self._failure, self._printed = given, failure, printed
@@ -302,9 +302,9 @@ class _Known:
 
 
 class TrustedHarness(WatchedHarness):
-    """A candidate whose functions run in this process, with all the rights of this process.
+    """A candidate whose functions run in this process, with all its permissions.
 
-    Arguments and answers may be any objects. Errors of the candidate's code are its own faults,
+    Arguments and answers may be any objects. Errors in the candidate's code are its fault,
     except those that `classify` blames on the network, a service or the operator.
 
     >>> from tempfile import TemporaryDirectory
@@ -344,7 +344,7 @@ class TrustedHarness(WatchedHarness):
         return checked(answer, returns)
 
     def close(self) -> None:
-        """Forget the candidate's code."""
+        """Drop the candidate's code."""
         super().close()
         loaded, self._loaded = self._loaded, None
         if loaded is not None:
@@ -362,7 +362,7 @@ _OWN = (ImportError, RecursionError, PermissionError)
 
 @contextmanager
 def _own_faults(folder: Path) -> Iterator[None]:
-    """Blame the candidate for what its code raises, unless a service or the operator is."""
+    """Blame the candidate for errors in its code, unless a service or the operator is to blame."""
     try:
         yield
     except HarnessFault:
@@ -384,9 +384,9 @@ _loads = itertools.count()
 
 
 def load_candidate(folder: Path) -> ModuleType:
-    """The module `harness` of a candidate, loaded anew; it may import the files beside it.
+    """The module `harness` of a candidate, freshly loaded; it may import the files beside it.
 
-    Those imports must be at the top of its files: after loading, the names belong to others.
+    Those imports must be at the top of its files: after loading, the names mean other modules.
     """
     file, package = folder / "harness.py", folder / "harness" / "__init__.py"
     path = file if file.is_file() else package

@@ -76,7 +76,7 @@ class WorkerPool:
     def check_open(self) -> None:
         """Raise StateError if the pool is closed."""
         if self._closed:
-            raise StateError("the executor is closed; make another one.")
+            raise StateError("the executor is closed; create a new one.")
 
     @asynccontextmanager
     async def borrowed(
@@ -181,18 +181,18 @@ class WorkerPool:
         return OperatorError(
             f"the benchmark was not built within {self._start_seconds:g} s",
             kind="start-limit",
-            advice="Make it load less, or allow more time for preparation.",
+            advice="Make it load faster, or raise the time limit for preparation.",
         )
 
 
 def late_trial(worker: WorkerHandle, seconds: float) -> TrialError:
-    """The fault of a trial past its time limit.
+    """The fault of a trial that exceeded its time limit.
 
-    One answer of a service that takes most of the time is not the candidate's fault. Many such
-    answers may be: if those trials were missing, a candidate could keep asking until it is rid of
-    a task that it cannot solve.
+    If one answer of a service took most of the time, it is not the candidate's fault. If many
+    did, it may be: were such trials missing, a candidate could ask on purpose until the limit to
+    avoid a task that it cannot solve.
     """
-    past, use = f"the trial ran past {seconds:g} s", worker.use
+    past, use = f"the trial ran longer than {seconds:g} s", worker.use
     if use.waiting_seconds > seconds / 2:
         late = f"the service {use.waits_for!r} did not answer within {use.waiting_seconds:.1f} s"
         return InfrastructureError(
@@ -234,12 +234,12 @@ class LocalExecutor:
         isolation: "auto", "bwrap" or "process", or an isolation.
         limits: What a candidate may use.
         trial_seconds: Time limit of one attempt, including the time spent waiting for services.
-            Past it, the worker is ended; the blame depends on what it was waiting for.
+            A worker that exceeds it is ended; the blame depends on what it was waiting for.
         prepare_seconds: Time limit for building the benchmark, for a check and a preparation.
         services: What benchmarks may ask the engine for, by name. A function that waits should
-            be async, because the engine waits with it otherwise. The `usage` in an answer
-            (tokens_in, tokens_out, dollars) counts for the attempt, however it ends, unless its
-            result states tokens or dollars itself.
+            be async; otherwise it blocks the engine. The `usage` in an answer (tokens_in,
+            tokens_out, dollars) counts for the attempt, however it ends, unless its result
+            states tokens or dollars itself.
     """
 
     def __init__(
@@ -354,7 +354,7 @@ def _read[Done](read: Callable[[Mapping[str, Any]], Done], reply: Message) -> Do
 
 
 def processors() -> int:
-    """How many processors this process may use: so many fresh workers start side by side."""
+    """How many processors this process may use; as many fresh workers start at once."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -83,14 +83,14 @@ class Terminated(BaseException):
 
 
 class PipeHost:
-    """The engine, reached through the socket; one question at a time, from any thread."""
+    """The engine, reached through the socket; one request at a time, from any thread."""
 
     def __init__(self, pipe: Pipe) -> None:
         self.pipe = pipe
         self._lock = threading.Lock()
 
     def ask(self, service: str, /, **payload: Any) -> Any:
-        """The answer of a service of the engine; raises the fault it met."""
+        """The answer of a service of the engine; raises its fault if it failed."""
         with self._lock:
             self.pipe.send({"ask": service, "payload": payload})
             answer = self.pipe.receive()

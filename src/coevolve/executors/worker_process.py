@@ -1,4 +1,4 @@
-"""One worker process as the engine sees it: started, asked, limited, ended."""
+"""One worker process as the engine sees it."""
 
 import asyncio
 import contextlib
@@ -84,12 +84,12 @@ class ServiceUse:
 
     @property
     def waiting_seconds(self) -> float:
-        """How long the current answer has been waited for."""
+        """How long the engine has waited for the current answer."""
         return 0.0 if self._since is None else time.monotonic() - self._since
 
     @property
     def waited_seconds(self) -> float:
-        """How long all answers were waited for, including the current one."""
+        """How long the engine has waited for all answers, including the current one."""
         return self._waited + self.waiting_seconds
 
     def counted(self, usage: Usage) -> Usage:
@@ -181,8 +181,8 @@ def die_with(parent: int) -> None:
 def kill_tree(process: Process, grace: float) -> None:
     """Kill the leader of a session and everything it started, and wait for its end.
 
-    It first gets `grace` seconds to end by itself, because it knows best what it started. Then
-    it is stopped, so that it starts nothing while its children are killed.
+    It first gets `grace` seconds to end by itself and to clean up. Then it is stopped, so it
+    starts nothing while its children are killed.
     """
     if process.poll() is None:
         send_signal(process.pid, signal.SIGTERM)
@@ -347,7 +347,7 @@ class WorkerHandle:
             how = f"was ended by signal {-code} ({signal.strsignal(-code)})"
             advice = "If memory was short, lower the number of workers." if code == -9 else ""
         last = "; ".join(self._tail.decode(errors="replace").strip().splitlines()[-3:])
-        printed = f"; it printed last: {last}" if last else ""
+        printed = f"; its last output: {last}" if last else ""
         return self._lost(f"the worker {how}{printed}", kind="worker-died", advice=advice)
 
     def _lost(self, reason: str, *, kind: str, advice: str = "") -> TrialError:

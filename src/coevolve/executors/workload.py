@@ -79,7 +79,7 @@ class Workload(Protocol):
         ...
 
     def prepare(self, harness: Harness, /) -> object:
-        """Make the candidate ready, once; its state as plain JSON, or None."""
+        """Make the candidate ready, once; return its state as plain JSON, or None."""
         ...
 
     def run(self, harness: Harness, task: str, trial: int, /) -> float | Score | Missing:
@@ -108,7 +108,7 @@ class Spec:
     Args:
         factory: "package.module:callable"; a parameter `host` receives the `Host`.
         arguments: Its keyword arguments, plain JSON.
-        folder: The project: its working folder, and the first place to look for its modules.
+        folder: The project folder: the working folder, and first on the import path.
 
     >>> Spec(factory="fractions:Fraction", arguments={"numerator": 2}).build()
     Fraction(2, 1)
@@ -180,8 +180,8 @@ class WatchedHarness(Harness):
     """A harness that shows another process when the candidate is at work.
 
     Args:
-        flag: Two bytes. The first is 1 while the candidate is at work; the second becomes 1 then
-            and stays 1 until it is reset.
+        flag: Two bytes. The first is 1 while the candidate is at work. The second is set to 1
+            with it, and stays 1 until it is reset.
         arguments: Those of `Harness`.
     """
 

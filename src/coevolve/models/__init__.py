@@ -1,7 +1,7 @@
 """How a harness reaches a language model: gateway, cache, usage, providers.
 
-`PLUGS` names the settings class of every built-in model, which builds it. Any other name is a
-hosted model's.
+`PLUGS` names the settings class of every built-in model, which builds it. Any other name is
+that of a hosted model.
 """
 
 PLUGS = {

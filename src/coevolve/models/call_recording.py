@@ -1,6 +1,6 @@
 """Recording the calls of a model in a file, and a provider that replays such a file.
 
-A line of the first kind describes the model to which the other lines refer by `model`:
+The file has three kinds of lines. The first describes a model; the others name it by `model`:
 
     {"model": "3f0c9a…", "identity": {"name": …}, "window": 8192, "scores": true}
     {"model": "3f0c9a…", "request": {…}, "reply": {…}, "cached": false}
@@ -117,7 +117,7 @@ class Recorder:
 
 
 def digest(text: str) -> str:
-    """The SHA-256 of a text, which may contain half characters."""
+    """The SHA-256 of a text, which may contain unpaired surrogates."""
     return sha256(text.encode(errors="surrogatepass")).hexdigest()
 
 

@@ -124,12 +124,12 @@ class Gateway:
 
     Args:
         provider: The model; it is closed with the gateway, like the cache and the recorder.
-        sampling: The settings for what a request leaves out.
+        sampling: The defaults for what a request leaves out.
         pace: Limits on calls at once and per minute.
         retrying: The rule for failed calls.
         caps: Limits on the spend.
         prices: Prices of tokens; None uses the dollars that the provider reports.
-        cache: Where answers are kept; None asks every call, even two equal ones.
+        cache: Where answers are kept; None sends every call to the model, even equal ones.
         recorder: Where all calls are recorded.
         spent: What earlier sessions of the run have spent, which counts towards the caps.
 

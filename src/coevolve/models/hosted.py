@@ -34,8 +34,8 @@ class HostedProvider:
 
     Choices are listed at the end of the prompt. An endpoint that is known to obey a JSON schema
     gets one. From other endpoints, the reply is matched to the choices, and returned unchanged if
-    it matches none or several. Many servers ignore a schema, or obey it partly, so
-    `strict_choices` says whether yours obeys.
+    it matches none or several. Many servers ignore a schema or obey it only in part; set
+    `strict_choices` if yours obeys it.
 
     Args:
         name: The model.
@@ -177,7 +177,7 @@ class HostedProvider:
 def arguments(
     library: Any, service: Service, name: str, request: ModelRequest, *, strict: bool
 ) -> dict[str, Any]:
-    """The arguments of LiteLLM's call, for one of the names of a model."""
+    """The arguments for LiteLLM, for one of the names of a model."""
     turns = request.conversation()
     asked = asking(turns, request.choices) if request.choices else turns
     settings = _settings(library, name, request, own=service.base_url is not None)
@@ -283,7 +283,7 @@ def final(text: str, cut: bool = False) -> str:
 
 
 def whole(text: str) -> str:
-    r"""A text with a mark in place of half a character, which cannot be encoded.
+    r"""A text with a mark in place of each unpaired surrogate, which cannot be encoded.
 
     >>> whole("half \ud83d"), whole("whole \ud83d\ude00")
     ('half �', 'whole 😀')

@@ -1,9 +1,9 @@
 """LiteLLM, loaded at the first use; the service it calls; and the meaning of its errors.
 
-LiteLLM invents a status if there was none: 500 for a lost connection and for a reply that is not
-JSON. Only an error with the headers of a response has a status of the service.
+If there was no HTTP status, LiteLLM sets one: 500 for a lost connection and for a reply that is
+not JSON. Only an error with the headers of a response has a status of the service.
 
-No message contains the key: it is removed from everything a service says.
+No message contains the key: it is removed from all texts of a service.
 """
 
 import asyncio
@@ -78,7 +78,7 @@ def load() -> Any:
 
 
 def check_service(name: str, *, own: bool) -> None:
-    """Refuse a model for which LiteLLM knows no service.
+    """Refuse a model whose service LiteLLM does not know.
 
     Args:
         name: The model.
@@ -96,10 +96,10 @@ def check_service(name: str, *, own: bool) -> None:
 
 
 def unknown_service(name: str) -> str:
-    """The message about a model for which LiteLLM knows no service."""
+    """The message for a model whose service LiteLLM does not know."""
     return (
-        f"LiteLLM knows no service for {name!r}. The name of a hosted model begins with its "
-        "service, such as openrouter/openai/gpt-oss-120b; your own server needs base_url."
+        f"LiteLLM has no service for {name!r}. The name of a hosted model begins with "
+        "its service, such as openrouter/openai/gpt-oss-120b; your own server needs base_url."
     )
 
 

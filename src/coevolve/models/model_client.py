@@ -81,8 +81,8 @@ class ModelClient:
     ) -> dict[str, Any]:
         """The answer to a request, which the engine checks.
 
-        Its usage is that of the original call, even if the answer was cached, because no score
-        may depend on the cache.
+        Its usage is that of the original call, even if the answer was cached: no score may depend
+        on the cache.
 
         Raises:
             TrialCapError: A cap of the trial is reached.
@@ -138,8 +138,8 @@ class ModelClient:
         for name, (value, cap) in caps.items():
             if cap is not None and value >= cap:
                 raise TrialCapError(
-                    f"a trial or step may use {cap:,} {name} of the model, and this one has used "
-                    f"{self._asked:,} calls and {self._tokens:,} tokens."
+                    f"the trial or step has used {self._asked:,} calls and {self._tokens:,} "
+                    f"tokens of the model; the cap is {cap:,} {name}."
                 )
 
     def _keep(self, call: dict[str, Any]) -> None:
@@ -163,7 +163,7 @@ def _shown(answer: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, A
 
 
 def clipped(value: object, longest: int = LONGEST_TEXT) -> object:
-    """A value; of a long text only both ends.
+    """A value; a long text is cut to its two ends.
 
     >>> clipped("abcdefghij", 4)
     'ab … 6 characters … ij'

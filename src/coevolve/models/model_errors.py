@@ -47,7 +47,7 @@ class ModelReplyError(ModelError):
 
 
 class NoChoice(ModelError):  # noqa: N818
-    """The answer is none of the choices; it is a wrong answer, and not retried."""
+    """The answer is none of the choices; it counts as a wrong answer and is not retried."""
 
 
 class ContextTooLong(ModelError):  # noqa: N818

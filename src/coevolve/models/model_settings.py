@@ -1,4 +1,4 @@
-"""`[model]`: settings of hosted, embedded and own models, and the gateway they make."""
+"""`[model]`: settings of hosted, embedded and user-defined models, and their gateway."""
 
 import asyncio
 import os
@@ -39,7 +39,7 @@ class ModelSettings(Table):
     """
 
     slots: ClassVar[int] = 32
-    """Requests at once where `concurrency` is left out."""
+    """Requests at once if `concurrency` is left out."""
     ignored: ClassVar[tuple[str, ...]] = ()
     """Keys that have no effect on this kind of model."""
 
@@ -81,7 +81,7 @@ class ModelSettings(Table):
                 f"{self.cache!r}."
             )
         if self.record is not None and self.record == self.replay:
-            raise InputError(f"record and replay both name {self.record!r}; record elsewhere.")
+            raise InputError(f"record and replay are both {self.record!r}; change one of them.")
         return self
 
     def needs(self) -> Iterator[Needed]:
@@ -90,17 +90,17 @@ class ModelSettings(Table):
 
     @abstractmethod
     def answering(self, base: Path) -> Provider:
-        """The provider that answers requests where no recording does."""
+        """The provider that answers requests if no recording is replayed."""
 
     def check_service(self) -> None:
-        """Refuse a model that is certainly not available; nothing is asked.
+        """Refuse a model that is certainly not available, without a request.
 
         Raises:
             ConfigError: No service has a model of this name.
         """
 
     def priced(self) -> Self:
-        """The same settings with the prices of tokens, where they are known."""
+        """The same settings with the prices of tokens, if they are known."""
         return self
 
     def unrecorded(self) -> Self:
@@ -109,7 +109,7 @@ class ModelSettings(Table):
 
     @property
     def at_once(self) -> int:
-        """Requests that may be under way at once."""
+        """The number of requests that may run at once."""
         return self.concurrency or self.slots
 
     @property
@@ -148,7 +148,7 @@ class ModelSettings(Table):
         Args:
             base: The folder that paths start from.
             folder: The run's folder, where its cache may be.
-            budget: Its caps on tokens and dollars hold for every single request.
+            budget: Its caps on tokens and dollars are checked at every request.
             spent: What evaluating has spent so far.
             seed: The seed of the run.
         """
@@ -183,7 +183,7 @@ class ModelSettings(Table):
         )
 
     def _cache_path(self, base: Path, folder: Path) -> Path | None:
-        # Answers of a recording must not pass for the model's own in another run.
+        # Another run must not take answers of a recording for the model's own.
         kept = "run" if self.replay is not None and self.cache != "off" else self.cache
         places = {"off": None, "run": folder, "shared": cache_folder()}
         if kept not in places:
@@ -192,7 +192,7 @@ class ModelSettings(Table):
         return None if place is None else place / CACHE_FILE
 
     def examine(self, about: str, base: Path) -> Iterator[Finding]:
-        """Whether the model answers, for `coevolve doctor`: it is asked for one word."""
+        """Whether the model answers, for `coevolve doctor`; it sends a short request."""
         try:
             seconds = asyncio.run(self._ask_once(base))
         except NotRecorded:
@@ -200,7 +200,7 @@ class ModelSettings(Table):
         except CoevolveError as error:
             yield failed(about, str(error))
         else:
-            yield passed(about, f"{self.name} answers in {seconds:.1f} s, the first time")
+            yield passed(about, f"the first answer of {self.name} took {seconds:.1f} s")
 
     async def _ask_once(self, base: Path) -> float:
         """How many seconds the model takes to answer."""
@@ -218,7 +218,7 @@ class ModelSettings(Table):
 
 
 class HostedModel(ModelSettings):
-    """A model of a service, or of a server of your own, through LiteLLM."""
+    """A model of a service, or of your own server, through LiteLLM."""
 
     def answering(self, base: Path) -> Provider:
         from coevolve.models.hosted import HostedProvider
@@ -261,7 +261,7 @@ class HostedModel(ModelSettings):
 
 
 class EmbeddedModel(ModelSettings):
-    """The small model that comes with coevolve, and costs nothing."""
+    """The small embedded model, which costs nothing."""
 
     slots: ClassVar[int] = 2
     ignored: ClassVar[tuple[str, ...]] = (*_OF_SERVICES, "reasoning_effort", *_PRICES)
@@ -310,7 +310,7 @@ class ModelPlug(Plugged):
         super().__init__("models", ModelSettings, FactoryModel, key="name", given=given)
 
     def named(self, table: Mapping[str, Any]) -> Any:
-        """The name of the plug; `llama3:latest` of a server is not a module."""
+        """The name of the plug; the name `llama3:latest` of a server is not a module."""
         name = super().named(table)
         served = table.get("base_url") is not None and registry.REFERENCE.match(str(name))
         return registry.ANY if served else name

@@ -104,7 +104,7 @@ def _about(*texts: str) -> int:
 def check_caps(caps: Caps, spent: Usage) -> None:
     """Refuse a further call if a cap of the run is reached.
 
-    Calls that are running may exceed the caps by what they use.
+    Running calls may exceed the caps by their usage.
 
     Raises:
         ModelCapError: A cap is reached.
@@ -116,8 +116,8 @@ def check_caps(caps: Caps, spent: Usage) -> None:
     ):
         if cap is not None and value >= cap:
             raise ModelCapError(
-                f"the run may spend {cap:,} {name} on the model, and has spent {tokens:,} tokens "
-                f"and {spent.dollars:.2f} dollars."
+                f"the run has spent {tokens:,} tokens and {spent.dollars:.2f} dollars on the "
+                f"model; the cap is {cap:,} {name}."
             )
 
 

@@ -13,7 +13,7 @@ from coevolve.errors import ConfigError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sampling:
-    """The settings for what a request leaves out.
+    """The defaults for what a request leaves out.
 
     Args:
         temperature: In [0, 2]; None uses the default of the model.
@@ -68,7 +68,7 @@ class Caps:
 
 
 CHARACTERS = 4
-"""Characters of a token, for estimates."""
+"""Characters per token, for estimates."""
 
 type JSON = str | int | float | bool | list[JSON] | dict[str, JSON] | None
 
@@ -76,7 +76,7 @@ Role = Literal["system", "user", "assistant"]
 Finish = Literal["stop", "length"]
 
 SCHEMA = 1
-"""Part of every key. A change in the meaning of requests needs another number."""
+"""Part of every key; increased when the meaning of requests changes."""
 
 
 class Message(NamedTuple):
@@ -125,7 +125,7 @@ class ModelRequest:
             object.__setattr__(self, "temperature", float(self.temperature) + 0.0)
 
     def conversation(self) -> list[Message]:
-        """The request as messages, with at most one of the system; a prompt is the user's."""
+        """The request as messages: a prompt is the user's, system texts are joined into one."""
         asked = list(self.messages) if self.prompt is None else [Message("user", self.prompt)]
         system = [self.system] if self.system else []
         if asked and asked[0].role == "system":

@@ -16,13 +16,13 @@ from coevolve.search.retries import Retries
 
 MINUTE = 60.0
 LONGEST_NAP = 1.0
-"""Seconds between two looks at the limits; a call that used fewer tokens frees the rest."""
+"""Seconds between two checks of the limits; a call that used fewer tokens frees the rest."""
 
 Sleep = Callable[[float], Awaitable[object]]
 
 
 class Entry:
-    """The amount that a call uses of its minute; it may be corrected after the call."""
+    """The amount that a call uses of a minute; it may be corrected after the call."""
 
     def __init__(self, at: float, amount: float) -> None:
         self.at = at

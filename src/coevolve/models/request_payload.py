@@ -23,7 +23,7 @@ NAMES = (
 )
 MOST_CHOICES = 1_000
 MOST_STOPS = 4
-"""The most that every service accepts."""
+"""The largest number that every service accepts."""
 MOST_SAMPLES = 1_000_000
 
 _ROLES = get_args(Role)
@@ -43,7 +43,7 @@ def read_request(
     given = {name: value for name, value in payload.items() if value is not None}
     for name in given:
         if name not in NAMES:
-            known = nearest(name, NAMES) or f" Known are {', '.join(NAMES)}."
+            known = nearest(name, NAMES) or f" The keys are {', '.join(NAMES)}."
             raise RequestRefused(f"a request to the model cannot have {name!r:.80}.{known}")
     choices = _texts("choices", given.get("choices", []), MOST_CHOICES)
     if "choices" in given and not choices:
@@ -119,7 +119,7 @@ def _text(name: str, value: object, *, empty: bool = False) -> str:
         try:
             value.encode()
         except UnicodeEncodeError as error:
-            raise RequestRefused(f"{name} contains half a character: {error}.") from None
+            raise RequestRefused(f"{name} contains an unpaired surrogate: {error}.") from None
     return value
 
 

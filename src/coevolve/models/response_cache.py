@@ -124,12 +124,12 @@ class ResponseCache:
         self.close()
 
     def _make(self) -> None:
-        """Create an empty cache; it gets its name when it is complete."""
+        """Create an empty cache; it is renamed to its name when it is complete."""
         self.path.parent.mkdir(parents=True, exist_ok=True)
         log = self.path.with_name(f"{self.path.name}-wal")
         if log.exists() and log.stat().st_size:
             raise CacheError(  # SQLite would write its contents into the new file
-                f"{log} is the log of a cache that is missing. Put {self.path.name} back, or "
+                f"{log} is the log of a cache that is missing. Restore {self.path.name}, or "
                 "delete the log."
             )
         with tempfile.TemporaryDirectory(dir=self.path.parent) as folder:

@@ -3,8 +3,10 @@
 import asyncio
 import contextlib
 import contextvars
+import inspect
 import threading
 from collections.abc import Callable
+from typing import Any
 
 from coevolve.search.proposal import (
     Broken,
@@ -30,6 +32,7 @@ __all__ = [
     "View",
     "as_proposal",
     "as_proposed",
+    "call",
     "in_thread",
 ]
 
@@ -68,3 +71,11 @@ async def in_thread[**P, T](function: Callable[P, T], *arguments: P.args, **name
 
     threading.Thread(target=work, name=f"coevolve-{function!r}", daemon=True).start()
     return await future
+
+
+async def call(function: Callable[..., Any], *arguments: object) -> Any:
+    """The result of an `async` function, or of a plain one in a thread."""
+    if inspect.iscoroutinefunction(function):
+        return await function(*arguments)
+    given = await in_thread(function, *arguments)
+    return await given if inspect.isawaitable(given) else given

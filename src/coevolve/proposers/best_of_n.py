@@ -30,8 +30,8 @@ class BestOfN:
 
     The proposer sees the files of the starting harnesses, with the best of them as the parent,
     and no outcomes. With the same rounds and candidates it spends as much as the search. The
-    difference between the two is what feedback gains. Copies of earlier candidates are requested
-    again while there is time.
+    difference between the two is the gain from feedback. Copies of earlier candidates are
+    requested again while there is time.
 
     Args:
         inner: The proposer.
@@ -48,7 +48,7 @@ class BestOfN:
         for attempt in range(ATTEMPTS):
             now = time.monotonic()
             left = view.seconds - (now - began)
-            if len(made) == count or left < longest:  # a time-out would lose what is made
+            if len(made) == count or left < longest:  # a time-out would lose them
                 break
             blind = replace(_blind(view, attempt), seconds=left)
             try:

@@ -1,8 +1,7 @@
 """The folder in which an agent writes candidates, each with a `proposal.json`.
 
 The agent is not trusted: links are not followed, and everything is checked before it is used.
-Mistakes become notes. A candidate is accepted whenever its files are clear, even if its form is
-wrong.
+Mistakes become notes. A candidate with usable files is accepted, even if its form is wrong.
 """
 
 import codecs
@@ -50,14 +49,14 @@ def read_form(data: bytes | None) -> tuple[Form, list[str]]:
     ["the kind must be 'exploit' or 'explore', got 'bold'; it was ignored."]
     """
     if data is None:
-        return Form(), [f"it has no {FORM}; its folder gives the name, and it has no hypothesis."]
+        return Form(), [f"it has no {FORM}; it is named after its folder and has no hypothesis."]
     notes: list[str] = []
     given = _object(data, notes)
     if given is None:
         return Form(given=True), notes
     for key in [key for key in given if key not in KEYS][:5]:
         named = visible(key, _WORDS)
-        notes.append(f"the key {named!r} of {FORM} is unknown; ignored.{nearest(named, KEYS)}")
+        notes.append(f"unknown key {named!r} in {FORM}; it was ignored.{nearest(named, KEYS)}")
     form = Form(
         given=True,
         name=_text(given, "name", _WORDS, notes).strip(),
@@ -74,7 +73,7 @@ def read_form(data: bytes | None) -> tuple[Form, list[str]]:
 def _object(data: bytes, notes: list[str]) -> Mapping[str, Any] | None:
     """The object in a form, even after a byte order mark, in a fence or before other text."""
     if len(data) > MOST_BYTES:
-        notes.append(f"{FORM} has {len(data):,} bytes; at most {MOST_BYTES:,} are read.")
+        notes.append(f"{FORM} has {len(data):,} bytes, more than {MOST_BYTES:,}; it was ignored.")
         return None
     utf16 = data.startswith((codecs.BOM_UTF16_LE, codecs.BOM_UTF16_BE))
     text = data.decode("utf-16" if utf16 else "utf-8-sig", errors="replace")
@@ -163,10 +162,9 @@ class Collected:
 
 
 def collect(proposals: Path, view: View, *, count: int, source: str) -> Collected:
-    """The candidates in a folder, one in each folder below it; their mistakes raise no error.
+    """The candidates in a folder, one in each folder below it; mistakes in them become notes.
 
-    Finished candidates, which have a `proposal.json`, come first; then the order of writing
-    decides.
+    Finished candidates, which have a `proposal.json`, come first; then the earliest written.
 
     Args:
         proposals: The folder, after the agent has ended.
@@ -179,11 +177,11 @@ def collect(proposals: Path, view: View, *, count: int, source: str) -> Collecte
     folders = _folders(proposals, view, notes)
     for number, folder in enumerate(folders):
         if number - len(taken) == MOST_REFUSED:
-            notes.append(f"the other {len(folders) - number} were not read.")
+            notes.append(f"{len(folders) - number} more folders were not read.")
             break
         if len(taken) == count:
             left = ", ".join(repr(visible(other.name, 60)) for other in folders[number:][:5])
-            notes.append(f"{len(folders) - number} more than requested, ignored: {left}.")
+            notes.append(f"{len(folders) - number} more than requested were ignored: {left}.")
             break
         try:
             taken.append(_proposal(folder, view, notes))

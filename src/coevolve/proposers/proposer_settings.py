@@ -20,7 +20,7 @@ class ProposerSettings(Table):
     """The settings of a proposer; a plug of yours may derive its own from it.
 
     Args:
-        free: Whether a proposal takes next to no time and calls no model.
+        free: Whether a proposal takes almost no time and calls no model.
         reads_traces: Whether it may read tasks in traces and write them into candidates.
         has_keys: Whether it may need a key, which `examine` looks for.
     """
@@ -32,7 +32,7 @@ class ProposerSettings(Table):
 
     @abstractmethod
     def build(self, context: Context) -> Proposer:
-        """The proposer; where the context has no folder, it must not write anything."""
+        """The proposer; if the context has no folder, it must not write anything."""
 
     @property
     def patience(self) -> float:
@@ -48,7 +48,7 @@ class ProposerSettings(Table):
         return self
 
     def waiting(self, folder: Path) -> str:
-        """What the user waits for while a proposal is made in a folder; empty if not for long."""
+        """A message to show while a proposal is made in a folder; empty if that is quick."""
         return ""
 
     def examine(self, context: Context) -> Iterator[Finding]:
@@ -131,9 +131,9 @@ class ScriptedSettings(ProposerSettings):
         lasts = -(-len(self.folders) // candidates) if flat else len(self.folders)
         if lasts < rounds:
             raise InputError(
-                f"'proposer.folders' has {len(self.folders)} entries, which last for {lasts} "
-                f"rounds of {candidates}, but 'search.rounds' is {rounds}: name more folders, or "
-                "search for fewer rounds."
+                f"'proposer.folders' has {len(self.folders)} entries, enough for {lasts} rounds "
+                f"of {candidates}, but 'search.rounds' is {rounds}; add folders, or lower "
+                "search.rounds."
             )
 
     def build(self, context: Context) -> Proposer:

@@ -1,13 +1,12 @@
 """Proposers that need no model: a fixed list, and a Python function."""
 
 import ast
-import inspect
 from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Self
 
 from coevolve.errors import InputError
-from coevolve.proposers.base import Proposal, Proposed, View, as_proposed, in_thread
+from coevolve.proposers.base import Proposal, Proposed, View, as_proposed, call
 from coevolve.registry import load_function
 from coevolve.search.candidate import read_folder
 
@@ -37,8 +36,8 @@ class Scripted:
         nested = [not isinstance(item, Path | str | Proposal) for item in items]
         if isinstance(items, str) or (any(nested) and not all(nested)):
             raise InputError(
-                "a script is a list of folders or proposals, or a list of such lists, one for "
-                f"each round; got {items!r}."
+                "a script must be a list of folders or proposals, or a list of such lists, one "
+                f"for each round; got {items!r}."
             )
         self._rounds = [tuple(item) for item in items] if any(nested) else None  # type: ignore[arg-type]
         self._items: tuple[Item, ...] = () if any(nested) else tuple(items)  # type: ignore[arg-type]
@@ -87,13 +86,7 @@ class FunctionProposer:
         return cls(load_function(path, function), name=f"{function} in {path.name}")
 
     async def propose(self, view: View, count: int) -> Proposed:
-        if inspect.iscoroutinefunction(self._function):
-            given = await self._function(view, count)
-        else:
-            given = await in_thread(self._function, view, count)
-            if inspect.isawaitable(given):
-                given = await given
-        return as_proposed(given, source=self._name)
+        return as_proposed(await call(self._function, view, count), source=self._name)
 
 
 def _proposal(item: Item) -> Proposal:

@@ -29,17 +29,17 @@ from coevolve.settings import Context
 
 
 def benchmark_spec(config: RunConfig, base: Path) -> Spec:
-    """How a worker builds the benchmark of a configuration whose paths start from `base`."""
+    """How a worker builds the benchmark of a configuration with paths relative to `base`."""
     return config.benchmark.spec(Context(config=config, base=base))
 
 
 def build_benchmark(config: RunConfig, base: Path, host: Host | None = None) -> Benchmark:
-    """The benchmark of a configuration whose paths start from `base`.
+    """The benchmark of a configuration with paths relative to `base`.
 
     It reaches the services of the `host`, if it uses any.
 
     Raises:
-        ConfigError: The benchmark cannot be built, or lacks something that every benchmark has.
+        ConfigError: The benchmark cannot be built, or lacks a required attribute.
     """
     config.check_paths(base)
     spec = benchmark_spec(config, base)
@@ -70,7 +70,7 @@ def _checked(found: object, factory: str) -> Benchmark:
 
 
 def build_proposer(config: RunConfig, base: Path, *, folder: Path | None = None) -> Proposer:
-    """The proposer of a configuration whose paths start from `base`.
+    """The proposer of a configuration with paths relative to `base`.
 
     Args:
         config: The configuration.
@@ -100,7 +100,7 @@ def check_model(config: RunConfig, base: Path) -> None:
     """Refuse a model that is certainly not available, before there is a run.
 
     Raises:
-        ConfigError: The settings cannot work here; nothing was asked.
+        ConfigError: The settings cannot work here; no request was sent.
     """
     trial_gateway(config, base)
     if config.model is not None:
@@ -144,8 +144,8 @@ def build_executor(
         benchmark: The benchmark, whose services workers may ask.
         contents: Where the files and states of candidates are.
         gateway: The way to the model, if there is one.
-        at_once: Attempts at once, if not those of the configuration.
-        around: What to put around the executor.
+        at_once: Attempts at once; by default those of the configuration.
+        around: Wraps the executor.
     """
     services = {**services_of(benchmark), **(gateway.services() if gateway else {})}
     work = Work(
@@ -197,8 +197,8 @@ def build_rules(config: RunConfig, benchmark: Benchmark, gateway: Gateway | None
         return Rules(briefing=briefing, scan=scan.scan, refuse_leaks=refuse)
     if refuse:
         raise ConfigError(
-            "'search.leaks' is 'refuse', which has no effect: the benchmark does not say what its "
-            "tasks ask (docs/benchmark.md, secrets)."
+            "search.leaks = 'refuse' has no effect: the benchmark has no `secrets` to scan for "
+            "(docs/benchmark.md)."
         )
     return Rules(briefing=briefing)
 

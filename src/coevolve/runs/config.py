@@ -47,7 +47,7 @@ class RunSettings(Table):
 
 
 class SearchSettings(Table):
-    """`[search]`: how many candidates, and how they are judged."""
+    """`[search]`: how many candidates, and how they are scored."""
 
     rounds: Count
     candidates: Count = 1
@@ -62,7 +62,7 @@ class SearchSettings(Table):
     leaks: Literal["report", "refuse"] = "report"
 
     def rule(self) -> SearchProtocol:
-        """The protocol, in which a starting harness may win if `include_start` says so."""
+        """The protocol; with `include_start`, a starting harness may win."""
         rule = protocol(self.protocol)
         if not self.include_start:
             return rule
@@ -82,7 +82,7 @@ BudgetTable: type[Table] = create_model(
         for cap in fields(Budget)
     },
 )
-"""`[budget]`: hard caps, a key for each field of `Budget`; what is left out is not capped."""
+"""`[budget]`: hard caps, a key for each field of `Budget`; keys that are left out set no cap."""
 
 
 def _read_budget(value: Any) -> Budget:
@@ -157,7 +157,7 @@ class RunConfig(Table):
         )
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, with every default written out and no path but those in the file."""
+        """Plain JSON, with all defaults; its only paths are those of the file."""
         return self.model_dump(mode="json")
 
     @classmethod
@@ -203,7 +203,7 @@ class RunConfig(Table):
         self.search.rule()
 
     def check_paths(self, base: Path, *, source: str = "configuration") -> None:
-        """Refuse paths that do not exist, from the folder `base` on."""
+        """Refuse paths that do not exist relative to the folder `base`."""
         known = self.benchmark.harnesses()
         lacking = [
             f"'{name}.{key}' names {path!r}, but there is no such {_WORDS.get(kind, kind)} in "
@@ -257,9 +257,9 @@ def _sentences(error: ValidationError) -> list[str]:
 
 
 def _leads_to(path: list[str], other: list[str]) -> bool:
-    """Whether another mistake is within a value, and so names the place better.
+    """Whether another mistake is inside this value, and so is more precise.
 
-    A value that may be of several types has a mistake for each of them.
+    A value that may have several types has a mistake for each of them.
     """
     mine, its = ".".join(path), ".".join(other)
     return mine != its and its.startswith((f"{mine}.", f"{mine}["))
@@ -290,11 +290,11 @@ def _sentence(found: ErrorDetails) -> str:
         case "model_type" | "dict_type":
             return f"'{key}' must be a table, got {value}."
         case "string_pattern_mismatch" if path[-1].startswith("key"):  # it may be one: not shown
-            return f"'{key}' must be the name of an environment variable, and never a key itself."
+            return f"'{key}' must be the name of an environment variable, not the key itself."
         case "string_pattern_mismatch":
             return (
-                f"'{key}' is {value}, which is not allowed; use letters, digits, '.', '_' and "
-                "'-', beginning with a letter or digit."
+                f"'{key}' must have only letters, digits, '.', '_' and '-', and begin with a "
+                f"letter or digit, got {value}."
             )
         case _:
             return f"'{key}' {_expected(found['msg'])}, got {value}."

@@ -126,7 +126,7 @@ def check_embedded() -> Iterator[Finding]:
 
 
 def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
-    """Whether the model of a project answers; a service is asked for one word."""
+    """Whether the model of a project answers; a service gets a request for one word."""
     model = config.model
     if model is None or model.unset_key:
         return  # `check_access` reports the key

@@ -35,7 +35,7 @@ from coevolve.runs.optimize_arguments import (
     takes,
 )
 from coevolve.runs.result import Result, RunFolder
-from coevolve.runs.run import Listener, Run, blocking, extend, loop_runs, told
+from coevolve.runs.run import Listener, Run, blocking, each_of, extend, loop_runs
 from coevolve.runs.session import BY_OPTIMIZE
 from coevolve.search.acceptance import Rules
 from coevolve.search.budget import CAPS, Budget, Settings
@@ -81,30 +81,30 @@ def optimize(
 ) -> Result:
     """Search for a better candidate, each scored on a few well-chosen tasks.
 
-    Every starting candidate is scored on all tasks. Then each round `propose` writes new
-    candidates, and `evaluate` scores them on the tasks that tell candidates apart best; an
-    estimate of the score on all tasks makes them comparable. The best estimate wins.
+    Every starting candidate is scored on all tasks. Then in each round `propose` writes new
+    candidates, and `evaluate` scores them on the tasks that best tell candidates apart. From these
+    scores, the score on all tasks is estimated. The best estimate wins.
 
     `evaluate` and `propose` run in this process. So does the code of candidates that
-    `candidate.call` runs, or that `evaluate` runs itself: **it has all your rights**, and a
-    language model may have written it. Pass `isolation="auto"` to run `candidate.call` in a
-    sandbox.
+    `candidate.call` runs, or that `evaluate` runs itself: **it can do everything
+    that you can**, and a language model may have written it. Pass `isolation="auto"` to run
+    `candidate.call` in a sandbox.
 
     Works in a script, in a notebook, and in threads. Under asyncio, use `optimize_async`.
 
     Args:
         tasks: The tasks: a list of texts or of any objects; a mapping from id to object; or a
-            mapping from pool to list. `evaluate` gets each task as it is given here. The id of an
-            object is its "id" if it is a mapping with one, or else its place in the list.
+            mapping from pool to list. `evaluate` gets each task unchanged. The id of an object is
+            its "id" if it is a mapping with one, or else its place in the list.
         starts: The starting candidates: a mapping from name to text, to `Path` of a file or
             folder, or to {path: text}; or a list of texts or `Path`s.
         evaluate: `evaluate(candidate, task)` returns a number in [0, 1], a `Score` (with usage
             and a trace), or `Missing(reason)`. The candidate has `name`, `text` (of its only
             file), `files`, `folder` and `call(function, *arguments)`, which calls a function of
-            its `harness.py`. It may be `async`; then `workers` of them are under way at once. An
-            exception is the candidate's failure and scores 0, unless it comes from the network or
-            a service (then the trial is repeated, and missing if that does not help), or a
-            starting candidate meets it (then the search stops).
+            its `harness.py`. It may be `async`; then `workers` of them run at once. An exception
+            is the candidate's failure and scores 0. Two cases differ: after an error of the
+            network or a service, the trial is repeated, and missing if that does not help; any
+            other exception with a starting candidate stops the search.
         propose: `propose(view)` or `propose(view, count)` returns new candidates: a text, a
             `Proposal`, a mapping with `text` or `files` and maybe `name`, or a list of these. It
             may be `async`. Or a `Proposer`, the name of a registered one, or its settings as in
@@ -113,7 +113,7 @@ def optimize(
         candidates: Candidates per round.
         fraction: Share of the tasks of each pool that a new candidate is scored on; the
             protocol's own (usually 20%) if left out.
-        protocol: The name of a protocol, or a `SearchProtocol`. Where it is named, a starting
+        protocol: The name of a protocol, or a `SearchProtocol`. With a name, a starting
             candidate wins if no new one is better.
         budget: Caps on trials, tokens, dollars and hours: a `Budget` or a mapping.
         seed: Seed of every draw.
@@ -121,12 +121,12 @@ def optimize(
         test_tasks: Tasks of a sealed test, as `tasks`: the winner and the starting candidates are
             scored on them once, at the end.
         isolation: Where `candidate.call` runs: None for this process, or a sandbox: "bwrap",
-            "process", or "auto" for the best one that works here. docs/isolation.md says what
-            each protects.
+            "process", or "auto" for the best one that works here. docs/isolation.md describes
+            their protection.
         folder: Where to keep the run; in memory if left out. Call `optimize` again with the same
             folder and arguments to continue a run that was stopped; with more `rounds` or a
             larger `budget` to extend one that has ended.
-        listen: Called with every event, a `dict`, after it had its effect; or several of these.
+        listen: Called with every event, a `dict`, after its effect; or a list of such functions.
 
     Returns:
         The best candidate, all others, and every outcome.
@@ -225,8 +225,7 @@ class _Plan:
             test, sealed = read_tasks(test_tasks, "test_tasks")
         if both := next((task for task in sealed if task in objects), None):
             raise InputError(
-                f"test_tasks: task {both!r} is one of tasks, too; a sealed test needs tasks of "
-                "its own."
+                f"test_tasks: task {both!r} is also in tasks; remove it from one of them."
             )
         if not callable(evaluate) or not takes(evaluate, 2):
             got = (
@@ -275,7 +274,7 @@ class _Plan:
                     threads=threads,
                 ),
                 self.proposer,
-                listen=told(self.listeners),
+                listen=each_of(self.listeners),
                 proposal_seconds=self.proposal_seconds,
                 rules=Rules(briefing=self.briefing),
             )
@@ -312,11 +311,11 @@ class _Plan:
             self._extend(Recorder(journal))
 
     def _check_same(self, first: Mapping[str, Any]) -> None:
-        """Refuse to continue a run with other arguments than it was started with."""
+        """Refuse to resume a run with arguments that differ from those of its start."""
         if BY_OPTIMIZE not in first["config"]:
             raise InputError(
-                f"folder {str(self.folder)!r} holds a run of a configuration; continue it with "
-                "coevolve.open(folder).resume(), or pass another folder."
+                f"folder {str(self.folder)!r} has a run that optimize did not start; resume it "
+                "with coevolve.open(folder).resume(), or pass another folder."
             )
         now, then = self.selector.events[0], first["selector"]
         starts = [Candidate.of(files, name=name).to_json() for name, files in self.starts.items()]
@@ -331,12 +330,12 @@ class _Plan:
         }
         if other := [name for name, equal in same.items() if not equal]:
             raise InputError(
-                f"folder {str(self.folder)!r} holds a run with other {', '.join(other)}; pass the "
-                "same to continue it, or another folder to start a new one."
+                f"folder {str(self.folder)!r} has a run with different {', '.join(other)}; pass "
+                "the same to resume it, or another folder to start a new run."
             )
 
     def _extend(self, recorder: Recorder) -> None:
-        """Take over higher limits."""
+        """Record higher limits."""
         then, now = recorder.state.settings, self.settings
         limits = {"rounds": (then.rounds, now.rounds)} | {
             name: (getattr(then.budget, name), getattr(now.budget, name)) for name in CAPS
@@ -348,8 +347,8 @@ class _Plan:
             if before is None or (after is not None and after < before):
                 shown = "no cap" if before is None else f"{before:,}"
                 raise InputError(
-                    f"{name} is {after!r}, but the run in {str(self.folder)!r} has {shown}; a run "
-                    "cannot get less than it had."
+                    f"{name} is {after!r}, but the run in {str(self.folder)!r} has {shown}; "
+                    "limits can only be raised."
                 )
             higher[name] = after
         if higher:
@@ -357,13 +356,13 @@ class _Plan:
 
     def _explained(self, stop: StopRun) -> StopRun:
         if self.folder is None:
-            stop.add_note("The run was in memory; pass folder= to keep what was evaluated.")
+            stop.add_note("The run was in memory; pass folder= to keep it on disk.")
         elif stop.resumable:
             stop.add_note("Nothing is lost: call optimize again with the same folder to continue.")
         return stop
 
 
 def _ctrl_c_is_pythons() -> bool:
-    """Whether Ctrl-C raises KeyboardInterrupt here, so that asyncio is about to take it over."""
+    """Whether Ctrl-C raises KeyboardInterrupt here; asyncio then replaces its handler."""
     main = threading.current_thread() is threading.main_thread()
     return main and signal.getsignal(signal.SIGINT) is signal.default_int_handler

@@ -22,7 +22,7 @@ from coevolve.core.protocols import SearchProtocol, protocol_from_json, register
 from coevolve.errors import CandidateError, EventError, InputError, PoolError, StopRun, nearest
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.executors.workload import Score
-from coevolve.proposers.base import Proposal, Proposed, Proposer, View, as_proposed, in_thread
+from coevolve.proposers.base import Proposal, Proposed, Proposer, View, as_proposed, call
 from coevolve.proposers.proposer_settings import check_ready
 from coevolve.registry import find
 from coevolve.runs.building import build_proposer
@@ -45,7 +45,7 @@ PYTHON, PLAIN = "harness.py", "prompt.txt"
 
 
 class FunctionWorkload:
-    """The trial half of the search: `evaluate`, and a look at the candidate's code before it.
+    """Trials by `evaluate`, after a check of the candidate's code.
 
     `error` is the last exception of `evaluate` that was not a candidate's fault; with `at_once`,
     Ctrl-C interrupts `evaluate` itself.
@@ -61,7 +61,7 @@ class FunctionWorkload:
         self.run: Callable[..., Any] = self._run_async if awaited else self._run
 
     def error_in(self, stop: StopRun) -> BaseException | None:
-        """The exception of `evaluate` that a stop tells of, for the traceback."""
+        """The exception of `evaluate` that caused a stop, for the traceback."""
         about = self.error is not None and str(self.error)[:500] in str(stop)
         return self.error if about else None
 
@@ -99,7 +99,7 @@ class FunctionWorkload:
 
     @contextmanager
     def _noting(self, harness: Harness) -> Iterator[None]:
-        """Note what goes wrong; what a candidate cannot be called for is `evaluate`'s error."""
+        """Keep the exception; a call of a missing file or function is an error of `evaluate`."""
         try:
             yield
         except HarnessFault as fault:
@@ -122,22 +122,16 @@ class CallableProposer:
         self._counts = takes(function, 2)
         if not self._counts and not takes(function, 1):
             raise InputError(
-                "propose must be a function of (view) or (view, count), got one of "
+                "propose must be a function of (view) or (view, count), got a function of "
                 f"{inspect.signature(function)}."
             )
         self._function, self._file = function, file
 
     async def propose(self, view: View, count: int) -> Proposed:
-        arguments = (view, count) if self._counts else (view,)
-        if inspect.iscoroutinefunction(self._function):
-            given = await self._function(*arguments)
-        else:
-            given = await in_thread(self._function, *arguments)
-            if inspect.isawaitable(given):
-                given = await given
+        given = await call(self._function, *((view, count) if self._counts else (view,)))
         try:
             return as_proposed(self._full(given, view.round), source="propose")
-        except InputError as error:  # the next answer would be no better
+        except InputError as error:  # a retry would not help
             raise StopRun(str(error)) from error
 
     def _full(self, given: Any, round: int) -> Any:
@@ -289,7 +283,7 @@ def read_budget(given: Budget | Mapping[str, float] | None) -> Budget:
     for name, cap in given.items():
         if name not in CAPS:
             raise InputError(
-                f"budget has no {name!r}; it has {', '.join(CAPS)}.{nearest(str(name), CAPS)}"
+                f"unknown budget {name!r}; use {', '.join(CAPS)}.{nearest(str(name), CAPS)}"
             )
         if cap is not None and (isinstance(cap, bool) or not isinstance(cap, Real)):
             raise InputError(f"budget {name} must be a number, got {cap!r}.")
@@ -297,7 +291,7 @@ def read_budget(given: Budget | Mapping[str, float] | None) -> Budget:
 
 
 def read_protocol(given: str | SearchProtocol, fraction: float | None) -> SearchProtocol:
-    """The protocol, known to the fold of the events; by name, a start may win."""
+    """The protocol, registered if events cannot describe it; by name, a start may win."""
     if isinstance(given, str):
         rule: SearchProtocol = find("protocols", given, folder=Path())
         if isinstance(rule, SearchProtocol) and isinstance(rule.choice, HighestEstimate):
@@ -376,18 +370,18 @@ def _configured(
 
 
 def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with so many arguments."""
+    """Whether a function can be called with this number of arguments."""
     try:
         inspect.signature(function).bind(*range(count))
     except TypeError:
         return False
-    except ValueError:  # it does not say
+    except ValueError:  # it has no signature
         return True
     return True
 
 
 def name_of(function: object) -> str:
-    """What a function or object is called, for the record."""
+    """The name of a function or object, for the journal."""
     if isinstance(function, str | Mapping):
         return function if isinstance(function, str) else str(function.get("kind", ""))
     name = getattr(function, "__qualname__", type(function).__qualname__)
@@ -396,7 +390,7 @@ def name_of(function: object) -> str:
 
 @contextmanager
 def _ctrl_c_raises() -> Iterator[None]:
-    """Let Ctrl-C interrupt what runs now; asyncio would wait until it returns."""
+    """Let Ctrl-C interrupt the running code; asyncio would wait until it returns."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield

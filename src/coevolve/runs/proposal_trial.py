@@ -90,7 +90,7 @@ class ProposalTrial:
 
     Args:
         config: The configuration.
-        base: The folder its paths start from.
+        base: The folder that its paths are relative to.
         benchmark: The benchmark of the configuration.
         state: The state of the run.
         view: What the proposer sees.
@@ -112,7 +112,7 @@ class ProposalTrial:
         self._kept = MemoryJournal()
 
     async def propose(self, count: int, *, workspace: Path) -> TriedProposal:
-        """Have candidates proposed, checked in isolation, and repaired once, as the engine does.
+        """Propose candidates, check them in isolation, and repair them once, as the engine does.
 
         Agents work below the folder `workspace`.
         """
@@ -136,7 +136,7 @@ class ProposalTrial:
         )
 
     async def _asked(self, answer: Awaitable[object]) -> Proposed:
-        """What a proposer answers in time."""
+        """The answer of a proposer, within its time limit."""
         seconds = self.config.proposer.patience
         limit = asyncio.timeout(seconds if math.isfinite(seconds) else None)
         try:
@@ -145,7 +145,8 @@ class ProposalTrial:
         except TimeoutError as error:
             if not limit.expired():
                 raise ConfigError(f"the proposer failed: {described(error)}") from error
-            raise ConfigError(f"the proposer took longer than {seconds:,.0f} s.") from None
+            late = f"the proposer exceeded {seconds:,.0f} s; raise proposer.seconds."
+            raise ConfigError(late) from None
         except CoevolveError:
             raise
         except (Exception, SystemExit) as error:

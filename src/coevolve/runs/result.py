@@ -41,7 +41,7 @@ class Source(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class RunFolder:
-    """A run folder, opened for each look at it."""
+    """A run folder, opened for each read."""
 
     folder: Path
 
@@ -62,11 +62,11 @@ class RunFolder:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False, repr=False)
 class CandidateResult:
-    """A candidate of a run, its files, and what is known of it.
+    """A candidate of a run: its files, estimate and scores.
 
-    `status` is "evaluated", "refused" (`reason` says why) or how far it is. `estimate` is that of
-    the full-set score, if it has any outcome; `full` the score on every task, if the winner was
-    scored anew, and `test` that on the sealed test. Starting candidates are of round 0.
+    `status` is "evaluated", "refused" (`reason` says why) or its progress. `estimate` is that of
+    the full-set score, if it has any outcome. `full` is the score of a rescored winner on every
+    task, and `test` that on the sealed test. Starting candidates are of round 0.
     """
 
     name: str
@@ -130,7 +130,7 @@ class Result:
 
     @property
     def status(self) -> Report:
-        """Where the run is, what it has spent, and its candidates: what displays show."""
+        """The progress, spending and candidates of the run, as displays show them."""
         return report(self._state)
 
     @property

@@ -30,7 +30,7 @@ from coevolve.store import RunStore
 from coevolve.views.report import Report, report
 
 Listener = Callable[[Event], object]
-"""Called with every event of a run after it had its effect."""
+"""Called with every event of a run, after its effect."""
 _JOURNAL = "run.db"
 
 
@@ -44,9 +44,9 @@ def loop_runs() -> bool:
 
 
 def blocking[T](make: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """What a coroutine returns; also where an event loop runs already, as in a notebook.
+    """The result of a coroutine, even if an event loop already runs, as in a notebook.
 
-    There it runs in a thread with a loop of its own. Ctrl-C cancels it, waits for it to end, and
+    There it runs in a thread with its own loop. Ctrl-C cancels it, waits for it to end, and
     raises `KeyboardInterrupt`.
 
     >>> async def answer():
@@ -91,8 +91,8 @@ class Run:
     Args:
         folder: The run folder; it need not exist yet.
         config: What to run, if the run was not started yet.
-        file: The TOML file that says so.
-        base: The folder that paths in `config` start from.
+        file: The TOML file of `config`, if there is one.
+        base: The folder that paths in `config` are relative to.
 
     >>> import coevolve
     >>> from tempfile import TemporaryDirectory
@@ -146,7 +146,7 @@ class Run:
 
     @property
     def status(self) -> Report:
-        """Where the run is, what it has spent, and its candidates: what displays show."""
+        """The progress, spending and candidates of the run, as displays show them."""
         return report(self.state)
 
     @property
@@ -168,13 +168,13 @@ class Run:
         return RunFolder(self.folder).events()
 
     def listen[L: Listener](self, callback: L) -> L:
-        """Have a function called with every event that this object records from now on.
+        """Call a function with every event that this object records from now on.
 
-        It is called after the event had its effect. An exception that it raises ends the session;
-        `StopRun` ends it with a reason on record. Works as a decorator, too.
+        It is called after the effect of the event. An exception that it raises ends the session;
+        `StopRun` also records the reason. It works as a decorator, too.
         """
         if not callable(callback):
-            raise InputError(f"listen takes a function of one event, got {callback!r}.")
+            raise InputError(f"listen needs a function of one event, got {callback!r}.")
         self._listeners.append(callback)
         return callback
 
@@ -188,7 +188,7 @@ class Run:
         return await self._work()
 
     def resume(self) -> Result:
-        """Continue the run until it ends; a run that has ended gives its result."""
+        """Continue the run until it ends; a run that has ended returns its result."""
         return blocking(self.resume_async)
 
     async def resume_async(self) -> Result:
@@ -199,8 +199,8 @@ class Run:
         """Open the run's journal, without evaluating anything yet; `resume` does that."""
         if self.started:
             raise StateError(
-                f"{self.folder} holds a run already; call resume() to continue it, or give the "
-                "new run another name."
+                f"{self.folder} already has a run; call resume() to continue it, or give the new "
+                "run another name."
             )
         if self._file is not None:
             create_run(self._file)
@@ -218,7 +218,7 @@ class Run:
         """
         self._need_start()
         listeners = [*self._listeners, *([] if listen is None else [listen])]
-        with session(self.folder, listen=told(listeners)) as search:
+        with session(self.folder, listen=each_of(listeners)) as search:
             yield search
 
     def extend(
@@ -230,12 +230,12 @@ class Run:
         dollars: float | None = None,
         hours: float | None = None,
     ) -> Self:
-        """Give the run new limits; one that ended by its old ones can be resumed.
+        """Raise the limits of the run; if it ended because of them, it can then be resumed.
 
         Args:
-            rounds: Rounds in all, those before included.
-            trials: The new cap on trials in all; likewise the others. A cap that is left out
-                stays as it is.
+            rounds: The new total of rounds, including earlier ones.
+            trials: The new cap on trials, including earlier ones; likewise the others. A cap that
+                is left out does not change.
             tokens: The new cap on tokens.
             dollars: The new cap on US dollars.
             hours: The new cap on hours.
@@ -255,7 +255,7 @@ class Run:
 
     def _need_start(self) -> None:
         if not self.started:
-            raise StateError(f"the run in {self.folder} was not started yet; call run().")
+            raise StateError(f"the run in {self.folder} has not started; call run().")
 
 
 def open(source: Path | str | Mapping[str, Any]) -> Run:
@@ -281,7 +281,7 @@ def open(source: Path | str | Mapping[str, Any]) -> Run:
         return Run(Path(config.run.folder, config.run.name), config=config)
     if not isinstance(source, str | Path):
         raise InputError(
-            f"open takes a TOML file, a run folder or a configuration, got {source!r}."
+            f"open needs a TOML file, a run folder or a configuration, got {source!r}."
         )
     path = Path(source)
     if path.is_dir():
@@ -300,7 +300,7 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
     """Record new limits of a run: rounds, or caps of the budget, where None means no cap.
 
     Raises:
-        InputError: One is not above what it is now, or they do not let the run continue.
+        InputError: One is not above the current limit, or they do not let the run continue.
     """
     state = recorder.state
     if not limits:
@@ -315,21 +315,21 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
             raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
         if value is not None and not value > now:
             raise InputError(
-                f"{name} must be above {now:,}, the limit so far, got {value!r}; give the new "
-                "total, not what is added."
+                f"{name} must be above the current limit of {now:,}, got {value!r}; pass the new "
+                "total, not the increase."
             )
     ended = "" if state.ended is None else state.ended["why"]
     needed = "rounds" if ended == "finished" else ended.removeprefix("budget: ")
     if ended and needed not in limits:
-        raise InputError(f"the run ended because of its {needed}; give a new limit for {needed}.")
+        raise InputError(f"the run ended at its limit of {needed}; raise {needed}.")
     caps: dict[str, Any] = {name: limits[name] for name in CAPS if name in limits}
     budget = replace(state.settings.budget, **caps)
     rounds = limits.get("rounds") or state.settings.rounds
     recorder.record("extended", {"rounds": int(rounds), "budget": budget.to_json()})
 
 
-def told(listeners: list[Listener]) -> Callable[[Event], None]:
-    """One function that calls all of them."""
+def each_of(listeners: list[Listener]) -> Callable[[Event], None]:
+    """A function that calls all listeners."""
 
     def listen(event: Event) -> None:
         for listener in listeners:

@@ -44,8 +44,8 @@ def run_folder(path: Path, config: RunConfig | None = None) -> Path:
 def create_run(path: Path) -> Path:
     """Open the run that a TOML file describes, and return its folder.
 
-    Nothing is evaluated yet; `session` does that. A folder without any event, which an interrupted
-    first try leaves, is used again.
+    Nothing is evaluated yet; `session` does that. A folder without events, left by an interrupted
+    first attempt, is used again.
     """
     config = read_config(path)
     folder = run_folder(path, config)
@@ -54,7 +54,7 @@ def create_run(path: Path) -> Path:
 
 
 def open_folder(folder: Path, config: RunConfig, base: Path) -> None:
-    """Open the run of a configuration, whose paths start from `base`, in a folder."""
+    """Open the run of a configuration, with paths relative to `base`, in a folder."""
     config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
@@ -87,8 +87,8 @@ def session(
 
     Args:
         folder: The folder of the run.
-        listen: Called with every event after it had its effect.
-        around: What to put around the executor, such as a `FaultyExecutor` for a drill.
+        listen: Called with every event, after its effect.
+        around: Wraps the executor, for example in a `FaultyExecutor` for a drill.
     """
     with RunStore.open(folder.resolve()) as store:
         opened = _opened(store)
@@ -142,10 +142,10 @@ def find_protocol(folder: Path) -> None:
 
 
 def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
-    """The configuration a run was opened with, and the folder its paths start from.
+    """The configuration a run was opened with, and the folder its paths are relative to.
 
     Raises:
-        ConfigError: `coevolve.optimize` started the run, so that it has no configuration.
+        ConfigError: `coevolve.optimize` started the run, so it has no configuration.
     """
     recorded: dict[str, Any] = dict(opened["config"])
     if BY_OPTIMIZE in recorded:
@@ -185,8 +185,8 @@ def _empty_store(folder: Path) -> Iterator[RunStore]:
         with RunStore.open(folder) as store:
             if store.count:
                 raise ConfigError(
-                    f"{folder} holds a run already. Continue it with `coevolve resume {folder}`, "
-                    "or give the new run another name."
+                    f"{folder} already has a run; resume it with `coevolve resume {folder}`, or "
+                    "give the new run another name."
                 )
             yield store
     else:
@@ -197,16 +197,16 @@ def _empty_store(folder: Path) -> Iterator[RunStore]:
 def _opened(store: RunStore) -> Event:
     first = next(store.events(until=1), None)
     if first is None:
-        raise ConfigError(f"the run in {store.folder} was never opened; use `coevolve run`.")
+        raise ConfigError(f"the run in {store.folder} has not started; use `coevolve run`.")
     return first
 
 
 def _check_unchanged(opened: Event, benchmark: Benchmark) -> None:
-    """Refuse to resume a run with other tasks than it began with."""
+    """Refuse to resume a run whose tasks have changed."""
     test = test_pool(benchmark)
     now = {"pool": benchmark.pool.to_json(), "test": None if test is None else test.to_json()}
     if now != {"pool": opened["selector"]["pool"], "test": opened["test"]}:
         raise ConfigError(
-            "the benchmark has other tasks than when the run began, and its estimates would mean "
-            "something else; restore the tasks, or start a new run."
+            "the tasks of the benchmark have changed since the run began, so its estimates would "
+            "not be comparable; restore the tasks, or start a new run."
         )

@@ -1,4 +1,4 @@
-"""From what a proposer returns to candidates of the run."""
+"""Turns what a proposer returns into candidates of the run."""
 
 import re
 import sysconfig
@@ -28,12 +28,12 @@ def _no_leaks(files: Files) -> Sequence[object]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """The rules of a search for those who write candidates.
+    """The rules of a search for proposers.
 
     Args:
-        briefing: What a harness is here, its interface and its rules, in Markdown.
-        scan: Finds places in files that mention tasks a harness may not know.
-        refuse_leaks: Whether a candidate with such places is refused, or only reported.
+        briefing: What a harness of the benchmark is, its interface and its rules, in Markdown.
+        scan: Finds places in files that mention tasks a harness must not know.
+        refuse_leaks: Whether a candidate with such places is refused, not only reported.
 
     >>> Rules(scan=lambda files: ["harness.py:3 quotes task t1"]).leaks({"harness.py": b""})
     ('harness.py:3 quotes task t1',)
@@ -44,7 +44,7 @@ class Rules:
     refuse_leaks: bool = False
 
     def leaks(self, files: Files) -> tuple[str, ...]:
-        """The places that a scan finds, as text; the first ones if there are many."""
+        """The places that the scan finds, as text; only the first if there are many."""
         found = self.scan(files)
         more = len(found) - MOST_LEAKS
         places = tuple(str(leak) for leak in found[:MOST_LEAKS])
@@ -55,8 +55,8 @@ class Rules:
         if not leaks or not self.refuse_leaks:
             return ""
         if leaks[0].endswith(UNREAD):  # found tasks come first, so there are none
-            return f"it may mention tasks it may not know: {leaks[0]}"
-        return f"it mentions tasks it may not know: {leaks[0]}"
+            return f"it may mention tasks it must not know: {leaks[0]}"
+        return f"it mentions tasks it must not know: {leaks[0]}"
 
 
 def accept(

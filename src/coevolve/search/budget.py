@@ -1,7 +1,7 @@
-"""What a run may spend and has spent, and the other settings of a search.
+"""The budget and the spending of a run, and the other settings of a search.
 
 A `Usage` is what one trial, check or proposal consumed. A `Ledger` sums usages; a run has two, for
-proposing and evaluating. `Spending` is what both come to, in the terms of a `Budget`.
+proposing and evaluating. `Spending` is the sum of both, in the measures of a `Budget`.
 """
 
 import math
@@ -20,8 +20,8 @@ _SUMS = ("trials", "failed_attempts", "tokens_in", "tokens_out", "nano_dollars",
 class Ledger:
     """What one side of a run has spent, and the highest cost of a single entry.
 
-    `trials` counts outcomes, `failed_attempts` the attempts that were made again. Money and time
-    are kept in whole billionths, so that a sum does not depend on the order of its terms.
+    `trials` counts outcomes, `failed_attempts` the attempts that were repeated. Money and time
+    are kept in whole billionths, so a sum does not depend on the order of its terms.
 
     >>> ledger = Ledger()
     >>> ledger.spend([900, 100, 0.01, 2.5], trials=1)
@@ -63,7 +63,7 @@ class Ledger:
         self._raise_most(tokens_in + tokens_out, dollars)
 
     def add(self, other: "Ledger") -> None:
-        """Add what another ledger has."""
+        """Add the sums of another ledger."""
         for name, value in other.sums().items():
             setattr(self, name, getattr(self, name) + value)
         self._raise_most(other.most_tokens, other.most_dollars)
@@ -84,7 +84,7 @@ class Ledger:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spending:
-    """An amount of everything that a budget can cap."""
+    """Amounts of everything that a budget can cap."""
 
     trials: float = 0
     tokens: float = 0
@@ -92,7 +92,7 @@ class Spending:
     hours: float = 0.0
 
     def plus(self, times: float, each: "Spending") -> "Spending":
-        """With `each` added several times."""
+        """This amount plus `times` times `each`."""
         return Spending(**{c: getattr(self, c) + times * getattr(each, c) for c in CAPS})
 
 
@@ -100,8 +100,8 @@ class Spending:
 class Budget:
     """Hard caps on trials, tokens, US dollars and hours, proposing and evaluating together.
 
-    A cap that is left out does not bind. Caps are checked before every trial, and each trial
-    under way counts with the highest cost of a trial so far.
+    A measure without a cap is not limited. Caps are checked before every trial; each running
+    trial counts with the highest cost of a trial so far.
 
     >>> budget = Budget(trials=100, dollars=5)
     >>> budget.reached(Spending(trials=99, dollars=1.0)) is None
@@ -123,15 +123,15 @@ class Budget:
 
     @property
     def priced(self) -> bool:
-        """Whether it caps tokens or dollars, of which a trial's cost is unknown beforehand."""
+        """Whether it caps tokens or dollars; what a trial costs in these is unknown beforehand."""
         return self.tokens is not None or self.dollars is not None
 
     def reached(self, spent: Spending) -> str | None:
-        """The first cap that leaves nothing, if any."""
+        """The first cap that is reached, if any."""
         return next((c for c in CAPS if self._cap(c) <= getattr(spent, c)), None)
 
     def exceeded(self, spent: Spending) -> str | None:
-        """The first cap that would be passed, if any."""
+        """The first cap that is exceeded, if any."""
         return next((c for c in CAPS if getattr(spent, c) > self._cap(c) * (1 + 1e-12)), None)
 
     def _cap(self, name: str) -> float:

@@ -82,7 +82,7 @@ class Candidate:
     def from_json(cls, data: Mapping[str, Any]) -> Self:
         """The candidate `to_json` described."""
         if data["address"] != _tree_address(data["files"]):
-            raise CandidateError(f"the address of candidate {data['name']!r} is not of its files.")
+            raise CandidateError(f"the address of {data['name']!r} does not match its files.")
         lists = {name: tuple(data.get(name, ())) for name in ("parents", "components")}
         return cls(**{**data, **lists})
 
@@ -160,7 +160,7 @@ def check_files(files: Files, name: str) -> None:
 
 
 def _is_path(path: object) -> bool:
-    """Whether it is a relative path that any file system accepts and any terminal can show."""
+    """Whether it is a relative path that any file system accepts and any terminal shows."""
     if not isinstance(path, str) or not path.isprintable() or "\\" in path:
         return False
     pure = PurePosixPath(path)

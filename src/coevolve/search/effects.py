@@ -104,7 +104,7 @@ def _proposed(state: RunState, event: Event) -> None:
 
 
 def _repaired(state: RunState, event: Event) -> None:
-    """Take the repaired files, or refuse the candidate for the reason of its check."""
+    """Use the repaired files, or refuse the candidate because its check failed."""
     known, round = state.candidates[event["candidate"]], state.current_round
     state.proposing.spend(event["usage"])
     known.repaired = True
@@ -239,7 +239,7 @@ def _ended(state: RunState, event: Event) -> None:
 
 
 def _extended(state: RunState, event: Event) -> None:
-    """Take the new limits; a run that had ended continues where they ended it."""
+    """Apply the new limits; a run that the old limits had ended continues."""
     budget = Budget.from_json(event["budget"])
     state.settings = replace(state.settings, rounds=event["rounds"], budget=budget)
     if state.ended is None:
@@ -256,7 +256,7 @@ def _extended(state: RunState, event: Event) -> None:
 
 
 def _body(event: Event) -> dict[str, Any]:
-    """The fields of an event without those of every event."""
+    """The fields of an event, without those that every event has."""
     stamps = ("seq", "type", "at", "clock", "seal")
     return {key: value for key, value in event.items() if key not in stamps}
 

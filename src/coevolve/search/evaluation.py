@@ -32,9 +32,9 @@ def cap_ahead(
 ) -> str | None:
     """The cap that one more trial might exceed, if any.
 
-    It counts what is spent and what was `used` but is not recorded yet. This trial and those
-    under way count with the highest cost of a trial so far, a `proposal` with the highest cost of
-    a proposal. After Phase 0, the trials after the choice count with the average cost of a trial.
+    It counts what is spent, and what is `used` but not recorded yet. This trial and the running
+    ones count with the highest cost of a trial so far, a `proposal` with the highest cost of a
+    proposal. After Phase 0, the trials after the choice count with the average cost of a trial.
     """
     state = recorder.state
     budget, trials, proposals = state.settings.budget, state.evaluating, state.proposing
@@ -68,8 +68,8 @@ def closing_trials(state: RunState) -> int:
 def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
     """Stop for a fault that only the operator can fix.
 
-    An evaluator that fails on a starting harness is broken itself. One that worked on these and
-    fails on a candidate was broken by the candidate.
+    An evaluator that fails on a starting harness is broken. If it fails only on a candidate, the
+    candidate broke it.
     """
     start = state.candidates[trial.candidate].candidate.round == 0
     evaluator = fault.blame in (Blame.BENCHMARK, Blame.DOUBTFUL)
@@ -99,7 +99,7 @@ def to_rerun(state: RunState) -> list[str]:
 
 
 def check_alive(state: RunState) -> None:
-    """Stop when no trial of a round has a score, before the next round fails as well.
+    """Stop if no trial of a round has a score, before the next round fails as well.
 
     Only a round that was evaluated in this session counts: when the run is resumed, it continues.
     """
@@ -121,7 +121,7 @@ def check_alive(state: RunState) -> None:
 
 
 def check_proposer(state: RunState) -> None:
-    """Stop after several rounds without any candidate, unless a run with some is at its end."""
+    """Stop after several rounds without any candidate, unless the run is over and has some."""
     left = state.settings.rounds - len(state.rounds)
     if state.empty_rounds < EMPTY_ROUNDS or (left <= 0 and state.selector.candidates):
         return
@@ -130,15 +130,15 @@ def check_proposer(state: RunState) -> None:
     why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
     then = f"{left} rounds are left" if left else "no round is left; start a new run"
     raise StopRun(
-        f"{state.empty_rounds} rounds in a row gave no candidate that could be evaluated. Of the "
-        f"last one: {why}. Fix the proposer; {then}.",
+        f"{state.empty_rounds} rounds in a row had no candidate that could be evaluated. The last "
+        f"round: {why}. Fix the proposer; {then}.",
         resumable=left > 0,
     )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempts:
-    """What every attempt needs: where it is recorded and run, and when it is repeated."""
+    """How attempts are recorded, run and repeated."""
 
     recorder: Recorder
     executor: Executor
@@ -154,7 +154,7 @@ class Attempts:
 class Preparation:
     """Checks and prepares candidates, several at once; those that fail are refused.
 
-    With a cap on tokens or dollars it is one at a time, because the cost is unknown.
+    With a cap on tokens or dollars it handles one at a time, because the cost is unknown.
     """
 
     def __init__(self, attempts: Attempts) -> None:
@@ -221,7 +221,7 @@ class Preparation:
 
 
 def _check_candidate(candidate: Candidate, fault: Fault) -> None:
-    """Stop for a fault that only the operator can fix, such as any of a starting harness."""
+    """Stop for a fault that only the operator can fix, or for any of a starting harness."""
     if fault.blame == Blame.OPERATOR or candidate.round == 0:
         what = "starting harness" if candidate.round == 0 else "candidate"
         why = titled(fault.kind, fault.reason).rstrip(".")
@@ -236,7 +236,7 @@ Order = Callable[[RunState, Cell], float]
 
 
 def longest_first(state: RunState, cell: Cell) -> float:
-    """Longest first, in steps of a factor 2, within which the trials of a candidate stay together.
+    """Longest first, in steps of a factor 2; within a step, trials of a candidate stay together.
 
     Reusing a worker that has a candidate ready saves more than a finer order would.
     """
@@ -302,7 +302,7 @@ class Evaluation:
             heapq.heappush(self._queue, (-math.inf, number, cell))
 
     def _places(self) -> int:
-        """How many trials may run at once: one, while a cap binds and no cost is known."""
+        """How many trials may run at once; one if a cap needs their cost and none is known yet."""
         state = self._recorder.state
         if state.settings.budget.priced:
             spent = state.evaluating
@@ -332,7 +332,7 @@ class Evaluation:
         return (await asyncio.wait(self._running, timeout=wait, return_when=first))[0]
 
     def _take_all(self, tasks: set[asyncio.Task[Result]]) -> None:
-        """Record all that is done, even if one result stops the run."""
+        """Record all results, even if one of them stops the run."""
         stop = None
         for task in tasks:
             try:

@@ -22,7 +22,7 @@ class Journal(Protocol):
     """The record of one run: events in order, and contents by address."""
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
-        """Record (type, body) pairs in one transaction; on return they are kept."""
+        """Record (type, body) pairs in one transaction; they are stored when it returns."""
         ...
 
     def events(self, since: int = 0, until: int | None = None) -> Iterator[Event]:
@@ -50,7 +50,7 @@ class Journal(Protocol):
         ...
 
     def clock(self) -> float:
-        """Seconds the run has been worked on, over all sessions; never runs backwards."""
+        """Seconds of work on the run over all sessions; never runs backwards."""
         ...
 
 
@@ -137,9 +137,9 @@ class Recorder:
         self._record([(kind, body)])
 
     def catch_up(self) -> None:
-        """Apply events that the journal has and the state has not.
+        """Apply the events that the journal has and the state does not.
 
-        There are some after an append that was interrupted when it was already on the disk.
+        There are some if an append was interrupted after it had reached the disk.
         """
         self._apply(list(self.journal.events(self.state.events)))
 

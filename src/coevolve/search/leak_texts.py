@@ -43,7 +43,7 @@ class Work:
 
     Args:
         left: The amount that is left.
-        short: Whether something was skipped because its price was more than that.
+        short: Whether something was skipped because its price was higher.
 
     >>> work = Work(left=1_000)
     >>> work.pay(900), work.pay(200), work.short
@@ -320,7 +320,7 @@ _CONTROLS = {"n": "\n", "r": "\r", "t": "\t", "b": "", "f": "", "v": "", "a": ""
 
 
 def unescaped(text: str) -> str:
-    r"""A text without the escape sequences of Python and JSON.
+    r"""A text with the escape sequences of Python and JSON decoded.
 
     >>> unescaped(r"Gr\u00f6\xdfe\!")
     'Größe!'
@@ -357,7 +357,7 @@ _STEP = 16_384
 
 
 def decoded(text: str, work: Work) -> Iterator[str]:
-    """What a text says if it is base64 or hexadecimal, of text or of text packed by zlib or gzip.
+    """The text encoded in a text as base64 or hexadecimal, compressed by zlib or gzip or not.
 
     >>> list(decoded("SSBoYXZlIGEgc29yZSB0aHJvYXQu", Work()))
     ['I have a sore throat.']
@@ -389,7 +389,7 @@ def _from_base64(text: str) -> bytes:
 
 
 def _inflated(data: bytes, work: Work) -> bytes:
-    """What is packed in some bytes; nothing if they are neither of zlib nor of gzip.
+    """The decompressed bytes; empty if they are neither zlib nor gzip.
 
     Every byte that comes out is paid for before the next is requested.
     """

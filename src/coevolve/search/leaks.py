@@ -49,7 +49,7 @@ class Leak:
         path: The file. If its name reveals the task, only the beginning of the name.
         line: The first line that reveals the task, from 1; 0 for the name of the file.
         task: The id of the task; "" for a file that was not searched.
-        what: The "question", the "answer", or the "id" as a string of its own. "unread" is a file
+        what: The "question", the "answer", or the "id" as a whole string. "unread" is a file
             that is too large to search, or not text, so it may contain any task.
         sealed: Whether it is a task of the sealed test.
 
@@ -191,7 +191,7 @@ def _indexed(questions: Iterable[str]) -> dict[str, tuple[str, ...]]:
 
 
 def _wholes(questions: Mapping[str, str]) -> dict[str, str]:
-    """Tasks by what reveals them as a string of its own: the question, or a line of only it."""
+    """Tasks by the whole strings that reveal them: the question, or a line that only it has."""
     owners: dict[str, str] = {}
     count: Counter[str] = Counter()
     for task, question in questions.items():
@@ -254,7 +254,7 @@ class Answers:
 
 
 class Ids:
-    """Finds the ids of tasks as strings of their own, such as the keys of a table of answers."""
+    """Finds the ids of tasks as whole strings, such as the keys of a table of answers."""
 
     def __init__(self, tasks: Iterable[str]) -> None:
         self._ids = {task for task in tasks if _ID.fullmatch(task)}
@@ -276,10 +276,10 @@ class LeakScan:
 
     A question is found whole, by its beginning, or by two dozen letters in a row that at most two
     questions have. The scan reads the text of a file, its string literals, these backwards, and
-    texts in them that are encoded in base64 or hexadecimal, packed by zlib or gzip or not. Case,
+    texts in them encoded in base64 or hexadecimal, compressed by zlib or gzip or not. Case,
     spaces, punctuation, quotes, line breaks and escapes make no difference. An answer is found if
-    it is long and not a label, an id only as a string of its own. The names of the files are
-    searched too. A question that is hidden with more effort, for example letter by letter, in an
+    it is long and not a label, an id only as a whole string. The names of the files are searched
+    too. A question that is hidden with more effort, for example letter by letter, in an
     archive or by a hash, is not found.
 
     The work for one candidate is bounded, and always ends at the same place. A file that was not

@@ -60,8 +60,8 @@ def open_run(
     """
     if len(starts) < LEAST_STARTS:
         raise ConfigError(
-            f"a search needs two or more starting harnesses, got {len(starts)}: Phase 0 learns "
-            "from them which tasks tell harnesses apart."
+            f"a search needs two or more starting harnesses, got {len(starts)}; Phase 0 learns "
+            "from them which tasks distinguish harnesses."
         )
     _check_budget(settings, selector, len(starts), test)
     candidates = []
@@ -100,7 +100,7 @@ def _check_budget(settings: Settings, selector: Selector, starts: int, test: Poo
 
 
 def unready(state: RunState) -> list[CandidateState]:
-    """The candidates that are still to be checked or prepared."""
+    """The candidates to check or prepare."""
     current = state.current_round
     names = state.starts if current is None else current.names
     known = [state.candidates[name] for name in names]
@@ -113,7 +113,7 @@ def ready(state: RunState) -> list[str]:
 
 
 def broken(state: RunState) -> list[str]:
-    """The candidates of the current round that are to be repaired."""
+    """The candidates of the current round to repair."""
     return _in_round(state, Status.BROKEN)
 
 
@@ -123,12 +123,12 @@ def _in_round(state: RunState, status: Status) -> list[str]:
 
 
 class Search:
-    """A run under way: continues from the state of its journal to the end.
+    """A running search, which continues from the state of its journal to the end.
 
     Args:
         journal: The record of the run, with at least the event "opened".
         executor: Where trials run.
-        proposer: Who writes candidates.
+        proposer: Writes candidates.
         listen: Called with every event after it was applied.
         pause: Upper limit in seconds of the first wait before a failed trial is retried.
         order: Which trials of a wave start first.
@@ -167,7 +167,7 @@ class Search:
 
     @property
     def state(self) -> RunState:
-        """All that is known of the run."""
+        """The state of the run."""
         return self._recorder.state
 
     @property
@@ -178,11 +178,11 @@ class Search:
     async def run(self) -> RunState:
         """Continue to the end of the run.
 
-        After an error it may be called again, with an executor that can be used again: nothing is
-        in the state that is not in the journal.
+        After an error it may be called again, if the executor can still be used: the journal has
+        everything that is in the state.
 
         Raises:
-            StopRun: The operator must act first; the run can be resumed then.
+            StopRun: The operator must act before the run can continue.
         """
         try:
             self._recorder.catch_up()
@@ -204,7 +204,7 @@ class Search:
         return self.state
 
     def _next(self) -> Callable[[], Awaitable[None]] | None:
-        """What to do next, which follows from the state alone; None when the run has ended."""
+        """The next step, which depends on the state alone; None when the run has ended."""
         state = self.state
         if state.ended is not None:
             return None
@@ -308,7 +308,7 @@ class Search:
         self._recorder.record("ended", {"why": why})
 
     def _may_overlap(self, wave: Wave) -> bool:
-        """Whether the next round is to be proposed while this one is evaluated."""
+        """Whether to propose the next round while this one is evaluated."""
         state = self.state
         if self._proposal is not None and self._proposal.done():
             self._proposal.result()
@@ -319,7 +319,7 @@ class Search:
         return wanted and not self._cap_ahead(len(wave.open))
 
     def _cap_ahead(self, trials: int = 0) -> str | None:
-        """The cap that one more proposal might exceed, if any, after so many trials."""
+        """The cap that one more proposal might exceed after `trials` more trials, if any."""
         return cap_ahead(self._recorder, self._executor.capacity, trials, proposal=True)
 
     def _record_draws(self, draws: list[Event], *, final: bool = False) -> None:

@@ -53,7 +53,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposed:
-    """The answer of a proposer: candidates, and what it took to write them.
+    """The answer of a proposer: candidates, and the cost of writing them.
 
     Args:
         proposals: The candidates.
@@ -103,18 +103,18 @@ class Solvability:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class View:
-    """All a proposer may know before a round, without the sealed test.
+    """What a proposer may know before a round; nothing of the sealed test.
 
     Args:
         round: The round to propose for, from 1.
         seed: Seed for the random numbers of the proposer in this round.
         tasks: The tasks of the pool.
         standings: Every earlier candidate, starting harnesses first, in the order of proposal.
-        best: The choice as of now; None while only starting harnesses have scores.
+        best: The current choice; None while only starting harnesses have scores.
         parent: The candidate with the best score so far, starting harnesses included.
         read: Reads the content of a file by its address.
         trace: The trace of a candidate's last trial of a task, as JSON text, if there is one.
-        briefing: What a harness is here, its interface and its rules, in Markdown.
+        briefing: What a harness of the benchmark is, its interface and its rules, in Markdown.
         pools: The pool of each task, if there are several pools.
         solvability: How often each task was solved, for the tasks that were run.
         seconds: How long the proposal may take.
@@ -151,14 +151,14 @@ class View:
         return {path: self.read(address) for path, address in files.items()}
 
     def text(self, name: str = "") -> str:
-        """The text of a candidate that has one file: of the parent, unless it is named."""
+        """The text of a candidate with one file; by default the parent."""
         name = name or self.parent
         return only_text(self.files(name), name)
 
 
 @runtime_checkable
 class Proposer(Protocol):
-    """Who writes candidates.
+    """Writes candidates.
 
     >>> class Shouting:
     ...     async def propose(self, view, count):
@@ -229,7 +229,9 @@ def as_proposal(item: object, *, source: str = "the proposer") -> Proposal:
         raise InputError(f"{source}: a proposal needs a name, got {_shown(name)}.")
     parents = data.get("parents") or ()
     if not _are_texts(parents):
-        raise InputError(f"{source}: parents of {name!r} must be names, got {_shown(parents)}.")
+        raise InputError(
+            f"{source}: parents of {name!r} must be a list of names, got {_shown(parents)}."
+        )
     hypothesis = data.get("hypothesis") or ""
     if not isinstance(hypothesis, str):
         raise InputError(
@@ -238,7 +240,7 @@ def as_proposal(item: object, *, source: str = "the proposer") -> Proposal:
     components = data.get("components") or ()
     if not _are_texts(components):
         raise InputError(
-            f"{source}: components of {name!r} must be words, got {_shown(components)}."
+            f"{source}: components of {name!r} must be a list of texts, got {_shown(components)}."
         )
     kind = data.get("kind") or ""
     if kind not in KINDS:

@@ -1,4 +1,4 @@
-"""Proposals and repairs: what the proposer sees, and what is recorded of its answer."""
+"""Proposals and repairs: the view of the proposer, and the record of its answer."""
 
 import asyncio
 import math
@@ -32,7 +32,7 @@ from coevolve.search.retries import Retries
 from coevolve.search.run_state import CandidateState, RunState, Status
 
 _SPARE = 30.0
-"""The most seconds by which the announced time limit is shorter than the real one."""
+"""The announced time limit is shorter than the real one by at most this many seconds."""
 _LONGEST_NOTE = 10_000
 
 
@@ -111,7 +111,7 @@ def _trace(journal: Journal, until: int) -> Callable[[str, str], str | None]:
             (event["trial"], (event["candidate"], event["task"]), event["trace"])
             for event in journal.events(until=until)
             if event["type"] == "outcome" and "trace" in event and "split" not in event
-        ]  # sorted by trial, for trials end in any order
+        ]  # sorted by trial, because trials end in any order
         return {cell: address for _, cell, address in sorted(rows, key=itemgetter(0))}
 
     def trace(candidate: str, task: str) -> str | None:
@@ -137,7 +137,7 @@ def _solvability(state: RunState) -> dict[str, Solvability]:
 
 
 def announced_seconds(seconds: float) -> float:
-    """The time limit that a proposer is told, which leaves it time to submit what it has."""
+    """The time limit announced to a proposer, which leaves it time to submit what it has."""
     return seconds - min(_SPARE, 0.1 * seconds)
 
 
@@ -148,9 +148,9 @@ Take = Callable[[Proposed, str], dict[str, Any]]
 class Proposing:
     """Requests proposals and repairs, and records them.
 
-    A proposer that takes longer than `seconds`, or than the hours of the budget, costs a round.
-    One that raises or returns something invalid is asked again, as `retries` says. Then the run
-    stops; when it is resumed, the same round is proposed again.
+    If a proposer takes longer than `seconds`, or than the hours of the budget, its round has no
+    candidate. If it raises an error or returns something invalid, it is asked again, by the rule
+    `retries`. Then the run stops; when it is resumed, the same round is proposed again.
     """
 
     def __init__(
@@ -186,7 +186,7 @@ class Proposing:
         recorder.record("proposed", await self._asked(round, ask, take))
 
     async def repair(self, name: str) -> None:
-        """Request the repair of a candidate that failed its check; without one it is refused."""
+        """Request the repair of a candidate that failed its check; refuse it if there is none."""
         recorder, proposer = self._recorder, self._proposer
         if not isinstance(proposer, Repairer):
             self.give_up(name, "")
@@ -213,7 +213,7 @@ class Proposing:
     def _repair(
         self, name: str, after: CandidateState | None, proposed: Proposed, *notes: str
     ) -> dict[str, Any]:
-        """The event of a repair, or of none."""
+        """The body of the event "repaired"; `after` is None if there was no repair."""
         row = {"candidate": None, "refused": "", "leaks": []} if after is None else after.to_json()
         to = row.pop("candidate")
         return {"candidate": name, "to": to, **row, **self._answer(proposed, *notes)}
@@ -233,7 +233,7 @@ class Proposing:
         for attempt in count():
             try:
                 return take(*await self._in_time(round, ask))
-            except (StopRun, StoreError):  # another answer would be paid for, and lost as well
+            except (StopRun, StoreError):  # a further answer would cost money and be lost as well
                 raise
             except (Exception, SystemExit) as error:
                 wait = self._retries.wait(attempt, self._rng, getattr(error, "retry_after", None))

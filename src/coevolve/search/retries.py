@@ -14,8 +14,8 @@ ATTEMPTS = 3
 class Retries:
     """How often something is tried, and the waits in between.
 
-    Waits double from one attempt to the next, with full jitter [Brooker 2015]. A service that
-    says how long to wait (HTTP's Retry-After) gets that time, within limits.
+    Waits double from one attempt to the next, with full jitter [Brooker 2015]. A wait that a
+    service requests (HTTP's Retry-After) is used, within limits.
 
     [Brooker 2015] M. Brooker, Exponential Backoff And Jitter, AWS Architecture Blog.
 
@@ -23,7 +23,7 @@ class Retries:
         attempts: Attempts in all.
         pause: Upper limit of the first wait, in seconds.
         longest: Upper limit of every wait.
-        longest_asked: The same for a wait that a service asks for.
+        longest_asked: The same for a wait that a service requests.
 
     >>> rng = np.random.default_rng(0)
     >>> waits = [Retries().wait(attempt, rng) for attempt in range(3)]
@@ -47,8 +47,8 @@ class Retries:
 
         Args:
             attempt: Number of the attempt that failed.
-            rng: Where the jitter comes from.
-            asked: Seconds that the service asks for, if it does.
+            rng: Random generator for the jitter.
+            asked: Seconds that the service requests, if any.
         """
         if attempt + 1 >= self.attempts:
             return None

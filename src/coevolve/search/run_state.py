@@ -16,7 +16,7 @@ from coevolve.search.wave import Durations, Tally, Wave
 
 
 class Status(StrEnum):
-    """How far a candidate has come.
+    """The progress of a candidate.
 
     >>> Status.REFUSED.value
     'refused'
@@ -24,7 +24,7 @@ class Status(StrEnum):
 
     PROPOSED = "proposed"
     BROKEN = "broken"
-    """It failed its check, and waits for repair."""
+    """It failed its check and waits for repair."""
     CHECKED = "checked"
     READY = "ready"
     EVALUATED = "evaluated"
@@ -33,10 +33,10 @@ class Status(StrEnum):
 
 @dataclass(slots=True, kw_only=True)
 class CandidateState:
-    """A candidate and how far it has come; `reason` says why it was refused.
+    """A candidate and its progress; `reason` says why it was refused.
 
     `state` is the address of what it has learned, `leaks` are the places where it mentions tasks
-    it may not know. A candidate is sent back for repair once.
+    it must not know. A candidate is sent back for repair once.
     """
 
     candidate: Candidate
@@ -104,7 +104,7 @@ class RunRound:
 
 @dataclass(slots=True, kw_only=True)
 class RunState:
-    """All that is known of a run; only `effects.apply` changes it.
+    """The state of a run; only `effects.apply` changes it.
 
     `proposing_since` is the number of the event that began the proposal under way, `session_at`
     that of the last event "session". `cut` is the last wave if a budget ended it before its last
@@ -169,7 +169,7 @@ class RunState:
         return state
 
     def note(self, event: Event) -> None:
-        """Note how far the state has come."""
+        """Note the number and the clock of an event."""
         self.events = max(self.events, event["seq"] + 1)
         self.clock = max(self.clock, event["clock"])
 
@@ -180,7 +180,7 @@ class RunState:
 
     @property
     def current_round(self) -> RunRound | None:
-        """The first round that is not over: one of the last two, the last being proposed ahead."""
+        """The first round that is not over; the round after it may be proposed already."""
         return next((round for round in self.rounds[-2:] if not round.settled), None)
 
     def estimate(self, name: str) -> Estimate | None:
@@ -200,7 +200,7 @@ class RunState:
 
     @property
     def tally(self) -> Tally:
-        """What all trials came to, those of the wave under way included."""
+        """The totals of all trials, including those of the current wave."""
         both = Tally(durations=Durations(costs=self.durations.costs))
         both.add(self.totals)
         if self.wave is not None:
@@ -209,7 +209,7 @@ class RunState:
 
     @property
     def durations(self) -> Durations:
-        """How long trials take, as of before the wave under way."""
+        """How long trials took before the current wave."""
         return self.totals.durations
 
     @property

@@ -9,11 +9,11 @@ from coevolve.errors import InputError
 from coevolve.search.candidate import Candidate
 
 Split = Literal["validation", "rescore", "test"]
-"""What a trial is for: the search, scoring the winner in full, or the sealed test."""
+"""What a trial is for: the search, scoring the winner on every task, or the sealed test."""
 
 
 class Blame(StrEnum):
-    """What is to blame for a fault; it decides what follows.
+    """What is to blame for a fault; it decides how the fault is handled.
 
     >>> Blame("candidate") is Blame.CANDIDATE
     True
@@ -26,7 +26,7 @@ class Blame(StrEnum):
     BENCHMARK = "benchmark"
     """The evaluator: score 0, but the run stops if it happens with a starting harness."""
     DOUBTFUL = "doubtful"
-    """Unclear: retried like infrastructure; if it persists, treated like the evaluator's."""
+    """Unclear: retried like infrastructure; if it persists, handled like the evaluator's."""
     OPERATOR = "operator"
     """The setup of the run: it stops, with advice."""
 
@@ -38,7 +38,7 @@ class Fault:
     `kind` is a short name of the error ("time-limit", "RateLimitError"), `reason` a sentence that
     explains it, `advice` what the operator should do about it, if anything.
 
-    >>> Fault(blame=Blame.CANDIDATE, kind="time-limit", reason="ran past 60 s").kind
+    >>> Fault(blame=Blame.CANDIDATE, kind="time-limit", reason="ran longer than 60 s").kind
     'time-limit'
     """
 
@@ -49,7 +49,7 @@ class Fault:
 
     @property
     def retried(self) -> bool:
-        """Whether another attempt is worth it."""
+        """Whether the trial is tried again."""
         return self.blame in (Blame.INFRASTRUCTURE, Blame.DOUBTFUL)
 
     @property
@@ -114,7 +114,7 @@ class Result:
                 f"{self.fault!r}."
             )
         if self.score is not None:
-            object.__setattr__(self, "score", checked_score(self.score, "of a trial"))
+            object.__setattr__(self, "score", checked_score(self.score))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -1,4 +1,4 @@
-"""A wave: trials that run together and are told together, and what they came to."""
+"""A wave: trials that run together and are told together, and their totals."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -49,7 +49,7 @@ class Durations:
         self.trials += trials
 
     def add_all(self, sums: Mapping[str, Iterable[Any]]) -> None:
-        """Count what `sums` of other durations says."""
+        """Add the `sums` of other durations."""
         for task, (seconds, trials) in sums.items():
             self.add(task, seconds, trials)
 
@@ -96,17 +96,17 @@ class Tally:
         return Missing(titled(fault["kind"], fault["reason"]))
 
     def failed(self, event: Event) -> None:
-        """Count an attempt that is made again."""
+        """Count an attempt that is repeated."""
         self.ledger.spend(event["usage"], failed_attempts=1)
 
     def forgive(self, candidate: str, count: int) -> None:
-        """Uncount missing outcomes that are run once more."""
+        """Do not count missing outcomes that are run once more."""
         _count(self.missing, candidate, -count)
         if not self.missing[candidate]:
             del self.missing[candidate]
 
     def add(self, other: "Tally") -> None:
-        """Add what another tally counted."""
+        """Add the counts of another tally."""
         self.ledger.add(other.ledger)
         self.durations.add_all(other.durations.sums)
         for name in ("failures", "zeros", "missing"):
@@ -162,12 +162,12 @@ class Group:
 
 @dataclass(slots=True, kw_only=True)
 class Wave:
-    """Trials that are told together, in this order, whatever order they end in.
+    """Trials that are told together, in this order, even if they end in another.
 
     `open` maps the outcomes that are missing so far to the number of failed attempts, `done` the
     others to their scores. `parts` are the tasks of each pool, where whole pools are run. `again`
     names the candidates that were run once more, and `reopened_at` is the number of the last event
-    that said so. `earlier` counts the outcomes of the wave that this one continues.
+    "reopened". `earlier` counts the outcomes of the wave that this one continues.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
@@ -212,7 +212,7 @@ class Wave:
         """Record an outcome that is still open."""
         cell = Cell(event["candidate"], event["task"], event["trial"])
         if self.open.pop(cell, None) is None:
-            raise EventError(f"the outcome of {tuple(cell)} was not asked or is already known.")
+            raise EventError(f"the outcome of {tuple(cell)} is not asked for, or already known.")
         self.done[cell] = self.tally.outcome(event)
 
     def failed(self, event: Event) -> None:
@@ -255,7 +255,7 @@ class Wave:
     def restore(self, data: Mapping[str, Any]) -> None:
         """Record at once the outcomes that `to_json` described."""
         if not self.untouched or data["scores"].keys() != self.cells.keys():
-            raise EventError("its candidates are not those that were asked.")
+            raise EventError("its candidates are not those of the wave.")
         self.open = {}
         for name, scores in data["scores"].items():
             cells, reasons = self.cells[name], data["missing"].get(name, {})

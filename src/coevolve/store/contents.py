@@ -22,7 +22,7 @@ class Blobs:
         self._numbers = itertools.count()
 
     def path(self, address: str) -> Path:
-        """The path of the blob of an address, whether it exists or not."""
+        """The path of a blob, whether it exists or not."""
         if len(address) != 32 or not _HEX.issuperset(address):
             raise InputError(f"an address must have 32 hex digits, got {address!r}.")
         return self._layout.blobs / address[:2] / address
@@ -78,8 +78,8 @@ def _lost(address: str, path: Path, what: str) -> DamageError:
 class Checkouts:
     """Candidates as folders, each checked when a session first uses it.
 
-    The files are read-only as a reminder, not as protection: their owner can change that. A
-    folder that was changed is set aside and created again.
+    The files are read-only as a reminder; their owner can change that. A folder that was changed
+    is moved aside and created again.
     """
 
     def __init__(self, layout: Layout, blobs: Blobs) -> None:
@@ -132,7 +132,7 @@ class Checkouts:
             _make_folders(fresh, candidate)
             for name, address in candidate.files.items():
                 _write(fresh / name, self._blobs.get(address))
-            # A run cannot continue without them, and trials of them cost money.
+            # A run cannot continue without the files, and trials cost money.
             self._blobs.sync(candidate.files.values())
             path.parent.mkdir(exist_ok=True)
             if path.is_symlink() or path.exists():

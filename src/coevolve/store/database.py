@@ -1,7 +1,7 @@
 """The SQLite file of a journal: creating it, and opening it to write or to read.
 
-It has two tables. `events(seq, text)` holds the lines. `head(schema, count)` holds one row, which
-is written in the same transactions: the number of events. It reveals a lost end.
+It has two tables. `events(seq, text)` holds the lines. `head(schema, count)` holds one row with
+the number of events, written in the same transactions. It shows whether the last events are lost.
 """
 
 import os
@@ -43,14 +43,14 @@ def make(path: Path) -> None:
         connection.execute(f"PRAGMA user_version={SCHEMA}")
         connection.executescript(_TABLES)
         connection.execute("INSERT INTO head VALUES (0, ?, 0)", (SCHEMA,))
-        # Last, to have the tables in the file itself: a lost log must not take them with it.
+        # Last, so that the tables are in the file itself and not only in a log that may be lost.
         connection.execute("PRAGMA journal_mode=WAL")
     finally:
         connection.close()
 
 
 def make_first(layout: Layout) -> None:
-    """Create the journal of a new run; it gets its name when it is complete."""
+    """Create the journal of a new run; it is renamed to its name when it is complete."""
     with explained(layout.journal):
         if layout.journal.exists():
             raise StoreError(
@@ -60,7 +60,7 @@ def make_first(layout: Layout) -> None:
         if not _is_empty(layout.log):
             # SQLite would write its contents into the new file.
             raise StoreError(
-                f"{layout.log} is the log of a journal that is missing. Put its run.db back, "
+                f"{layout.log} is the log of a journal that is missing. Restore its run.db, "
                 "or move the log away."
             )
         layout.clear_unfinished()
@@ -97,7 +97,7 @@ def require(layout: Layout) -> None:
 
 
 def extent(connection: sqlite3.Connection, layout: Layout) -> tuple[int, int]:
-    """The number of events recorded, and the number found, by the last of them."""
+    """The number of events recorded, and the number found, from the number of the last."""
     query = "SELECT schema, count, (SELECT max(seq) FROM events) FROM head WHERE id = 0"
     with explained(layout.journal):
         row = connection.execute(query).fetchone()
@@ -139,7 +139,7 @@ def _check_header(layout: Layout) -> None:
         head = file.read(100)
     for start, expected in _FIXED:
         if head[start : start + len(expected)] != expected:
-            raise damaged(layout.folder, 0, "run.db does not begin like a journal")
+            raise damaged(layout.folder, 0, "run.db does not have the header of a journal")
 
 
 def _check_marks(connection: sqlite3.Connection, layout: Layout) -> None:
@@ -150,7 +150,8 @@ def _check_marks(connection: sqlite3.Connection, layout: Layout) -> None:
         return
     # The schema is stored twice, to distinguish a damaged file from one of another program.
     if _schema(connection) == SCHEMA:
-        raise damaged(layout.folder, 0, f"its ids are {application:#x} and {version}")
+        what = f"its application id is {application:#x}, its version {version}"
+        raise damaged(layout.folder, 0, what)
     if application != APPLICATION:
         raise StoreError(
             f"{path} is not a journal of coevolve (application id {application:#x}). Choose "

@@ -80,9 +80,9 @@ class Skimmer:
     Outcomes are held until that line is read. If there are too many, all of their wave are kept.
 
     >>> skimmer = Skimmer()
-    >>> skimmer.standing([b'{"seq":0,"type":"asked"}', b'{"seq":1,"type":"outcome"}'])
+    >>> skimmer.kept([b'{"seq":0,"type":"asked"}', b'{"seq":1,"type":"outcome"}'])
     [b'{"seq":0,"type":"asked"}']
-    >>> skimmer.standing([b'{"seq":2,"type":"told"}']), skimmer.held
+    >>> skimmer.kept([b'{"seq":2,"type":"told"}']), skimmer.held
     ([b'{"seq":2,"type":"told"}'], [])
     """
 
@@ -91,9 +91,9 @@ class Skimmer:
         self._most = most
         self._all = False
 
-    def standing(self, lines: list[bytes]) -> list[bytes]:
-        """The lines that are known to be kept, of these and of those held."""
-        standing, size = [], len(_TYPE)
+    def kept(self, lines: list[bytes]) -> list[bytes]:
+        """The lines to keep, of these and of those held."""
+        kept, size = [], len(_TYPE)
         for line in lines:
             start = line.rfind(_TYPE)  # the same as `has_type`, without a call for most lines
             plain = start > 0 and line.startswith(_OUTCOMES, start + size)
@@ -104,12 +104,12 @@ class Skimmer:
             if has_type(line, _TOLD):
                 self.held.clear()
                 self._all = False
-            standing.append(line)
+            kept.append(line)
         if len(self.held) > self._most:
-            standing += self.held
+            kept += self.held
             self.held.clear()
             self._all = True
-        return standing
+        return kept
 
 
 def parsed(lines: list[bytes]) -> list[Event]:
@@ -175,7 +175,7 @@ class EventFile:
         """All events, without the outcomes that a later event summarizes."""
         skimmer = Skimmer()
         for lines in self._checked(0, until):
-            yield from parsed(skimmer.standing(lines))
+            yield from parsed(skimmer.kept(lines))
         yield from parsed(skimmer.held)
 
     def _checked(self, since: int, until: int | None) -> Iterator[list[bytes]]:

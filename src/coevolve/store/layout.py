@@ -54,7 +54,7 @@ class Layout:
 
     @property
     def unfinished(self) -> Path:
-        """Files that are being written; useless after the writer has ended."""
+        """Files that are being written, not used after the writer has ended."""
         return self.folder / "unfinished"
 
     @property
@@ -134,7 +134,7 @@ before it are intact; `coevolve doctor --repair runs/first` keeps them.
 
 @contextmanager
 def explained(path: Path, intact: int = 0) -> Iterator[None]:
-    """Turn errors of the operating system and of SQLite into ours, with a remedy.
+    """Turn errors of the operating system and of SQLite into errors with a remedy.
 
     >>> with explained(Path("runs/first/run.db")):
     ...     raise OSError(errno.ENOSPC, "No space left on device")

@@ -16,12 +16,12 @@ from coevolve.errors import OwnedError
 from coevolve.store.layout import explained
 
 PATIENCE = 0.3
-"""Seconds to wait for a lock; `owner` takes it briefly to see whether it is free."""
+"""Seconds to wait for a lock; `owner` takes it briefly to check whether it is free."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The process that writes a run; without a pid before it has written its name."""
+    """The process that writes a run; its pid is unknown until it has written it to the file."""
 
     pid: int | None = None
     host: str = ""
@@ -37,8 +37,8 @@ class Owner:
 class Lock:
     """The right to write, until `release` or the end of the process.
 
-    It is a lock of the operating system on the open file. The text in the file says who has the
-    lock, and has no meaning after that.
+    It is a lock of the operating system on the open file. The text in the file names the process
+    that holds the lock, and has no meaning after its release.
     """
 
     def __init__(self, path: Path) -> None:
@@ -111,7 +111,7 @@ def _signature(file: int) -> Owner:
 
 
 def _release_in_children(lock: Lock) -> None:
-    """Close the lock in forked children, which would keep it after their parent's end."""
+    """Close the lock in forked children, which would hold it after their parent has ended."""
     held = weakref.ref(lock)
 
     def release() -> None:

@@ -1,8 +1,8 @@
 """Lines in the raw pages and the log of a damaged SQLite file, read without SQLite.
 
 It reads what append-only tables need: the leaf pages of a table, and the overflow pages of long
-lines (https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1). Nonsense is skipped; the
-seals decide which of the lines are good. Queries through SQLite keep fewer events: one damaged
+lines (https://www.sqlite.org/fileformat2.html, sections 1.6 and 2.1). Invalid data is skipped;
+the seals decide which of the lines are good. Queries through SQLite keep fewer events: one damaged
 frame hides the rest of the log, and one damaged root page hides the table.
 
 SQLite ends the log where its checksums stop, as it must after a crash, so a damaged frame

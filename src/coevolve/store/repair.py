@@ -1,8 +1,8 @@
 """Checking a journal for damage, and replacing a damaged one by its intact events.
 
-A journal and its log are two files. The old log beside the new journal would mix the two. So the
-new journal is first named run.db.repaired-1. While a file of that name exists, the remaining steps
-of the repair are taken, or taken again, before anything else.
+A journal and its log are two files. SQLite would mix the new journal with the old log, so the new
+journal is first named run.db.repaired-1. While a file of that name exists, the repair is finished
+before anything else; its steps can be repeated.
 """
 
 import os
@@ -156,7 +156,7 @@ def _write_intact(layout: Layout) -> int:
     if fresh.log.exists():
         # SQLite closes without an error if it cannot move the log into the file.
         raise StoreError(
-            f"{fresh.log} could not be moved into its file. Free some disk space and repair again."
+            f"{fresh.log} could not be merged into run.db. Free some disk space and repair again."
         )
     return kept
 
@@ -190,7 +190,7 @@ def refuse_unfinished(layout: Layout) -> None:
 
 
 def _replace(layout: Layout, repaired: Path) -> Path:
-    """Take the steps of a repair; each can be repeated, and none overwrites a file."""
+    """Do the steps of a repair; each can be repeated, and none overwrites a file."""
     sync(layout.folder)
     backup = _backup(layout, int(repaired.name.rpartition("-")[2]))
     # The old log first: SQLite would write its contents into the new file.
@@ -209,7 +209,7 @@ def _backup(layout: Layout, number: int) -> Path:
 
 
 def _free(path: Path) -> Path:
-    """A name, or a similar one if a new log has taken it in the meantime."""
+    """A path, or a similar one if a new log has this name in the meantime."""
     others = (path.with_name(f"{path.name}-{n}") for n in count(2))
     return next(name for name in others if not name.exists()) if path.exists() else path
 

@@ -94,7 +94,7 @@ class RunStore:
     def create(
         cls, folder: Path, *, wall: Clock = time.time, monotonic: Clock = time.monotonic
     ) -> Self:
-        """Create a run in a folder, and the folder if it does not exist; may write."""
+        """Create a run in a folder, for writing; the folder is created if it does not exist."""
         layout = Layout(folder)
         with explained(folder):
             folder.mkdir(parents=True, exist_ok=True)
@@ -110,7 +110,7 @@ class RunStore:
     def open(
         cls, folder: Path, *, wall: Clock = time.time, monotonic: Clock = time.monotonic
     ) -> Self:
-        """Open the run in a folder to continue it; may write."""
+        """Open the run in a folder for writing, to continue it."""
         layout = Layout(folder)
         database.require(layout)
         lock = Lock(layout.lock)
@@ -175,7 +175,7 @@ class RunStore:
         return self._file.count()
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
-        """Record (type, body) pairs in one transaction, and return them as a reader gets them.
+        """Record (type, body) pairs in one transaction, and return them as events.
 
         The store adds "at", seconds since 1970, and "clock", seconds worked on the run.
         """

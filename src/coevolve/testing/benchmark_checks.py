@@ -27,18 +27,18 @@ class RecordingHarness(Harness):
         self.seen: set[str] = set()
 
     def call(self, function: str, /, *arguments: Any, **named: Any) -> Any:
-        """What a function of the candidate answers."""
+        """Call a function of the candidate."""
         self.seen |= texts([arguments, named])
         return super().call(function, *arguments, **named)
 
     def execute(self, argv: Any, **named: Any) -> Executed:
-        """What an executable gave in the candidate's isolation."""
+        """Run an executable in the candidate's isolation."""
         self.seen |= texts(argv)
         return super().execute(argv, **named)
 
 
 class Tried:
-    """How far a candidate got, and what it saw."""
+    """The last step of a candidate, its results, and the texts it saw."""
 
     def __init__(self) -> None:
         self.step = ""
@@ -49,7 +49,7 @@ class Tried:
 
 
 class Bench:
-    """Candidates put on trial one after another."""
+    """Runs candidates one after another."""
 
     def __init__(self, benchmark: Benchmark, isolation: Isolation, limits: Limits) -> None:
         self._benchmark = benchmark
@@ -116,7 +116,7 @@ def _value(given: object, task: str) -> float | Missing:
 
 
 _LONG_ENOUGH = 6
-"""Shorter ids turn up in a file by chance."""
+"""Shorter ids may occur in a file by chance."""
 
 
 def assert_benchmark(benchmark: Benchmark, **options: object) -> None:
@@ -134,7 +134,7 @@ def check_benchmark(
 
     Args:
         benchmark: Yours.
-        isolation: Where candidate code runs meanwhile.
+        isolation: Where candidate code runs.
         limits: Its limits.
     """
     where = find_isolation(isolation) if isinstance(isolation, str) else isolation
@@ -159,11 +159,11 @@ def _static(benchmark: Benchmark) -> Iterator[Finding]:
     yield passed("pool", f"{len(benchmark.pool)} tasks ({pools})")
     yield _test_tasks(benchmark)
     yield from _starts(benchmark)
-    yield from _told(benchmark)
+    yield from _briefing(benchmark)
 
 
-def _told(benchmark: Benchmark) -> Iterator[Finding]:
-    """What is wrong with the briefing or the secrets, if anything is."""
+def _briefing(benchmark: Benchmark) -> Iterator[Finding]:
+    """Problems of the briefing and the secrets."""
     try:
         scan, briefing = leak_scan_of(benchmark), briefing_of(benchmark)
     except CoevolveError as error:
@@ -238,7 +238,7 @@ def _started(benchmark: Benchmark, name: str, tried: Tried) -> Iterator[Finding]
             "Several trials per task (search.trials) make estimates steadier.",
         )
     if shown := sorted((tried.seen | texts(tried.state)) & set(sealed_tasks(benchmark))):
-        yield failed("sealed", f"start {name!r} was shown the test task {shown[0]!r}")
+        yield failed("sealed", f"start {name!r} saw the test task {shown[0]!r}")
 
 
 def _state(name: str, state: object) -> Finding:
@@ -259,6 +259,6 @@ def _broken(what: str, tried: Tried) -> Finding:
         return passed("faults", f"{what} is at fault in {tried.step}: {fault.reason}")
     return failed(
         "faults",
-        f"{what} ends as a fault of the {fault.blame} in {tried.step}: {fault.reason}",
-        "Raise CandidateFault, or let HarnessFault pass, where the candidate is to blame.",
+        f"{what} counts as a fault of the {fault.blame} in {tried.step}: {fault.reason}",
+        "Raise CandidateFault, or do not catch HarnessFault, if the candidate is to blame.",
     )

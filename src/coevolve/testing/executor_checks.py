@@ -102,7 +102,7 @@ async def _results(executor: Executor, bench: Bench) -> str:
             _facts(result) == _WANTED[task],
             f"the task {task!r} must give {_WANTED[task]}, got {_facts(result)}",
         )
-        _expect(result.usage.seconds > 0, f"the task {task!r} must state the seconds it took")
+        _expect(result.usage.seconds > 0, f"the task {task!r} must report its seconds, got 0")
     return f"{len(_WANTED)} trials give the right scores, faults, usage and traces"
 
 
@@ -151,7 +151,7 @@ async def _capacity(executor: Executor, bench: Bench) -> str:
     scores = [result.score for result in await asyncio.gather(*runs)]
     wanted = [number % 10 / 10 for number in range(2 * most)]
     _expect(scores == wanted, f"{2 * most} attempts at once must all end, got {scores}")
-    return f"{most} attempts at once, and as many that wait"
+    return f"{most} attempts run at once, and as many wait"
 
 
 async def _cancelling(executor: Executor, bench: Bench) -> str:
@@ -163,7 +163,7 @@ async def _cancelling(executor: Executor, bench: Bench) -> str:
     _expect(cancelled, f"a cancelled attempt must raise CancelledError, got {done!r}")
     last = await executor.run(bench.good, _trial("answer:1"))
     _expect(last.score == 1.0, f"the next trial must run after a cancelled one, got {last}")
-    return "a cancelled attempt makes way for the next"
+    return "the next trial runs after a cancelled attempt"
 
 
 async def _closing(executor: Executor, bench: Bench) -> str:
@@ -174,7 +174,7 @@ async def _closing(executor: Executor, bench: Bench) -> str:
     try:
         late = await executor.run(bench.good, _trial("answer:1"))
     except StateError:
-        return "it can be closed twice, and refuses trials then"
+        return "it can be closed twice, and then refuses trials"
     raise AssertionError(f"a closed executor must raise StateError, got {late}")
 
 

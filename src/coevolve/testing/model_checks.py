@@ -22,7 +22,7 @@ def assert_model(provider: Provider) -> None:
 
 
 def check_model(provider: Provider) -> list[Finding]:
-    """Ask a model a few short questions, and list the findings; the provider is closed then.
+    """Send a model a few short requests, close the provider, and list the findings.
 
     A hosted model costs about ten requests of a few tokens.
     """
@@ -53,7 +53,7 @@ async def _checked(
         return failed(
             about,
             described(error),
-            "A provider raises the errors of coevolve.models.model_errors.",
+            "Raise the errors of coevolve.models.model_errors instead.",
         )
 
 
@@ -78,7 +78,7 @@ async def _identity(provider: Provider) -> str:
     _expect(isinstance(name, str) and bool(name), f"identity must have a name, got {identity!r}")
     window, scores = provider.window, provider.gives_scores
     whole = window is None or (isinstance(window, int) and window >= 1)
-    _expect(whole, f"window must be None or a whole number from 1 on, got {window!r}")
+    _expect(whole, f"window must be None or a whole number of at least 1, got {window!r}")
     _expect(isinstance(scores, bool), f"gives_scores must be true or false, got {scores!r}")
     return f"{name}, window {window}, {'with' if scores else 'no'} scores"
 

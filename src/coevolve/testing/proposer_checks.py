@@ -78,12 +78,12 @@ def check_proposer(
 ) -> list[Finding]:
     """Ask a proposer for candidates before and after the first round, and list the findings.
 
-    The proposer is closed in the end.
+    The proposer is closed at the end.
 
     Args:
         proposer: Yours.
-        views: What it sees, one view for each request; a made-up search when left out.
-        count: How many candidates it is asked for each time.
+        views: What it sees, one view for each request; by default a small made-up search.
+        count: How many candidates each request is for.
     """
     return asyncio.run(_findings(proposer, views or sample_views(), count))
 
@@ -113,7 +113,7 @@ def _proposals(made: Proposed, view: View, count: int) -> list[Finding]:
     about = f"round {view.round}"
     names = ", ".join(repr(proposal.name) for proposal in made.proposals)
     if not made.proposals:
-        return [noted(about, f"no proposal of {count}", "Such a round costs a proposal.")]
+        return [noted(about, f"no proposal of {count}", "A round without a proposal is wasted.")]
     known = {standing.candidate.address: standing.candidate.name for standing in view.standings}
     copies = [
         f"{proposal.name!r} is a copy of {known[address]!r}"

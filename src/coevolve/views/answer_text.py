@@ -30,7 +30,7 @@ _LABELS = {
     "tasks_of_both": "shared tasks",
     "without_estimate": "without an estimate",
 }
-"""Labels of the keys that are not words by themselves."""
+"""Labels that differ from their keys."""
 
 
 def printed(found: dict[str, Any]) -> str:
@@ -55,7 +55,7 @@ def printed(found: dict[str, Any]) -> str:
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:
-    """Rows in columns, under the labels of their keys, without the empty columns."""
+    """Rows in columns, under the labels of their keys, without empty columns."""
     shown = [_columns(row) for row in rows[:MOST_ROWS]]
     names = [name for name in shown[0] if any(row[name] not in (None, "", []) for row in shown)]
     head = [_label(name) for name in names]
@@ -139,7 +139,7 @@ def rendered(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:
-    """The values to show of a record: an estimate brings its interval and its tasks."""
+    """The values of a record to show; an estimate adds its interval and its tasks."""
     made: dict[str, Any] = {}
     for name, value in row.items():
         made[name] = value

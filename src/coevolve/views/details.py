@@ -16,8 +16,8 @@ from coevolve.views.report import CandidateRow, report
 class CandidateDetails:
     """A candidate: its row in the report, origin, files and outcomes.
 
-    `sent_for_repair` says whether it failed its check and went back to its author; `files` has the
-    size of each file in bytes; `transcripts` are addresses.
+    `sent_for_repair` says whether it failed its check and was sent back for repair. `files` has
+    the size of each file in bytes; `transcripts` are addresses.
     """
 
     row: CandidateRow

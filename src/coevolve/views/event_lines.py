@@ -78,7 +78,7 @@ class Narrator:
             yield f"note: {event['note']}"
 
     def _judged(self, name: str, row: Event) -> Iterator[str]:
-        """Why a candidate is refused before its check, or what looks suspicious about it."""
+        """Why a candidate is refused before its check, or a warning about its leaks."""
         if row["refused"]:
             yield f"{name} refused: {row['refused']}"
         elif leaks := row["leaks"]:

@@ -81,7 +81,7 @@ def forecast(
     counts = {
         "phase 0": _exactly(starts * tasks),
         "rounds": search_trials(selector, settings, starts),
-        "the winner in full": _exactly(tasks if settings.rescore else 0),
+        "rescoring the winner": _exactly(tasks if settings.rescore else 0),
         "sealed test": _exactly((starts + 1) * test_tasks * each),
     }
     parts = [
@@ -97,7 +97,7 @@ def forecast(
     if selector.pool.costs is not None:
         mean = float(selector.pool.costs.mean())
         notes.append(
-            f"By the costs of the pool, {mean:.3g} per trial on average: "
+            f"The pool's costs are {mean:.3g} per trial on average: "
             f"{shown(total.trials * mean, 'trials')} in total."
         )
     return Forecast(parts=tuple(parts), total=within, caps=caps, notes=tuple(notes))
@@ -174,7 +174,7 @@ def _in_hours(spent: Costs) -> Costs:
 
 
 def _sum(parts: list[Part]) -> Part:
-    """The total of all parts; a measure that one of them does not know is unknown."""
+    """The total of all parts; a measure that is unknown for one of them is unknown."""
     trials = Range(0, 0)
     for part in parts:
         trials += part.trials

@@ -29,7 +29,7 @@ def index_of(view: View) -> Row:
 
 
 def source_of(view: View) -> Source:
-    """A view as the source that queries are asked of."""
+    """The source for queries about a view."""
 
     def file(row: Row, path: str) -> bytes:
         return view.read(view.standing(row["name"]).candidate.files[path])
@@ -68,7 +68,7 @@ def _candidate(standing: Standing, rank: int | None) -> Row:
 
 
 def _outcome(score: float | Missing) -> Row:
-    """A score, or the reason why it is missing, which is not a 0."""
+    """A score, or the reason why it is missing; missing is not 0."""
     if isinstance(score, Missing):
         return {"score": None, "missing": score.reason, "trace": ""}
     return {"score": score, "missing": "", "trace": ""}

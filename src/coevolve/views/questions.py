@@ -1,7 +1,7 @@
-"""Questions about the history of a search, and their answers, for agents and for people.
+"""Questions about the history of a search, and their answers, for agents and people.
 
-`coevolve query` asks them of a run, `bin/coevolve` of the workspace it is in. This module is part
-of that program: standard library only, Python 3.9.
+`coevolve query` answers them for a run, `bin/coevolve` for its workspace. This module is part of
+that program: standard library only, Python 3.9.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ Row = dict[str, Any]
 
 
 class QueryError(Exception):
-    """A question that has no answer, with what to ask instead."""
+    """A question without an answer; the message says what to ask instead."""
 
 
 class Source:
@@ -103,7 +103,7 @@ def find_workspace(place: Path) -> Path | None:
 
 
 def nearest(name: str, known: Iterable[str]) -> str:
-    """A suggestion to end a message with, or nothing.
+    """A suggestion for the end of a message; empty if no known name is similar.
 
     >>> nearest("tip", ["top", "show"])
     " Did you mean 'top'?"

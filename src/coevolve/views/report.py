@@ -1,4 +1,4 @@
-"""The report of a run: where it is, its candidates, and what it has spent."""
+"""The report of a run: its phase, its candidates, and what it has spent."""
 
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -18,7 +18,7 @@ class CandidateRow:
 
     `full` is the score on every validation task, `test` the score on the sealed test. `done` of
     the `asked` trials in the present wave are recorded. `address` is the address of its files.
-    `leaks` are the places where it mentions tasks it should not know.
+    `leaks` are the places where it mentions tasks it must not know.
     """
 
     name: str
@@ -100,7 +100,7 @@ class Report:
 
 
 def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -> Report:
-    """The report of a run, `clock` seconds into it."""
+    """The report of a run after `clock` seconds."""
     seconds = state.clock if clock is None else max(clock, state.clock)
     tally = state.tally
     wave = state.wave
@@ -136,7 +136,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
 
 
 def phase(state: RunState) -> str:
-    """Where a run is."""
+    """The current phase of a run."""
     if state.ended is not None:
         return "ended"
     if state.chosen is not None:
@@ -150,7 +150,7 @@ def phase(state: RunState) -> str:
 
 
 def doing(state: RunState) -> str:
-    """What is under way, or is next when the run is stopped."""
+    """What the run does now, or does next if it is stopped."""
     if state.ended is not None:
         return ""
     parts = []

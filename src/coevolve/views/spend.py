@@ -27,7 +27,7 @@ class CapRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What a run has spent, beside its caps and beside a full search.
+    """What a run has spent, next to its caps and to the cost of a full search.
 
     `proposing` and `evaluating` are the two ledgers. `searched` counts the trials of generated
     candidates; `full` is the number of trials a full search of the same candidates needs.
@@ -68,7 +68,7 @@ class Spend:
 
 
 def spend_of(state: RunState, seconds: float) -> Spend:
-    """What a run has spent, `seconds` into it."""
+    """What a run has spent after `seconds`."""
     spent, caps = state.spending(seconds), state.settings.budget
     evaluated = sum(
         entry.candidate.round > 0 and entry.status == Status.EVALUATED

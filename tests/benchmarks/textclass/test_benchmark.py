@@ -140,9 +140,9 @@ def test_every_step_of_learning_has_the_caps_of_a_trial(
     )
     with at_work(benchmark, once) as harness:  # it learns from several examples
         assert harness.state is not None
-    with pytest.raises(TrialCapError, match="may use 1 calls"), at_work(benchmark, twice):
+    with pytest.raises(TrialCapError, match="the cap is 1 calls"), at_work(benchmark, twice):
         pass
-    capped = pytest.raises(CandidateFault, match=r"^learn: .*may use 1 calls")
+    capped = pytest.raises(CandidateFault, match=r"^learn: .*the cap is 1 calls")
     with at_work(benchmark, twice, prepared=False) as harness, capped:
         benchmark.check(harness)
 

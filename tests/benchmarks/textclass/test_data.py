@@ -100,7 +100,7 @@ def test_an_unknown_name() -> None:
 
 
 def test_a_set_that_was_not_fetched_says_how(tmp_path: Path) -> None:
-    with pytest.raises(ConfigError, match=r"`coevolve data get law` downloads it"):
+    with pytest.raises(ConfigError, match=r"Download it with `coevolve data get law`"):
         load_set("law", tmp_path)
 
 

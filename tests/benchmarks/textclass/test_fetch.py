@@ -105,7 +105,7 @@ def test_wrong_bytes_in_one_source_do_not_hide_the_next(tmp_path: Path) -> None:
     [
         ({}, "does not have all files of"),
         ({k: v for k, v in PLAIN.items() if "test" not in k}, "does not have all files of"),
-        ({**PLAIN, "toy/val.jsonl": 503}, "toy/val.jsonl answers 503"),
+        ({**PLAIN, "toy/val.jsonl": 503}, "toy/val.jsonl returned 503"),
         ({**PLAIN, "toy/val.jsonl": 0}, "toy/val.jsonl: the download ended 100 bytes early"),
     ],
     ids=["empty", "incomplete", "broken", "truncated"],
@@ -138,7 +138,7 @@ def test_no_network_says_how_to_do_without(tmp_path: Path) -> None:
     ("origin", "message"),
     [
         ("/does/not/exist", "there is no folder /does/not/exist"),
-        ("ftp://example.org", "an address begins with https://"),
+        ("ftp://example.org", "an address must begin with https://"),
         ("http://", "cannot fetch"),
     ],
 )

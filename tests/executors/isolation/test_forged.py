@@ -147,7 +147,7 @@ def test_an_answer_left_over_does_not_stand_for_the_next_call(
 ) -> None:
     harness = make(FORGER, isolation)
     assert harness.call("forge", '{"id": 1, "answer": 5}', repeat=2, stay=False) == 5
-    with pytest.raises(HarnessFault, match="another call"):
+    with pytest.raises(HarnessFault, match="a different call"):
         harness.call("fine", 1)
     assert harness.call("fine", 2) == 2
 

@@ -199,6 +199,6 @@ def test_an_agent_that_fills_the_disk_is_stopped_and_its_work_counts(
     )
     made = asyncio.run(proposer(program, tmp_path / "work", isolation, 60).propose(view, 1))
     assert [proposal.name for proposal in made.proposals] == ["early"]
-    assert "stand-in was stopped: it had written more than 0.02 GB." in made.notes
+    assert "stand-in was stopped: it wrote more than 0.02 GB." in made.notes
     left = {path.name for path in (tmp_path / "work" / "round-002").iterdir()}
     assert left == {"INSTRUCTIONS.md", "SUMMARY.md", "proposals"}

@@ -154,9 +154,9 @@ def test_duplicate_is_sent_back_and_then_left_out() -> None:
     ("reply", "calls", "note"),
     [
         ("I'm sorry, but I can't help with that. Bye.", 1, "declined: I'm sorry, but I can't"),
-        ("The best one is fine. Keep it.", 2, "wrote no candidate but 'The best one is fine.'"),
-        ("\u0000 }{ ``` %%% ```", 2, "wrote no candidate but"),
-        ("[" * 3000 + "]" * 3000, 2, "wrote no candidate but"),
+        ("The best one is fine. Keep it.", 2, "has no candidate: 'The best one is fine.'"),
+        ("\u0000 }{ ``` %%% ```", 2, "the reply has no candidate:"),
+        ("[" * 3000 + "]" * 3000, 2, "the reply has no candidate:"),
         ("", 2, "reply is empty"),
         (whole(path="../escape.py"), 2, "'../escape.py' is not a valid path"),
     ],

@@ -1,4 +1,4 @@
-"""A benchmark brings its own building blocks."""
+"""A benchmark provides its own building blocks."""
 
 import asyncio
 import json
@@ -127,7 +127,7 @@ def test_a_configuration_names_blocks(tmp_path: Path, monkeypatch: pytest.Monkey
     given = {"search": {"rounds": 2}, "benchmark": {"kind": "synthetic"}, "proposer": table}
     made = build_proposer(RunConfig.from_json(given, folder=tmp_path), tmp_path)
     assert isinstance(made, OfflineProposer)
-    with pytest.raises(ConfigError, match=r"proposer.characters has no effect on building blocks"):
+    with pytest.raises(ConfigError, match=r"characters has no effect with proposer.blocks"):
         RunConfig.from_json(given | {"proposer": table | {"characters": 2000}}, folder=tmp_path)
 
 

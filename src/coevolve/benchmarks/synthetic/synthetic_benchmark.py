@@ -43,7 +43,7 @@ class SyntheticBenchmark:
         starts: Number of starting harnesses.
         test_tasks: Number of tasks of the sealed test. They come from another world, in which the
             same skills count and no task is fixed.
-        seconds: Duration of a trial of average cost; other trials take in proportion.
+        seconds: Duration of a trial of average cost; it is proportional to the cost.
 
     >>> benchmark = SyntheticBenchmark(SyntheticWorld(pools={"all": 89}, seed=1), test_tasks=30)
     >>> sorted(benchmark.starts), len(benchmark.pool), len(benchmark.test_tasks)
@@ -127,7 +127,7 @@ def harness_files(harness: Harness) -> Files:
 
 
 def read_harness(data: bytes, world: SyntheticWorld) -> Harness:
-    """The harness that `harness_files` wrote, if it fits this world."""
+    """The harness in a file of `harness_files`, if it is valid in this world."""
     try:
         found = json.loads(data)
         harness = Harness(

@@ -55,7 +55,7 @@ class SyntheticProposerSettings(ProposerSettings):
     def check(self, config: Any) -> None:
         if not isinstance(config.benchmark, SyntheticSettings):
             raise InputError(
-                "proposer.kind 'synthetic' knows synthetic worlds only, but benchmark.kind is "
+                "proposer.kind 'synthetic' needs benchmark.kind 'synthetic', got "
                 f"{config.benchmark.kind!r}."
             )
 

@@ -228,9 +228,9 @@ def load_set(entry: str, data: Path | None = None) -> DataSet:
 
 
 def shuffled(count: int, seed: int) -> list[int]:
-    """The numbers of rows in the order in which they are used.
+    """The order in which rows are used, by number.
 
-    Published results use the order of Python's own generator. Each split is shuffled by a new
+    Published results use the order of Python's generator. Each split is shuffled by a new
     generator with the same seed.
 
     >>> shuffled(5, seed=42)
@@ -248,17 +248,17 @@ def read_known(known: KnownSet, folder: Path) -> dict[str, Rows]:
         known: The set.
         folder: The folder with its three files.
     """
-    again = f"`coevolve data get {known.name}` downloads it"
+    download = f"Download it with `coevolve data get {known.name}`"
     splits = {}
     for split in SPLITS:
         path = folder / f"{split}.jsonl"
         if not path.exists():
             raise ConfigError(
-                f"the set {known.name} is not in {folder}: there is no {path.name}. {again}, and "
-                "`data` in the configuration names another folder."
+                f"the set {known.name} is not in {folder}: there is no {path.name}. {download}, "
+                "or set `data` to the folder that has it."
             )
         data = read_bytes(path)
-        check_bytes(data, known.checksums[split], str(path), f"{again} again.")
+        check_bytes(data, known.checksums[split], str(path), f"{download}.")
         splits[split] = read_rows(data, path, known.answer)
     return splits
 

@@ -35,7 +35,7 @@ def has_open_answers(data: DataSet) -> bool:
 
 
 def quotable_files(sets: Sequence[DataSet]) -> Files:
-    """What harnesses get anyway: the training rows and the texts of each set."""
+    """What harnesses may quote, because they get it: training rows and the texts of each set."""
     return {
         f"{data.name}/{name}": json.dumps(content, ensure_ascii=False, indent=0).encode()
         for data in sets
@@ -78,8 +78,7 @@ _FEW = 40
 def briefing(sets: Sequence[DataSet], mode: Mode) -> str:
     """What a harness is, its interface and rules, and the sets in general terms.
 
-    About a set it says what harnesses get to know, and what the training rows show; nothing about
-    the other rows.
+    It describes what harnesses get and what the training rows show, but no other rows.
     """
     limits = Limits()
     words = {

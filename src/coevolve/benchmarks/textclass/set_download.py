@@ -43,7 +43,7 @@ class Place(Protocol):
 
 
 def place(origin: str) -> Place:
-    """The place that a user names by a folder or an address."""
+    """The folder or server that a user names."""
     return Server(origin) if "://" in origin else Folder(Path(origin).expanduser())
 
 
@@ -71,7 +71,7 @@ class Server:
 
     def __init__(self, address: str) -> None:
         if not address.startswith(("https://", "http://")):
-            raise FetchError(f"an address begins with https://, got {address!r}.")
+            raise FetchError(f"an address must begin with https:// or http://, got {address!r}.")
         self.name = address.rstrip("/")
 
     def read(self, path: str) -> bytes | None:
@@ -84,7 +84,7 @@ class Server:
             with error:
                 if error.code in GONE:
                     return None
-                raise FetchError(f"{address} answers {error.code} {error.reason}.") from error
+                raise FetchError(f"{address} returned {error.code} {error.reason}.") from error
         except (OSError, http.client.HTTPException, ValueError) as error:
             reason = getattr(error, "reason", None) or error
             raise FetchError(f"cannot fetch {address}: {reason}.") from error
@@ -104,7 +104,7 @@ Offer = Callable[[], Files | None]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Got:
-    """A set in its folder, and its origin; None if it was already there."""
+    """A stored set: its folder, and its origin, or None if it was already stored."""
 
     name: str
     folder: Path
@@ -114,8 +114,8 @@ class Got:
 def get_set(known: KnownSet, *, origin: str | None = None, to: Path | None = None) -> Got:
     """Store the published files of a set in a folder.
 
-    A complete set is left alone. Otherwise all its files are fetched and verified before the first
-    one is written.
+    A complete set is not changed. Otherwise all its files are fetched and verified before the
+    first one is written.
 
     Args:
         known: The set.
@@ -203,9 +203,8 @@ def _splits(where: Place, paths: dict[str, str]) -> Files | None:
 def _help(known: KnownSet) -> str:
     law = " (or LawBench's data/zero_shot/3-3.json)" if known.name == "law" else ""
     return (
-        f"`coevolve data get {known.name} --from FOLDER` takes the files from a folder, or from "
-        f"another server by its address, that has {known.name}/train.jsonl, val.jsonl and "
-        f"test.jsonl{law}."
+        f"`coevolve data get {known.name} --from FOLDER|URL` copies the files from a folder or "
+        f"mirror that has {known.name}/train.jsonl, val.jsonl and test.jsonl{law}."
     )
 
 

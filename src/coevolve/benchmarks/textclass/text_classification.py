@@ -73,7 +73,7 @@ def failure_trace(data: DataSet, row: Row, client: ModelClient) -> dict[str, Any
 
 
 def test_trace(data: DataSet, verdict: Verdict) -> dict[str, Any]:
-    """The set, and whether the answer was right; nothing that a harness could be fitted to."""
+    """The set, and whether the answer was right; no details that harnesses could be fitted to."""
     return {"set": data.name, "correct": verdict.correct}
 
 
@@ -248,7 +248,7 @@ class TextClassification:
 
     def _answer(self, harness: Harness, asked: Asked, trial: int) -> str:
         if harness.state is None:
-            raise StateError("the harness has learned nothing yet; call prepare before run.")
+            raise StateError("the harness has not learned yet; call prepare before run.")
         self._client.begin(trial=trial)
         recall(harness, asked.data, harness.state[asked.data.name], self._client)
         return predicted(harness, asked.data, asked.row.question, self._client)

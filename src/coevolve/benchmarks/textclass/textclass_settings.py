@@ -24,8 +24,8 @@ class TextClassificationSettings(BenchmarkSettings):
     def check(self, config: Any) -> None:
         if config.model is None:
             raise InputError(
-                f"benchmark.kind {self.kind!r} needs a model; write [model] with "
-                'name = "embedded" or the name of another one (docs/models.md).'
+                f"benchmark.kind {self.kind!r} needs a model; add [model] with "
+                'name = "embedded" or another model (docs/models.md).'
             )
 
     def needs(self) -> Iterator[Needed]:

@@ -52,7 +52,7 @@ class Bubblewrap:
         "Its time, memory, processes, files, output and answers are limited.",
     )
     exposes = (
-        "A flaw in the kernel could let it escape; use a virtual machine against that.",
+        "A flaw in the kernel could let it escape; a virtual machine protects against that.",
         "It can read installed programs and packages, and some path names of this machine.",
         "It shares the processor and its caches with all other programs.",
     )
@@ -109,7 +109,7 @@ def bwrap_program() -> str:
 
 
 def counts_per_namespace() -> bool:
-    """Whether the kernel counts processes per user namespace, as from Linux 5.14 on."""
+    """Whether the kernel counts processes per user namespace; Linux does from 5.14 on."""
     parts = platform.release().split(".")
     try:
         return (int(parts[0]), int(parts[1])) >= (5, 14)

@@ -71,7 +71,7 @@ def candidate_inbox(most: int) -> Inbox:
 
 
 def packed(message: object) -> bytes:
-    r"""A message to a candidate as bytes; a value that is not JSON is the caller's mistake.
+    r"""A message to a candidate as bytes; InputError if a value is not JSON.
 
     >>> packed({"id": 1})
     b'\x00\x00\x00\t{"id": 1}'
@@ -93,7 +93,7 @@ def unpacked(data: bytes) -> Any:
         if data.count(b"[") + data.count(b"{") > MOST_DEPTH and _too_deep(value):
             raise RecursionError  # before anything prints or copies it recursively
         if b"\\ud" in data or b"\\uD" in data:
-            _encode(value).encode()  # half a surrogate pair is not a character
+            _encode(value).encode()  # an unpaired surrogate is not a character
     except RecursionError:
         raise HarnessFault("not-json", f"its answer is nested deeper than {MOST_DEPTH}") from None
     except (ValueError, MemoryError) as error:

@@ -71,13 +71,13 @@ def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) ->
         message: Message = sandbox.receive(deadline, lambda: late)
         if "ask" not in message:
             if message.get("id") != call:
-                raise HarnessFault("protocol", "answered another call")
+                raise HarnessFault("protocol", "answered a different call")
             return message
         asked += 1
         if asked > limits.asks:
             raise HarnessFault("ask-limit", f"asked services more than {limits.asks} times")
         if sandbox.unread:
-            raise HarnessFault("protocol", "asked a service without reading what it was sent")
+            raise HarnessFault("protocol", "asked a service before reading the last reply")
         began = time.monotonic()
         with sandbox.watched():
             reply = serve(message, services)
@@ -105,7 +105,7 @@ def checked(value: Any, returns: type | None) -> Any:
     """The answer, if it has the expected type."""
     if returns is not None and not _has_type(value, returns):
         wanted, got = returns.__name__, type(value).__name__
-        raise HarnessFault("wrong-type", f"answered {got} {value!r:.80}, not {wanted}")
+        raise HarnessFault("wrong-type", f"returned {got} {value!r:.80}, not {wanted}")
     return value
 
 
@@ -122,7 +122,7 @@ def reported(message: Message, limits: Limits) -> HarnessFault:
     if kind == "NoFunction":
         return ReportedFault("missing-function", text)
     if kind == "MemoryError":
-        kind, text = "memory-limit", f"ran out of its {limits.memory_mb} MB of memory. {text}"
+        kind, text = "memory-limit", f"exceeded its {limits.memory_mb} MB of memory. {text}"
     shown = f"{kind}: {text}" if text else kind
     return ReportedFault(kind, f"{shown} ({where})" if where else shown)
 

@@ -17,7 +17,7 @@ from coevolve.search.trials import Blame, Fault
 MEGABYTE = 1 << 20
 OPEN_FILES = 256
 _SPARE = 8
-"""Processes above the limit that may exist until the watch sees them."""
+"""How many processes above the limit may exist until the watch sees them."""
 _SHARED_SPARE = 512
 _UIDS = range(2_100_000_000, 2_147_000_000)
 """User ids that neither systems nor company directories assign."""
@@ -28,7 +28,7 @@ _UIDS_PER_PROCESS = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """What a candidate may use; past a limit it is stopped, and the fault is the candidate's.
+    """What a candidate may use; if it exceeds a limit, it is stopped, and the fault is its own.
 
     Args:
         seconds: Wall-clock time of one call, without the time spent in services.
@@ -89,7 +89,7 @@ class Limits:
 class HarnessFault(CoevolveError):  # noqa: N818
     """The candidate's code failed, broke the protocol or exceeded a limit; `fault` says how.
 
-    >>> HarnessFault("time-limit", "ran past 60 s").fault.kind
+    >>> HarnessFault("time-limit", "ran longer than 60 s").fault.kind
     'time-limit'
     """
 
@@ -105,7 +105,7 @@ class HarnessFault(CoevolveError):  # noqa: N818
 
 
 class ReportedFault(HarnessFault):
-    """A fault that the runner reported in good order; its process can serve further calls."""
+    """A fault that the runner reported itself; its process can serve further calls."""
 
 
 class SandboxError(CoevolveError):
@@ -235,12 +235,12 @@ def confined(
         "RLIMIT_NPROC": limits.processes + spare,
     }
     config = {"limits": numbers, "uid": uid, "parent": parent, "serve": serve}
-    # Not "-I", which would also ignore the hash seed; the environment is ours anyway.
+    # Not "-I", which would also ignore the hash seed; we set the environment anyway.
     return [str(interpreter()), "-P", "-s", "-S", runner, json.dumps(config), *program.argv]
 
 
 def unused_uid(slot: int) -> int | None:
-    """A user id for one sandbox that nothing else uses; None if there is none to spare.
+    """A user id for one sandbox that nothing else uses; None if there is none.
 
     The kernel counts the processes of a user together, so each sandbox needs its own user id.
     """

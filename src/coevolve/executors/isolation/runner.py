@@ -35,7 +35,7 @@ def main(argv: list[str]) -> None:
 
 
 def confine(config: Config) -> None:
-    """Set limits, become a user without rights, and end with the parent."""
+    """Set limits, become an unprivileged user, and end with the parent."""
     for name, limit in config["limits"].items():
         try:
             _lower(name, limit)

@@ -32,7 +32,7 @@ _CHUNK = 1 << 16
 _LONGEST_END = 5.0
 EVERY_SECONDS = 0.05
 _LOOKS_PER_SEARCH = 20
-"""How many looks at the process tree come before a search for processes that left it."""
+"""Checks of the process tree between two searches for processes that left it."""
 MOST_FILES = 50_000
 """Files in private folders: each takes kernel memory, which no other limit counts."""
 
@@ -101,13 +101,13 @@ class Watch:
         self._looks = 0
 
     def restart(self) -> None:
-        """Begin a call: CPU time counts from the next look on."""
+        """Begin a call: CPU time counts from the next check on."""
         self._next = time.monotonic() + EVERY_SECONDS
         self._cpu_before = None
 
     @property
     def wait_seconds(self) -> float:
-        """Seconds until the next look is due."""
+        """Seconds until the next check."""
         return max(0.0, self._next - time.monotonic())
 
     def look(self) -> HarnessFault | None:
@@ -340,7 +340,5 @@ class Sandbox:
             return HarnessFault("protocol", "closed the pipe to its host")
         self.output.read_all()
         if not self._thread.is_alive():
-            return SandboxError(
-                "the thread that started the sandbox has ended, which ended the sandbox."
-            )
+            return SandboxError("the sandbox ended together with the thread that started it.")
         return exit_fault(code, self._limits)

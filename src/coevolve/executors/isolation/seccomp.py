@@ -1,6 +1,6 @@
 """A filter that denies system calls which a candidate never needs but an attacker does.
 
-Namespaces take away files, processes and the network. The filter takes away the rest: socket
+Namespaces hide files, processes and the network. The filter denies what remains: socket
 families without namespaces (AF_VSOCK of a virtual machine reaches its host), memory that no limit
 counts, and the parts of the kernel where most escapes were found.
 

@@ -35,8 +35,8 @@ class EmbeddedProvider:
     """SmolLM2-135M-Instruct in a separate process, started at the first request.
 
     The model continues a prompt directly. A conversation, or a prompt with a system text, goes
-    through its chat template. The answer to a request does not depend on other requests. No
-    temperature means temperature 0.
+    through its chat template. The answer to a request does not depend on other requests. The
+    default temperature is 0.
 
     Args:
         folder: The folder of the weights; None for the default.

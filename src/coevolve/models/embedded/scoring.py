@@ -75,7 +75,7 @@ class Tokens:
 
 
 def check_choices(tokens: int) -> None:
-    """Refuse choices that take too long; a time-out would not count as the candidate's fault."""
+    """Refuse choices that take too long; a time-out would not be the candidate's fault."""
     if tokens > WINDOW:
         raise RequestRefused(
             f"the choices have {tokens:,} tokens together; the embedded model accepts at most "
@@ -84,11 +84,11 @@ def check_choices(tokens: int) -> None:
 
 
 def check_room(tokens: int, more: int) -> None:
-    """Refuse a prompt that does not fit into the window with so many more tokens."""
+    """Refuse a prompt that does not fit into the window with `more` tokens."""
     if tokens + more > WINDOW:
         raise ContextTooLong(
-            f"the prompt has {tokens:,} tokens; prompt and answer of the embedded model have at "
-            f"most {WINDOW:,}. Shorten the prompt."
+            f"the prompt has {tokens:,} tokens; the embedded model allows {WINDOW:,} for prompt "
+            "and answer together. Shorten the prompt."
         )
 
 
@@ -216,7 +216,7 @@ _PLAIN = {"top_k": 0, "top_p": 1, "min_p": 0}
 
 
 class Steps:
-    """A slot that continues texts; `kept` is the tokens it remembered at the first request."""
+    """A slot that continues texts; `kept` counts the tokens in its cache at the first request."""
 
     def __init__(self, process: ModelProcess, slot: int) -> None:
         self._process, self._slot = process, slot
@@ -258,7 +258,7 @@ class Steps:
     async def likely(
         self, path: Sequence[int], forced: int, count: int
     ) -> dict[int, float] | None:
-        """Log-probabilities of a token and of the most probable; None for half a character."""
+        """Log-probabilities of a token and of the most probable; None for part of a character."""
         row = await self._probed(path, n_probs=count, temperature=0, logit_bias=[[forced, LIFT]])
         if row is None:
             return None
@@ -270,8 +270,8 @@ class Steps:
     ) -> dict[int, float]:
         """The log-probability of each token minus that of a forced one.
 
-        With all of them lifted, their probabilities q sum to 1. The result is
-        log q(token) - log q(forced), plus the lead of the forced one.
+        With a bias on all of them, their probabilities q sum to 1. The result is
+        log q(token) - log q(forced), plus the extra bias of the forced one.
         """
         lifted = [[forced, LIFT + LEAD], *([token, LIFT] for token in tokens)]
         row = await self._probed(
@@ -306,7 +306,7 @@ class Probabilities(Protocol):
     ) -> Mapping[int, float] | None:
         """Log-probabilities of a token and of the `count` most probable.
 
-        None if the token is half a character; the model's server does not report those.
+        None if the token is part of a character; the model's server does not report those.
         """
         ...
 

@@ -148,8 +148,8 @@ def _fallen(began: float, left: float) -> float:
 
 def _excess(found: Amount) -> str:
     if found.bytes > MOST_BYTES:
-        return f"it had written more than {MOST_BYTES / GIGABYTE:g} GB"
-    return f"it had made more than {MOST_FILES:,} files" if found.files > MOST_FILES else ""
+        return f"it wrote more than {MOST_BYTES / GIGABYTE:g} GB"
+    return f"it created more than {MOST_FILES:,} files" if found.files > MOST_FILES else ""
 
 
 class Recording:
@@ -298,7 +298,7 @@ async def work(
 ) -> Ended:
     """Run an agent until it ends, or exceeds its time limit or its disk quota.
 
-    None of its processes is left, nor its scratch folder, whatever fails.
+    Its processes end and its scratch folder is removed, whatever fails.
 
     The thread of the event loop starts it, because bwrap ends with the thread that started it.
     """

@@ -54,8 +54,8 @@ class AgentSettings(ProposerSettings):
     def _is_preset(cls, name: str | None) -> str | None:
         if name is not None and name not in PRESETS:
             raise InputError(
-                f"unknown agent {name!r}; use one of {', '.join(PRESETS)}, or command, a list of "
-                f"words, for any other.{nearest(name, PRESETS)}"
+                f"unknown agent {name!r}; use one of {', '.join(PRESETS)}, or set command to a "
+                f"list of words.{nearest(name, PRESETS)}"
             )
         return name
 
@@ -63,12 +63,12 @@ class AgentSettings(ProposerSettings):
     def _names_one(self) -> Self:
         if (self.agent is None) == (self.command is None):
             raise InputError(
-                f"give either agent, one of {', '.join(PRESETS)}, or command, a list of words."
+                f"set either agent to one of {', '.join(PRESETS)}, or command to a list of words."
             )
         given, other = ("agent", "command") if self.agent else ("command", "agent")
         for key in ("home",) if self.agent else _OF_PRESETS:
             if getattr(self, key):
-                raise InputError(f"{key} goes with {other}, and has no effect with {given}.")
+                raise InputError(f"{key} has no effect with {given}; it belongs to {other}.")
         return self
 
     @property
@@ -80,7 +80,7 @@ class AgentSettings(ProposerSettings):
 
     def waiting(self, folder: Path) -> str:
         minutes, logs = f"{self.seconds / 60:.0f} minutes", f"{folder}/{WORKSPACES}/*.log"
-        return f"The agent has up to {minutes}; what it prints is in {logs}."
+        return f"The agent has up to {minutes}; its output is in {logs}."
 
     def preset(self, base: Path) -> Agent:
         """The agent; a path to it starts from the folder `base`.

@@ -29,7 +29,7 @@ from coevolve.proposers.workspace.workspace import set_aside, sweep
 from coevolve.redaction import Redaction
 
 _MOST_REPORT = 16 * MEGABYTE
-"""Trajectories of hundreds of steps take a few MB; parsing hostile JSON of this size, 0.4 GB."""
+"""Trajectories of hundreds of steps take a few MB. Parsing hostile JSON takes up to 0.4 GB."""
 _MOST_USED = MOST_USAGE / 1000
 """The most that one proposal may report; the sum over a run must be plausible, too."""
 _LAST = 400
@@ -57,7 +57,7 @@ def usage_of(meter: Meter, seconds: float) -> Usage:
 
 
 def notes_of(name: str, ended: Ended, meter: Meter) -> list[str]:
-    """How the agent ended, if not well, and which usage is unknown, because unknown is not 0."""
+    """How the agent failed, if it did, and which usage is unknown, because unknown is not 0."""
     notes = []
     if ended.over_quota:
         notes.append(f"{name} was stopped: {ended.over_quota}.")
@@ -113,7 +113,7 @@ def left_report(workspace: Path, name: str) -> object:
 def without_secrets(
     proposals: tuple[Proposal, ...], secrets: Sequence[str]
 ) -> tuple[tuple[Proposal, ...], list[str]]:
-    """The proposals whose files contain no secret of the agent, and a note on each other one.
+    """The proposals whose files contain no secret of the agent, and notes on the others.
 
     Secrets in names, parents, hypotheses and components are replaced.
     """
@@ -249,7 +249,7 @@ class CommandProposer:
         meter: Meter,
         secrets: Sequence[str],
     ) -> tuple[tuple[Proposal, ...], list[str]]:
-        """The proposals that the agent wrote, and notes; the rest of the workspace is put away."""
+        """The proposals that the agent wrote, and notes; the rest is set aside."""
         meter.report(left_report(workspace.folder, self._agent.report))
         # A repaired candidate may be next to the broken one, which does not count.
         most = count if broken is None else count + 1

@@ -167,7 +167,7 @@ class Builder:
 
 
 type Request = Callable[[int], str]
-"""Writes the end of a prompt in at most so many bytes."""
+"""Writes the end of a prompt, within a number of bytes."""
 
 _NOTE = 500
 
@@ -317,9 +317,7 @@ class Writing:
             self._note(fault)
         if not taken.reading.drafts:
             text = first_sentence(taken.reading.words)
-            self._note(
-                f"the model wrote no candidate but {text!r}" if text else "the reply is empty"
-            )
+            self._note(f"the reply has no candidate: {text!r}" if text else "the reply is empty")
         if reply.cut:
             self._note("the reply was cut off; raise max_tokens in [proposer.model]")
 
@@ -407,7 +405,7 @@ class LLMProposer:
         most = self._tokens if window is None else min(self._tokens, window * 3 // 4)
         if most < LEAST_TOKENS // 2:
             raise ConfigError(
-                f"the proposer's model has a context of {window:,} tokens, and a proposal needs "
+                f"the proposer's model has a context of {window:,} tokens, but a proposal needs "
                 f"{LEAST_TOKENS:,} or more. Choose a model with a larger context."
             )
         return Writing(

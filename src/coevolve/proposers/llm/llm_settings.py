@@ -16,7 +16,7 @@ from coevolve.search.proposal import Proposer
 from coevolve.settings import Amount, Context, Count, Needed
 
 _GIVEN = {"temperature": "default", "max_tokens": 16_384}
-"""What differs from `[model]`: an answer holds whole files."""
+"""Defaults that differ from those of `[model]`, because an answer contains whole files."""
 _OF_TRIALS = ("trial_calls", "trial_tokens")
 
 

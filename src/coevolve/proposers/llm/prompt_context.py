@@ -102,7 +102,7 @@ def fill(head: list[str], rows: list[str], most: int, what: str) -> str:
 
 
 def _progress(view: View) -> str:
-    """The progress of the search: the best candidate, and since when it is."""
+    """The progress of the search: the best candidate, and the rounds since then."""
     known = [s for s in view.standings if s.candidate.name == view.parent]
     if not known:
         return f"This is round {view.round}. There are no candidates yet."
@@ -334,7 +334,7 @@ def _by_pool(view: View) -> str:
 class Section(NamedTuple):
     """A section of the context: its title, its share of the bytes, and a function that writes it.
 
-    `write` takes the view and a number of bytes, and returns at most so many.
+    `write` takes the view and the maximum number of bytes.
     """
 
     title: str
@@ -374,7 +374,7 @@ ORDER = (
 
 
 def pack(view: View, tokens: int, sections: tuple[Section, ...] = SECTIONS) -> str:
-    """The context of a proposal, of at most so many tokens.
+    """The context of a proposal, within a number of tokens.
 
     >>> from coevolve.proposers.base import View
     >>> view = View(round=1, seed=0, tasks=(), standings=(), best=None, parent="", read=bytes,

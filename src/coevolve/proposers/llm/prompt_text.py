@@ -75,7 +75,7 @@ _BETWEEN = 2
 
 
 class Part(NamedTuple):
-    """A part of a prompt: its share of the bytes, and a function that writes at most so many."""
+    """A part of a prompt: its share of the bytes, and a function that writes it."""
 
     share: float
     write: Callable[[int], str]

@@ -151,7 +151,7 @@ def correcting(faults: Sequence[str], cut: bool) -> str:
 
 
 def shown_back(reply: str) -> str:
-    """The model's own reply, as it is shown to the model again."""
+    """A reply of the model, as it is sent back to the model."""
     return clip(reply.strip(), _REPLY) or "(no text)"
 
 

@@ -20,7 +20,7 @@ _FENCE = re.compile(r"(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
 _WRAPPERS = {"markdown", "md"}
 _TRIES = 30
 _TRIES_IN_ALL = 600
-"""Fences that are tried as the end of Python, for a block and a reply; nonsense takes minutes."""
+"""Most fences tried as the end of Python, per block and per reply: nonsense takes minutes."""
 _DEEPEST = 1_000
 """Fences that are searched for the one that closes a block."""
 

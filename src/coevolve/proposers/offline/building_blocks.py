@@ -1,7 +1,7 @@
-"""Building blocks of candidates: what a benchmark brings, and the recipes made of them.
+"""Building blocks of candidates, which a benchmark provides, and the recipes made of them.
 
 A recipe has one block in each slot: for example, in the slot `ask` the block `choose`. A benchmark
-brings its slots, blocks and the files they make up as `BuildingBlocks`; the offline proposer
+provides its slots, blocks and the files they make up as `BuildingBlocks`; the offline proposer
 searches over the recipes.
 """
 
@@ -86,16 +86,16 @@ class BuildingBlocks(Protocol):
     def settle(self, blocks: Mapping[str, str]) -> Mapping[str, str]:
         """The slots that have an effect, with their blocks.
 
-        Replace a block that cannot stand beside the others, and leave out slots without effect.
+        Replace a block that does not work with the others, and leave out slots without effect.
         """
         return blocks
 
     def cost(self, recipe: Recipe) -> float:
-        """How much a recipe must score more than a free one to be worth its cost."""
+        """The cost of a recipe, as the gain in score that would justify it."""
         return 0.0
 
     def prior(self, components: Collection[str]) -> float:
-        """What components (`slot:block`) add to a score, as far as is known before the search."""
+        """The gain in score expected from components (`slot:block`) before the search."""
         return 0.0
 
     def findings(

@@ -18,7 +18,7 @@ from coevolve.search.candidate import Kind
 from coevolve.search.proposal import Proposal, Proposed, Standing, View
 
 PLAN = ("refine", "cross", "refine", "explore")
-"""What is done in turn after the seeds."""
+"""The steps after the seeds, repeated in this order."""
 PARENTS = 3
 """Candidates whose neighbours are compared, to refine one of them."""
 HOPE, CURIOSITY = 0.3, 1.5
@@ -26,9 +26,9 @@ HOPE, CURIOSITY = 0.3, 1.5
 HUNCH = 0.3
 """The expected gain of a block that would remedy all failures of a parent."""
 FURTHER = 0.01
-"""What each change beyond the first must gain: it is better to change one thing at a time."""
+"""The least gain of each change after the first: single changes are preferred."""
 NEAR = 2
-"""Two recipes that differ in at most this many slots are much alike."""
+"""Two recipes that differ in at most this many slots are similar."""
 FEW = 3
 """Added to the number of failed tasks, to discount a share of few tasks."""
 TRIES = 1000
@@ -99,7 +99,7 @@ def ideas(view: View, count: int, space: RecipeSpace) -> list[Idea]:
 
 
 def drawn(view: View, count: int, space: RecipeSpace) -> list[Idea]:
-    """Recipes near random seeds, drawn without regard to anything that was evaluated."""
+    """Recipes near random seeds; the draw ignores all outcomes."""
     generator = np.random.default_rng(view.seed)
     seeds, made = list(space.seeds.values()), dict[Recipe, Idea]()
     for _ in range(TRIES):
@@ -201,8 +201,8 @@ class _Search:
     def _findings(self, parent: Tried) -> tuple[Finding, ...]:
         """Findings on the failures of a parent, with the remedies that were not tried yet.
 
-        A remedy was tried if a recipe has it that is otherwise much like the parent: then its
-        outcomes say whether it helps.
+        A remedy was tried if a recipe similar to the parent has it. The outcomes of that recipe
+        show whether it helps.
         """
         left = []
         blocks = self._space.blocks
@@ -235,7 +235,7 @@ class _Search:
         return [tried[place] for place in np.argsort(-draws)[:count]]
 
     def _partner(self, parent: Tried) -> Tried | None:
-        """A candidate that is good, and solves what the parent fails."""
+        """A good candidate that solves tasks the parent fails."""
         others = [one for one in self._known.tried if one.recipe != parent.recipe]
         if not others:
             return None

@@ -23,15 +23,13 @@ class OfflineSettings(ProposerSettings):
     def check(self, config: Any) -> None:
         if self.blocks is None and not config.benchmark.building_blocks:
             raise InputError(
-                "proposer.kind 'offline' needs building blocks, and benchmark.kind "
-                f"{config.benchmark.kind!r} has none; name your own with proposer.blocks = "
+                "proposer.kind 'offline' needs building blocks, but benchmark.kind "
+                f"{config.benchmark.kind!r} has none; set proposer.blocks = "
                 '"package.module:name" (docs/write-a-proposer.md), or choose another proposer '
                 "(docs/proposers.md)."
             )
         if self.blocks is not None and self.characters != _CHARACTERS:
-            raise InputError(
-                "proposer.characters has no effect on building blocks of your own; leave it out."
-            )
+            raise InputError("proposer.characters has no effect with proposer.blocks; remove it.")
 
     def build(self, context: Context) -> Proposer:
         from coevolve.proposers.offline.offline_proposer import OfflineProposer

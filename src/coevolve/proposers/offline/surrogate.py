@@ -1,4 +1,4 @@
-"""What recipes are worth: a Gaussian process over their components."""
+"""Expected scores of recipes: a Gaussian process over their components."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ BLOCK = 0.07
 TOGETHER = 0.1
 """Prior standard deviation of the gain of blocks together, beyond their sum."""
 REACH = 2.0
-"""Over how many different blocks such a gain carries."""
+"""Differing blocks over which the correlation of such gains falls to 1/e."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class Surrogate:
     with its standard error, so the posterior is normal too.
 
     Args:
-        space: The recipes there are.
+        space: All recipes.
         recipes: The recipes that were tried.
         values: Their estimates.
         errors: The standard errors of the estimates.
@@ -136,7 +136,7 @@ def _covariance(some: Floats, others: Floats) -> Floats:
 
 
 def _error(estimate: Estimate) -> float:
-    """The standard error of an estimate; where it has none, that of as many coin throws."""
+    """The standard error of an estimate; if it has none, that of as many coin flips."""
     if estimate.se is not None:
         return estimate.se
     unseen = 1 - estimate.tasks / estimate.pool_size

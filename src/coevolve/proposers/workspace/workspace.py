@@ -104,7 +104,7 @@ class Workspace:
 
     Args:
         folder: The working directory of the agent, which may write anywhere in it.
-        proposals: Where the agent writes candidates, each in a folder of its own.
+        proposals: Where the agent writes candidates, each in its own folder.
         prompt: The first message to the agent; the rest is in `INSTRUCTIONS.md`.
     """
 
@@ -129,7 +129,7 @@ class Workspace:
 
 
 def set_aside(folder: Path) -> Path | None:
-    """Rename a folder to a hidden name beside it, which takes no time however full it is."""
+    """Rename a folder to a hidden name beside it, which is fast for any size."""
     aside = folder.with_name(f"{_ASIDE}{secrets.token_hex(8)}")
     try:
         folder.rename(aside)
