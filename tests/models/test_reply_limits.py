@@ -8,6 +8,8 @@ from typing import Any
 import pytest
 
 from coevolve.core.outcomes import Usage
+from coevolve.errors import ConfigError
+from coevolve.models import reply_limits
 from coevolve.models.gateway import Gateway
 from coevolve.models.hosted import HostedProvider
 from coevolve.models.model_client import ModelClient
@@ -50,6 +52,15 @@ def test_a_redirect_of_another_maker_is_not_followed(monkeypatch: pytest.MonkeyP
             with pytest.raises(ModelNotFound, match="answered 307, a redirect to 127"):
                 asked(HostedProvider("anthropic/claude-sonnet-4-5", key=KEY), request())
     assert not other.seen
+
+
+def test_a_library_that_cannot_be_limited_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    pytest.importorskip("litellm", reason="needs LiteLLM, of the extra llm")
+    monkeypatch.setitem(reply_limits._MADE_BY, "litellm", ("Gone", "made"))
+    limit = reply_limits.limit_clients.__wrapped__
+    monkeypatch.setattr(reply_limits, "_limiting", lambda make: make)
+    with pytest.raises(ConfigError, match="its replies cannot be limited"):
+        limit()
 
 
 def _packed(size: int) -> bytes:

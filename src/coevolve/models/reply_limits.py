@@ -12,6 +12,7 @@ from typing import Any
 
 import httpx
 
+from coevolve.errors import ConfigError
 from coevolve.models.model_errors import ModelNotFound, ModelReplyError
 
 MOST_BYTES = 16 << 20
@@ -26,10 +27,20 @@ _MADE_BY = {
 
 @functools.cache
 def limit_clients() -> None:
-    """Limit every client that LiteLLM makes from now on; a second call has no effect."""
+    """Limit every client that LiteLLM makes from now on; a second call has no effect.
+
+    Raises:
+        ConfigError: This version of LiteLLM makes its clients in another way.
+    """
     for module, (owner, function) in _MADE_BY.items():
-        maker = getattr(importlib.import_module(module), owner)
-        made = vars(maker)[function]
+        try:
+            maker = getattr(importlib.import_module(module), owner)
+            made = vars(maker)[function]
+        except (ImportError, AttributeError, KeyError) as error:
+            raise ConfigError(
+                f"the installed LiteLLM is not supported: it has no {owner}.{function}, so its "
+                "replies cannot be limited. Install the version in requirements.lock."
+            ) from error
         if isinstance(made, staticmethod):
             setattr(maker, function, staticmethod(_limiting(made.__func__)))
         else:
