@@ -10,6 +10,8 @@ from tests.effort import LONG
 
 # The candidates of tests are ours: they may run as root where they cannot get their own user.
 os.environ[PERMISSION] = "1"
+# Otherwise importing LiteLLM, before it is loaded as in a run, tries to fetch a price table.
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 
 settings.register_profile("short", max_examples=30, deadline=None)
 settings.register_profile("long", max_examples=200, deadline=None)

@@ -13,7 +13,7 @@ import coevolve
 SOURCE = Path(coevolve.__file__).parent
 LAYERS = (
     {"errors"},
-    {"registry", "findings", "formatting", "service_words"},
+    {"registry", "findings", "formatting", "redaction", "service_words"},
     {"settings"},
     {"core"},
     {"search"},

@@ -1,11 +1,15 @@
-"""How numbers, durations and estimates are written, wherever they are shown.
+"""How numbers, durations, estimates and foreign texts are written, wherever they are shown.
 
-This is the only place that formats an estimate. The module uses the standard library only and
-runs under Python 3.9, because every workspace contains a copy of it in `bin/coevolve`.
+This is the only place that formats an estimate, and the only place that escapes. A text is foreign
+if it comes from a candidate, a model, a proposer or a task. The module uses the standard library
+only and runs under Python 3.9, because every workspace contains a copy of it in `bin/coevolve`.
 """
 
 from __future__ import annotations
 
+import json
+import re
+import unicodedata
 from collections.abc import Mapping
 from typing import Any
 
@@ -172,3 +176,74 @@ def short(text: str, most: int) -> str:
     'a lon...'
     """
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+_SPECIAL = re.compile(r"[^\n\t -~]")
+_FORMULA = tuple("=+-@\t\r＝＋－＠")
+"""How a cell begins that a spreadsheet may take for a formula; Excel also takes wide signs."""
+
+
+def visible(text: str, most: int | None = None) -> str:
+    r"""A foreign text that is safe to print or to keep, optionally cut to a length.
+
+    Everything that a terminal or an editor would obey instead of showing it becomes an escape:
+    control characters, directions of writing, other invisible characters, half characters. Line
+    breaks and tabs stay.
+
+    >>> visible("red\x1b[31m \ud800 two\r\nlines")
+    'red\\x1b[31m \\ud800 two\nlines'
+    >>> visible("a long story", 8)
+    'a lon...'
+    """
+    kept = text if most is None else text[: 2 * most]
+    if not kept.isprintable():
+        kept = _SPECIAL.sub(_as_python, kept.replace("\r\n", "\n"))
+    return kept if most is None else short(kept, most)
+
+
+def one_line(text: str, most: int = 500) -> str:
+    r"""A foreign text in one line.
+
+    >>> one_line("a\nb\x1b[31m\ud800")
+    'a b\\x1b[31m\\ud800'
+    """
+    line = visible(" ".join(text[: 4 * most].split()))
+    return line if len(line) <= most else f"{line[: most - 1]}…"
+
+
+def json_text(
+    value: object, *, indent: int | None = None, ascii: bool = True, allow_nan: bool = True
+) -> str:
+    r"""JSON that is safe to print; with `ascii=False`, readable letters of all languages stay.
+
+    >>> json_text({"name": "\x7f\u202e\xe9"}, ascii=False)
+    '{"name": "\\u007f\\u202eé"}'
+    """
+    text = json.dumps(value, indent=indent, ensure_ascii=ascii, allow_nan=allow_nan)
+    return _SPECIAL.sub(_as_json, text)
+
+
+def csv_cell(text: str) -> str:
+    """A foreign text as a cell of a CSV file, which no spreadsheet takes for a formula.
+
+    >>> csv_cell("=1+1"), csv_cell("plain")
+    ("'=1+1", 'plain')
+    """
+    shown = visible(text)
+    return f"'{shown}" if shown.lstrip(" ").startswith(_FORMULA) else shown
+
+
+def _as_python(found: re.Match[str]) -> str:
+    character = found[0]
+    return character if _is_shown(character) else character.encode("unicode_escape").decode()
+
+
+def _as_json(found: re.Match[str]) -> str:
+    character = found[0]
+    if _is_shown(character):
+        return character
+    return json.dumps(character)[1:-1] if character != "\x7f" else "\\u007f"
+
+
+def _is_shown(character: str) -> bool:
+    return character.isprintable() or unicodedata.category(character) == "Zs"

@@ -12,6 +12,7 @@ from coevolve.errors import ConfigError, InputError
 from coevolve.executors.isolation import HarnessFault
 from coevolve.executors.workload import Score
 from coevolve.models.model_client import StubModel
+from coevolve.models.model_errors import TrialCapError
 from tests.benchmarks.harnesses import at_work
 
 SAME = {"harness.py": "def double(n): return n"}
@@ -95,6 +96,15 @@ def test_another_trial_gets_another_sample_of_the_model() -> None:
     with at_work({"harness.py": asks}) as harness:
         assert [benchmark.run(harness, "1", trial) for trial in range(3)] == [1.0, 1.0, 1.0]
     assert [sample for sample in asked if sample] == [1000, 2000]
+
+
+def test_check_and_prepare_have_the_caps_of_a_trial() -> None:
+    asks = "import coevolve_host\ndef double(n): return coevolve_host.ask('model', prompt='2')"
+    twice = lambda harness: [harness.call("double", 1), harness.call("double", 1)]  # noqa: E731
+    benchmark = made(host=StubModel(trial_calls=1), check=twice, prepare=twice)
+    for step in (benchmark.check, benchmark.prepare):
+        with at_work({"harness.py": asks}) as harness, pytest.raises(TrialCapError):
+            step(harness)
 
 
 def test_what_prepare_returns_is_there_in_every_trial() -> None:

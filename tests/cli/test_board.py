@@ -5,8 +5,8 @@ import io
 from dataclasses import replace
 
 import pytest
-from rich.console import Console
 
+from coevolve.cli.console_output import Screen
 from coevolve.cli.run_display import (
     LiveView,
     PlainView,
@@ -21,7 +21,7 @@ from tests.search.stubs import StubExecutor, StubProposer, opened, whole_run
 
 
 def drawn(report: Report, *, width: int, most: int = 20) -> str:
-    console = Console(file=io.StringIO(), width=width, color_system=None)
+    console = Screen(file=io.StringIO(), width=width, color_system=None)
     console.print(board(report, width=width, most=most))
     return console.file.getvalue()  # type: ignore[attr-defined,no-any-return]
 
@@ -85,16 +85,16 @@ def test_what_is_under_way_is_shown(ended: Report) -> None:
 
 
 def test_a_terminal_gets_a_live_board_and_a_file_gets_lines() -> None:
-    terminal = Console(file=io.StringIO(), force_terminal=True, _environ={"TERM": "xterm"})
+    terminal = Screen(file=io.StringIO(), force_terminal=True, _environ={"TERM": "xterm"})
     assert isinstance(make_view(terminal, quiet=False), LiveView)
-    assert type(make_view(Console(file=io.StringIO()), quiet=False)) is PlainView
+    assert type(make_view(Screen(file=io.StringIO()), quiet=False)) is PlainView
     assert make_view(terminal, quiet=True).console.quiet
 
 
 def test_the_live_view_follows_a_run() -> None:
     file = io.StringIO()
     environ = {"TERM": "xterm"}
-    console = Console(file=file, force_terminal=True, width=80, height=25, _environ=environ)
+    console = Screen(file=file, force_terminal=True, width=80, height=25, _environ=environ)
     journal = MemoryJournal()
     opened(journal)
     with LiveView(console) as view:
@@ -123,7 +123,7 @@ def test_one_slow_drawing_does_not_hold_up_the_next(monkeypatch: pytest.MonkeyPa
     journal = MemoryJournal()
     opened(journal)
     search = Search(journal, StubExecutor(), StubProposer())
-    console = Console(file=io.StringIO(), force_terminal=True, width=80, height=25)
+    console = Screen(file=io.StringIO(), force_terminal=True, width=80, height=25)
     with LiveView(console) as view:
         view.attach(search)
         for expected in (2, 3, 4, 5, 5):  # at last two were slow, and it takes its time

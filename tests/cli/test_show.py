@@ -4,8 +4,7 @@ import io
 from dataclasses import replace
 from typing import Any
 
-from rich.console import Console
-
+from coevolve.cli.console_output import Screen
 from coevolve.cli.show_command import print_trials
 from coevolve.views.details import TrialDetails
 from coevolve.views.outcome_rows import OutcomeRow
@@ -32,7 +31,7 @@ OUTCOME = OutcomeRow(
 def printed(*, content: Any, **changes: Any) -> str:
     file = io.StringIO()
     trial = TrialDetails(outcome=replace(OUTCOME, **changes), content=content)
-    print_trials(Console(file=file, width=60, highlight=False), [trial])
+    print_trials(Screen(file=file, width=60), [trial])
     return file.getvalue()
 
 

@@ -9,6 +9,7 @@ True
 import contextlib
 import json
 import socket
+import sys
 import threading
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
@@ -31,6 +32,7 @@ class Act:
         delay: Seconds before the answer; the end of the server ends the wait.
         withheld: Bytes that Content-Length promises and that are not sent.
         silent: Close the connection without an answer.
+        drip: Seconds between two bytes of the body.
     """
 
     status: int = 200
@@ -39,6 +41,7 @@ class Act:
     delay: float = 0.0
     withheld: int = 0
     silent: bool = False
+    drip: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -128,7 +131,7 @@ class Endpoint:
         self._latency = latency
         self._key = key
         self._lock = threading.Lock()
-        self._over = threading.Event()
+        self.over = threading.Event()
         self._server = _Server(("127.0.0.1", 0), _Handler)
         self._server.endpoint = self
         self._thread = threading.Thread(target=self._server.serve_forever, args=(0.02,))
@@ -153,7 +156,7 @@ class Endpoint:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._over.set()
+        self.over.set()
         self._server.shutdown()
         self._thread.join()
         self._server.hang_up()
@@ -167,7 +170,7 @@ class Endpoint:
             self.busiest = max(self.busiest, self._busy)
             act = self._locked_act(seen)
         try:
-            self._over.wait(self._latency + act.delay)
+            self.over.wait(self._latency + act.delay)
         finally:
             with self._lock:
                 self._busy -= 1
@@ -204,6 +207,10 @@ class _Server(ThreadingHTTPServer):
             self._open.discard(request)
         super().shutdown_request(request)
 
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        if not isinstance(sys.exception(), ConnectionError):  # the client did not wait
+            super().handle_error(request, client_address)
+
     def hang_up(self) -> None:
         """Ends idle connections, whose threads would wait for the next request for ever."""
         with self._guard:
@@ -235,7 +242,12 @@ class _Handler(BaseHTTPRequestHandler):
             self.send_header(name, value)
         self.send_header("Content-Length", str(len(body) + act.withheld))
         self.end_headers()
-        self.wfile.write(body)
+        for place in range(len(body) if act.drip else 0):
+            self.wfile.write(body[place : place + 1])
+            if self.server.endpoint.over.wait(act.drip):
+                break
+        else:
+            self.wfile.write(b"" if act.drip else body)
         self.close_connection = self.close_connection or act.withheld > 0
 
     def log_message(self, format: str, *args: object) -> None:

@@ -143,12 +143,8 @@ def test_a_trial_may_take_so_many_tokens() -> None:
         client.model("a")
 
 
-def test_a_preparation_has_no_cap() -> None:
-    client = ModelClient(Host(trial_calls=1))
-    client.begin(capped=False)
-    for _ in range(5):
-        client.model("a")
-    client.begin()
+def test_a_stub_has_the_caps_it_is_given() -> None:
+    client = ModelClient(StubModel(trial_calls=1))
     client.model("a")
     with pytest.raises(TrialCapError):
         client.model("a")

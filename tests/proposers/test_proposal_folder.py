@@ -190,8 +190,8 @@ def test_rubbish_for_a_form_does_not_cost_the_candidate(
 def test_what_cannot_be_recorded_or_would_command_a_terminal_is_replaced(tmp_path: Path) -> None:
     write(tmp_path / "a", {"name": "a\x1b[2Jb", "hypothesis": "x\ud800y\0\u202ez"})
     (proposal,) = taken(tmp_path).proposals
-    assert proposal.name == "a\ufffd[2Jb"
-    assert proposal.hypothesis == "x\ufffdy\ufffdz"
+    assert proposal.name == "a\\x1b[2Jb"
+    assert proposal.hypothesis == "x\\ud800y\\x00\\u202ez"
 
 
 def test_empty_folders_and_forms_without_files_are_named(tmp_path: Path) -> None:

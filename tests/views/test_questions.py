@@ -241,7 +241,7 @@ def test_a_trace_is_shown_with_its_lines() -> None:
 
 def test_a_trace_need_not_be_json_nor_be_there() -> None:
     view = replace(small(), trace=lambda candidate, task: "bare \x1b[31m text")
-    assert "bare \ufffd[31m text" in ask("trace", "plain", "t1", view=view)
+    assert "bare \\x1b[31m text" in ask("trace", "plain", "t1", view=view)
     none = replace(small(), trace=lambda candidate, task: None)
     assert "score      1" in ask("trace", "plain", "t1", view=none)
 

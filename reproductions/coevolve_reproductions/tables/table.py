@@ -14,6 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from coevolve.errors import InputError
+from coevolve.formatting import csv_cell
 
 Cell = str | float | bool | None
 """A value; None where there is none, which is not 0."""
@@ -103,7 +104,8 @@ class Table:
         out = io.StringIO()
         writer = csv.DictWriter(out, self.names, extrasaction="ignore", lineterminator="\n")
         writer.writeheader()
-        writer.writerows(self.rows)
+        for row in self.rows:
+            writer.writerow({k: csv_cell(v) if isinstance(v, str) else v for k, v in row.items()})
         return out.getvalue()
 
     def to_json(self) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from coevolve.core.outcomes import Usage, checked_score
 from coevolve.errors import ConfigError, ScoreError
 from coevolve.executors.failures import CandidateFault, InfrastructureError, TrialError
 from coevolve.executors.isolation import Executed, Harness
-from coevolve.executors.isolation.launch import one_line
 from coevolve.executors.workload import Score
+from coevolve.formatting import one_line
 
 NO_PROGRAM = (126, 127)
 """Exit codes of a program that cannot be executed, or does not exist."""

@@ -115,10 +115,10 @@ class FunctionBenchmark:
     def run_test(self, harness: Harness, task: str, trial: int) -> float | Score | Missing:
         return self._tried(self._evaluate_test, harness, task, trial)
 
-    def _offer_model(self, harness: Harness, trial: int | None = None) -> None:
-        """Give access to the model; a trial has a limit on requests."""
+    def _offer_model(self, harness: Harness, trial: int = 0) -> None:
+        """Give access to the model, with a limit on requests."""
         if self._client is not None:
-            self._client.begin(capped=trial is not None, trial=trial or 0)
+            self._client.begin(trial=trial)
             harness.services = self._client.services
 
     def _tried(

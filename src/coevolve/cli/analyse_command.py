@@ -1,15 +1,13 @@
 """`coevolve analyse`: the paper's analyses of a finished run or an outcome matrix."""
 
-import json
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich import box
-from rich.console import Console
-from rich.markup import escape
 from rich.table import Table as Grid
+from rich.text import Text
 
 from coevolve.cli.command_arguments import (
     JOURNAL,
@@ -18,7 +16,7 @@ from coevolve.cli.command_arguments import (
     numbers,
     whole_numbers,
 )
-from coevolve.cli.console_output import with_bar
+from coevolve.cli.console_output import Screen, echo_json, with_bar
 from coevolve.errors import ConfigError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -88,7 +86,7 @@ def analyse(
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1, got {seeds}.")
     source = _source(run, series)
-    err = Console(stderr=True, highlight=False)
+    err = Screen(stderr=True)
     try:
         made = with_bar(err, lambda report: analysed(source, table, settings, report))
     except StateError as error:
@@ -96,12 +94,12 @@ def analyse(
     files = _written(err, made, source.name, out, figure)
     if as_json:
         files_json = {"files": [str(path) for path in files]}
-        typer.echo(json.dumps(made.to_json() | files_json, indent=2, allow_nan=False))
+        echo_json(made.to_json() | files_json, allow_nan=False)
         return
-    console = Console(highlight=False)
-    console.print(f"[bold]{escape(made.title)}[/]")
+    console = Screen()
+    console.print(Text(made.title, "bold"))
     console.print(_grid(made))
-    console.print(made.note, markup=False)
+    console.print(made.note)
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
 
 
@@ -124,9 +122,7 @@ def _source(path: Path, series: str | None) -> "Source":
         return read_source(events, series)
 
 
-def _written(
-    err: Console, table: "Table", name: str, out: Path, figure: Path | None
-) -> list[Path]:
+def _written(err: Screen, table: "Table", name: str, out: Path, figure: Path | None) -> list[Path]:
     """Write the table and its figure; without matplotlib only the table."""
     from coevolve_reproductions.tables import save_figure
 
@@ -142,7 +138,6 @@ def _written(
     except ImportError:
         err.print(
             "no figure: matplotlib is not installed; pip install 'task-coevolve[figures]'",
-            markup=False,
         )
         return [data]
 
@@ -157,7 +152,7 @@ def _grid(table: "Table") -> Grid:
             ratio=1 if column.wide else None,
         )
     for line in table.lines():
-        grid.add_row(*map(escape, line))
+        grid.add_row(*line)
     more = len(table.rows) - len(table.lines())
     if more:
         grid.caption, grid.caption_justify = f"and {more} more in the CSV file", "left"

@@ -1,16 +1,62 @@
-"""Output of commands: where it goes, tables, lists of facts, and progress bars."""
+"""Output of commands: text, JSON, errors, tables, lists of facts, and progress bars.
+
+Everything that a command prints goes through this module, which escapes it: names, answers, traces
+and errors come from candidates, models and tasks. Other modules of the commands use neither
+`typer.echo` nor a `Console` of Rich.
+"""
 
 import os
+import shutil
 import sys
-from collections.abc import Callable, Collection, Iterator, Mapping
+import textwrap
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import typer
 from rich import box
-from rich.console import Console, RenderableType
+from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
+
+from coevolve.formatting import json_text, visible
+
+
+def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
+    """Print a text."""
+    typer.echo(visible(text), err=err, nl=nl)
+
+
+def echo_json(value: object, *, ascii: bool = True, allow_nan: bool = True) -> None:
+    """Print a value as JSON; with `ascii=False`, readable letters of all languages stay."""
+    typer.echo(json_text(value, indent=2, ascii=ascii, allow_nan=allow_nan))
+
+
+def echo_error(text: str) -> None:
+    """Print an error, wrapped at spaces on a terminal."""
+    lines = visible(text).splitlines()
+    if sys.stderr.isatty():
+        width = shutil.get_terminal_size().columns
+        wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
+        lines = [wrapper.fill(line) for line in lines]
+    typer.secho("\n".join(lines), fg="red", err=True)
+
+
+class Screen(Console):
+    """A console that escapes what it prints, and takes brackets and colons literally."""
+
+    def __init__(self, **given: Any) -> None:
+        super().__init__(highlight=False, markup=False, emoji=False, **given)
+
+    def render(
+        self, renderable: RenderableType, options: ConsoleOptions | None = None
+    ) -> Iterable[Segment]:
+        """The parts of an output; only their styles may contain control characters."""
+        for segment in super().render(renderable, options):
+            text, style, control = segment
+            yield segment if control else Segment(visible(text), style)
 
 
 @contextmanager
@@ -33,8 +79,8 @@ def redirected_prints(wanted: bool) -> Iterator[None]:
         os.close(kept)
 
 
-class SteadyConsole(Console):
-    """A console that ignores a closed pipe."""
+class SteadyScreen(Screen):
+    """A screen that ignores a closed pipe."""
 
     def on_broken_pipe(self) -> None:
         """Discard all further output."""

@@ -1,14 +1,12 @@
 """`coevolve data`: the published data sets."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from coevolve.cli.command_arguments import AsJson
-from coevolve.cli.console_output import table
+from coevolve.cli.console_output import Screen, echo, echo_json, table
 
 if TYPE_CHECKING:
     from coevolve.benchmarks.textclass.published_sets import KnownSet
@@ -44,9 +42,9 @@ def get(
         rows.append({"set": got.name, "folder": str(got.folder), "origin": got.origin})
         if not as_json:
             source = "already" if got.origin is None else f"fetched from {got.origin},"
-            typer.echo(f"{got.name}: {source} in {got.folder}")
+            echo(f"{got.name}: {source} in {got.folder}")
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        echo_json(rows)
 
 
 @data.command("list")
@@ -60,16 +58,16 @@ def list_sets(
     """List the known data sets, and which of them are available here."""
     rows = _listed(folder)
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        echo_json(rows)
         return
     numbers = ("train", "val", "test", "labels")
     made = table("set", "content", *numbers, "here", right=numbers)
     for row in rows:
         cells = (str(row[key]) for key in ("set", "title", *numbers))
         made.add_row(*cells, "yes" if row["here"] else "no")
-    Console().print(made)
+    Screen().print(made)
     if missing := [row["set"] for row in rows if not row["here"]]:
-        typer.echo(f"Get the others with: coevolve data get {' '.join(missing)}")
+        echo(f"Get the others with: coevolve data get {' '.join(missing)}")
 
 
 def _known(names: list[str]) -> "list[KnownSet]":

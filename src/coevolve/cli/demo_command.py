@@ -5,9 +5,9 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
-from rich.console import Console
 
 from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet
+from coevolve.cli.console_output import Screen
 from coevolve.cli.run_command import work
 
 FILE = "service_desk.toml"
@@ -29,14 +29,14 @@ def demo(
     """Search for a better harness for the embedded model, with a fifth of the evaluations."""
     from coevolve.runs.session import create_run, read_state, run_folder
 
-    console = Console(stderr=as_json, highlight=False)
+    console = Screen(stderr=as_json)
     file = _project(to)
     folder = run_folder(file)
     _get_model(console)
     if not (folder / JOURNAL).exists():
         create_run(file)
     elif read_state(folder).ended is not None:
-        console.print(f"This demo has ended; remove {to} to run it again.", markup=False)
+        console.print(f"This demo has ended; remove {to} to run it again.")
     work(folder, quiet=quiet, as_json=as_json)
 
 
@@ -57,7 +57,7 @@ def _project(folder: Path) -> Path:
     return file
 
 
-def _get_model(console: Console) -> None:
+def _get_model(console: Screen) -> None:
     """Fetch the embedded model if it is missing."""
     from coevolve.errors import ConfigError
     from coevolve.models.embedded.model_weights import fetch, find_weights
@@ -65,4 +65,4 @@ def _get_model(console: Console) -> None:
     try:
         find_weights()
     except ConfigError:
-        fetch(say=lambda text: console.print(text, soft_wrap=True, markup=False))
+        fetch(say=lambda text: console.print(text, soft_wrap=True))

@@ -1,14 +1,13 @@
 """`coevolve diff`: two candidates side by side."""
 
-import json
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.text import Text
 
 from coevolve.cli.command_arguments import AsJson, take_run
+from coevolve.cli.console_output import Screen, echo_json
 from coevolve.errors import UnknownCandidateError, nearest
 from coevolve.formatting import estimate, plural, tasks_seen
 
@@ -41,9 +40,9 @@ def diff(
     with RunStore.read(folder) as store:
         found = compare(first, second, state, store)
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), **found.to_json()}, indent=2))
+        echo_json({"folder": str(folder), **found.to_json()})
         return
-    console = Console(highlight=False)
+    console = Screen()
     for line in found.diff or ["The files are identical."]:
         console.print(Text(line, _style(line)), soft_wrap=True)
     console.print()

@@ -1,13 +1,11 @@
 """`coevolve doctor`: checks of the machine, a project and a run, and how to fix problems."""
 
-import json
 from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -18,7 +16,7 @@ from coevolve.cli.command_arguments import (
     find_run,
     started_by_optimize,
 )
-from coevolve.cli.console_output import redirected_prints
+from coevolve.cli.console_output import Screen, echo, echo_json, redirected_prints
 from coevolve.errors import CoevolveError
 from coevolve.formatting import plural
 
@@ -49,7 +47,7 @@ def doctor(
     if repair:
         _repair(find_run(target), as_json)
         return
-    console = Console(highlight=False)
+    console = Screen()
     findings: list[Finding] = []
     with redirected_prints(as_json):
         for finding in _findings(target):
@@ -58,7 +56,7 @@ def doctor(
                 console.print(_line(finding))
     wrong = sum(finding.kind == "failed" for finding in findings)
     if as_json:
-        typer.echo(json.dumps([asdict(finding) for finding in findings], indent=2))
+        echo_json([asdict(finding) for finding in findings])
     else:
         console.print(f"{plural(wrong, 'problem')} to fix." if wrong else "No problems found.")
     if wrong:
@@ -118,13 +116,13 @@ def _repair(folder: Path, as_json: bool) -> None:
     done = repair(folder)
     if as_json:
         backup = None if done.backup is None else str(done.backup)
-        typer.echo(json.dumps({"kept": done.kept, "lost": done.lost, "backup": backup}))
+        echo_json({"kept": done.kept, "lost": done.lost, "backup": backup})
         return
     if done.backup is None:
-        typer.echo(f"All {done.kept:,} events of {folder} are intact; nothing was changed.")
+        echo(f"All {done.kept:,} events of {folder} are intact; nothing was changed.")
         return
     lost = "an unknown number" if done.lost is None else f"{done.lost:,}"
-    typer.echo(
+    echo(
         f"Kept {done.kept:,} events of {folder}, lost {lost}. The damaged journal is kept as "
         f"{done.backup}.\nResume with: coevolve resume {folder}"
     )

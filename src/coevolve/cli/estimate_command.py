@@ -1,15 +1,13 @@
 """`coevolve estimate`: the expected cost of a run, before it starts."""
 
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
 from rich.table import Table
 
 from coevolve.cli.command_arguments import AsJson, find_run
-from coevolve.cli.console_output import redirected_prints, table
+from coevolve.cli.console_output import Screen, echo_json, redirected_prints, table
 from coevolve.errors import InputError, StateError
 
 if TYPE_CHECKING:
@@ -67,12 +65,12 @@ def estimate(
         measured=trial,
     )
     if as_json:
-        typer.echo(json.dumps(found.to_json(), indent=2))
+        echo_json(found.to_json())
         return
-    console = Console(highlight=False)
+    console = Screen()
     console.print(_table(found))
     for note in found.notes:
-        console.print(note, markup=False)
+        console.print(note)
 
 
 def _table(found: "Forecast") -> Table:

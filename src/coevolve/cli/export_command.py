@@ -1,7 +1,6 @@
 """`coevolve export`: the outcomes of a run as a table, a matrix or events."""
 
 import contextlib
-import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from coevolve.cli.command_arguments import AsJson, Run, find_run
+from coevolve.cli.console_output import echo, echo_json
 from coevolve.errors import InputError, StateError
 
 if TYPE_CHECKING:
@@ -56,6 +56,6 @@ def export(
         with contextlib.suppress(OSError):  # it does not exist if the folder is not writable
             part.unlink()
     if as_json:
-        typer.echo(json.dumps({"folder": str(folder), "file": str(to), what: written}))
+        echo_json({"folder": str(folder), "file": str(to), what: written})
     else:
-        typer.echo(f"Wrote {written:,} {what} of {folder} to {to}.")
+        echo(f"Wrote {written:,} {what} of {folder} to {to}.")

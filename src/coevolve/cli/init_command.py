@@ -9,6 +9,7 @@ from typing import Annotated
 
 import typer
 
+from coevolve.cli.console_output import echo
 from coevolve.errors import ConfigError
 
 _LEFT_OUT = "__pycache__"
@@ -21,14 +22,14 @@ def init(
 ) -> None:
     """Write a working project: a benchmark, two starting harnesses and a proposer."""
     written = write_project(folder)
-    typer.echo(f"Wrote {len(written)} files to {folder.resolve()}:")
+    echo(f"Wrote {len(written)} files to {folder.resolve()}:")
     for name in written:
-        typer.echo(f"  {name}")
-    typer.echo("\nNext steps (README.md explains the files):")
+        echo(f"  {name}")
+    echo("\nNext steps (README.md explains the files):")
     if folder.resolve() != Path.cwd():
-        typer.echo(f"  cd {shlex.quote(str(folder))}")
+        echo(f"  cd {shlex.quote(str(folder))}")
     for step in ("doctor", "run"):
-        typer.echo(f"  coevolve {step} coevolve.toml")
+        echo(f"  coevolve {step} coevolve.toml")
 
 
 def write_project(folder: Path) -> list[str]:

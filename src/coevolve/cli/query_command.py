@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from coevolve.cli.command_arguments import AsJson, find_run
+from coevolve.cli.console_output import echo
 from coevolve.errors import InputError
 
 _TABLES = ("top", "failures", "task", "tasks")
@@ -44,7 +45,7 @@ def query(
     given = {"--never": never, "--mixed": mixed, "--json": as_json}
     asked = [*(words or []), *(flag for flag, wanted in given.items() if wanted)]
     if not words:
-        typer.echo(usage(), nl=False)
+        echo(usage(), nl=False)
         return
     workspace = None if run is not None else find_workspace(Path.cwd())
     try:
@@ -53,9 +54,7 @@ def query(
         raise InputError(str(error)) from error
     if words[0] in _TABLES and sys.stdout.isatty():
         text = _clipped(text, shutil.get_terminal_size().columns)
-    typer.echo(
-        text.encode(errors="replace").decode(), nl=False
-    )  # a trace may contain lone surrogates
+    echo(text, nl=False)
 
 
 def _clipped(text: str, width: int) -> str:

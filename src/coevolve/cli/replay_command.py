@@ -1,6 +1,5 @@
 """`coevolve replay`: replays of protocols on outcome matrices, and their tables."""
 
-import json
 import os
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import groupby
@@ -9,7 +8,6 @@ from typing import Annotated, NamedTuple
 
 import typer
 from rich import box
-from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
@@ -26,7 +24,7 @@ from coevolve.analysis import (
 from coevolve.analysis import replay as replayed
 from coevolve.analysis.replay_search import PROTOCOLS, Plan
 from coevolve.cli.command_arguments import AsJson, names, numbers
-from coevolve.cli.console_output import with_bar
+from coevolve.cli.console_output import Screen, echo_json, with_bar
 from coevolve.core.protocols import protocols as registered
 from coevolve.errors import InputError
 
@@ -102,7 +100,7 @@ def replay(
         matrix.limited(series=max_series, candidates=max_candidates)
         for matrix in _matrices(matrices or [], aa)
     ]
-    err = Console(stderr=True, highlight=False)
+    err = Screen(stderr=True)
     if not as_json:
         err.print(headline(found, plan))
     cores = os.cpu_count() or 1 if workers is None else workers
@@ -121,9 +119,9 @@ def replay(
         ),
     )
     if as_json:
-        typer.echo(json.dumps(done.to_json(), indent=2, allow_nan=False))
+        echo_json(done.to_json(), allow_nan=False)
         return
-    out = Console(highlight=False)
+    out = Screen()
     for part in alarm_tables(done, out.width) if aa else replay_tables(done, out.width):
         out.print(part)
 
@@ -153,18 +151,19 @@ class Column(NamedTuple):
         return max(len(text) for text in (self.heading, *self.cells))
 
 
-def headline(matrices: Sequence[Matrix], plan: Plan) -> str:
+def headline(matrices: Sequence[Matrix], plan: Plan) -> Text:
     """The plan of the replay, and the notes of the matrices."""
     series = sum(len(matrix.series) for matrix in matrices)
     searches = series * len(plan.protocols) * len(plan.fractions) * len(plan.seeds)
-    lines = [
-        f"[bold]{searches:,} searches[/]: matrices {len(matrices)}, series {series}, "
-        f"protocols {len(plan.protocols)}, fractions {len(plan.fractions)}, "
-        f"seeds {len(plan.seeds)}; {plan.per_round} per round"
-        + ("; means replaced by single trials" if plan.bernoulli else "")
-    ]
-    lines += [f"[dim]{m.name}: {note}[/]" for m in matrices for note in m.notes]
-    return "\n".join(lines)
+    single = "; means replaced by single trials" if plan.bernoulli else ""
+    notes = [f"\n{m.name}: {note}" for m in matrices for note in m.notes]
+    return Text.assemble(
+        (f"{searches:,} searches", "bold"),
+        f": matrices {len(matrices)}, series {series}, protocols {len(plan.protocols)}, "
+        f"fractions {len(plan.fractions)}, seeds {len(plan.seeds)}; {plan.per_round} per round"
+        f"{single}",
+        ("".join(notes), "dim"),
+    )
 
 
 def replay_tables(done: Replay, width: int) -> Iterator[Text | Table]:

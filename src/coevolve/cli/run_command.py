@@ -2,7 +2,6 @@
 
 import asyncio
 import contextlib
-import json
 import signal
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
@@ -10,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coevolve.cli.command_arguments import AsJson, Quiet
-from coevolve.cli.console_output import SteadyConsole, redirected_prints
+from coevolve.cli.console_output import SteadyScreen, echo_json, redirected_prints
 from coevolve.errors import StopRun
 
 if TYPE_CHECKING:
@@ -43,7 +42,7 @@ def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
     from coevolve.cli.run_display import make_view
     from coevolve.runs.run import Run
 
-    console, run = SteadyConsole(stderr=as_json, highlight=False), Run(folder)
+    console, run = SteadyScreen(stderr=as_json), Run(folder)
     if (state := run.state).ended is not None:
         _close(console, folder, state, as_json=as_json)
         return
@@ -70,7 +69,7 @@ def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
         raise typer.Exit(code)
 
 
-def _close(console: SteadyConsole, folder: Path, state: "RunState", *, as_json: bool) -> None:
+def _close(console: SteadyScreen, folder: Path, state: "RunState", *, as_json: bool) -> None:
     """Print the result of a run."""
     from coevolve.cli.run_display import print_closing
     from coevolve.runs.result import RunFolder
@@ -86,7 +85,7 @@ def _close(console: SteadyConsole, folder: Path, state: "RunState", *, as_json: 
             "winner_folder": None if place is None else str(place),
             "full_tokens": now.spend.full_tokens,
         }
-        typer.echo(json.dumps(found, indent=2))
+        echo_json(found)
         return
     if place is not None and candidate is not None and len(candidate.files) == 1:
         place /= next(iter(candidate.files))
@@ -132,9 +131,8 @@ async def _tick(view: "PlainView") -> None:
         view.tick()
 
 
-def _print_how_to_resume(console: SteadyConsole, folder: Path) -> None:
+def _print_how_to_resume(console: SteadyScreen, folder: Path) -> None:
     console.print(
         f"Stopped; nothing recorded is lost. Resume with: coevolve resume {folder}",
-        markup=False,
         soft_wrap=True,
     )

@@ -5,14 +5,13 @@ from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any, Self
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.live import Live
-from rich.markup import escape
 from rich.progress_bar import ProgressBar
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.cli.console_output import facts, table
+from coevolve.cli.console_output import Screen, facts, table
 from coevolve.core.events import Event
 from coevolve.formatting import (
     CLIPPED,
@@ -63,7 +62,7 @@ def board(now: Report, *, width: int, most: int) -> Group:
     return Group(*parts)
 
 
-def board_for(now: Report, console: Console) -> Group:
+def board_for(now: Report, console: Screen) -> Group:
     """The board that fits a console."""
     other_lines = 7 + len(list(_fact_rows(now)))
     return board(now, width=console.width, most=max(3, console.height - other_lines))
@@ -241,7 +240,7 @@ def _faults(now: Report) -> str:
 class PlainView:
     """Prints a line for every event that has one."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Screen) -> None:
         self.console = console
         self._narrator: Narrator | None = None
 
@@ -267,7 +266,7 @@ class PlainView:
 class LiveView(PlainView):
     """Redraws the board in place, below the lines."""
 
-    def __init__(self, console: Console) -> None:
+    def __init__(self, console: Screen) -> None:
         super().__init__(console)
         self._live = Live(console=console, auto_refresh=False, transient=True)
         self._search: Search | None = None
@@ -314,22 +313,23 @@ class LiveView(PlainView):
         return time.monotonic() - self._drawn
 
 
-def make_view(console: Console, *, quiet: bool) -> PlainView:
+def make_view(console: Screen, *, quiet: bool) -> PlainView:
     """The view for a console: a live board on a terminal, lines elsewhere, or nothing."""
     if quiet:
-        return PlainView(Console(quiet=True))
+        return PlainView(Screen(quiet=True))
     redrawn = console.is_terminal and not console.is_dumb_terminal
     return LiveView(console) if redrawn else PlainView(console)
 
 
-def print_closing(console: Console, now: Report, winner: Path | None) -> None:
+def print_closing(console: Screen, now: Report, winner: Path | None) -> None:
     """Print the winner beside the starting harnesses, the spending, and the winner's path."""
     console.print()
     console.print(_closing_table(now))
     console.print(facts(dict(_closing_facts(now))))
     if winner is not None:
         # On a line of its own, so that it can be copied from a narrow terminal.
-        console.print(f"[bright_black]{'winner':<13}[/]{escape(str(winner))}", soft_wrap=True)
+        label = (f"{'winner':<13}", "bright_black")
+        console.print(Text.assemble(label, str(winner)), soft_wrap=True)
 
 
 def _closing_table(now: Report) -> Table:
@@ -343,7 +343,7 @@ def _closing_table(now: Report) -> Table:
     for row in rows:
         cells = [
             "★" if row.name == now.best else "",
-            escape(row.name),
+            row.name,
             "start" if row.start else str(row.round),
             "-" if row.estimate is None else estimate(row.estimate),
             "-" if row.estimate is None else tasks_seen(row.estimate),

@@ -7,12 +7,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
-from rich.console import Console, Group, RenderableType
-from rich.markup import escape
+from rich.console import Group, RenderableType
 from rich.text import Text
 
 from coevolve.cli.command_arguments import AsJson, take_run
-from coevolve.cli.console_output import facts, table
+from coevolve.cli.console_output import Screen, echo, echo_json, facts, table
 from coevolve.errors import InputError, nearest, titled
 from coevolve.formatting import (
     CLIPPED,
@@ -100,7 +99,7 @@ def show(
         which(what, known, Kind.CANDIDATE, folder)
         _show_transcript(what, state, folder)
         return
-    found, console = which(what, known, kind, folder), Console(highlight=False)
+    found, console = which(what, known, kind, folder), Screen()
     with RunStore.read(folder) as store:
         if found == Kind.CANDIDATE:
             candidate = candidate_details(what, state, store)
@@ -115,7 +114,7 @@ def show(
             round = round_details(int(what), state, store)
             data, lines = round.to_json(), _round(round)
     if as_json:
-        typer.echo(json.dumps(data, indent=2))
+        echo_json(data)
     else:
         for line in lines:
             console.print(line)
@@ -215,7 +214,7 @@ def _round(found: "RoundDetails") -> Iterator[RenderableType]:
             f"{row.status}: {row.reason}" if row.reason else row.status,
             *([row.hypothesis] if explained else []),
         ]
-        made.add_row(*map(escape, cells))
+        made.add_row(*cells)
     yield made
 
 
@@ -241,7 +240,7 @@ def _outcomes(rows: "Sequence[OutcomeRow]", first: str) -> RenderableType:
         del columns["fault"]
     made = table(*columns, right=("round", "trial", "score", "tokens", "time"), wrap=("fault",))
     for row in sorted(rows, key=lambda row: row.score is not None)[:MOST]:
-        made.add_row(*(escape(text(row)) for text in columns.values()))
+        made.add_row(*(text(row) for text in columns.values()))
     if len(rows) > MOST:
         made.caption = f"and {len(rows) - MOST} more; --json lists all"
         made.caption_justify = "left"
@@ -257,7 +256,6 @@ def _time(seconds: float) -> str:
 
 
 def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
-    from coevolve.search.candidate import plain
     from coevolve.store import RunStore
     from coevolve.views.details import transcripts
 
@@ -267,9 +265,8 @@ def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
     with RunStore.read(folder) as store:
         for address in addresses:
             if address in (one.repairs.get(candidate) for one in state.rounds):
-                typer.echo(f"\n===== repair of {candidate} =====\n")
-            text = store.get(address).decode(errors="replace")
-            typer.echo(plain(text, len(text)))  # without control characters for the terminal
+                echo(f"\n===== repair of {candidate} =====\n")
+            echo(store.get(address).decode(errors="replace"))
 
 
 def _show_trials(candidate: str, task: str, folder: Path, as_json: bool) -> None:
@@ -280,17 +277,17 @@ def _show_trials(candidate: str, task: str, folder: Path, as_json: bool) -> None
         trials = trial_details(candidate, task, store)
     if as_json:
         found = [trial.to_json() for trial in trials]
-        typer.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        echo_json(found, ascii=False)
     elif trials:
-        print_trials(Console(highlight=False), trials)
+        print_trials(Screen(), trials)
     else:
-        typer.echo(
+        echo(
             f"{candidate} has no outcome on {task}; `coevolve show {folder} {candidate}` lists "
             "its outcomes."
         )
 
 
-def print_trials(console: Console, trials: "Sequence[TrialDetails]") -> None:
+def print_trials(console: Screen, trials: "Sequence[TrialDetails]") -> None:
     """Print trials one after another."""
     for number, trial in enumerate(trials):
         row = trial.outcome

@@ -1,14 +1,12 @@
 """`coevolve status`: the progress of a run, even while another process works on it."""
 
-import json
 from dataclasses import asdict
 from typing import Any
 
-import typer
-from rich.console import Console
 from rich.text import Text
 
 from coevolve.cli.command_arguments import AsJson, Run, find_run
+from coevolve.cli.console_output import Screen, echo_json
 
 _LEAST = 20
 
@@ -26,9 +24,9 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
     if as_json:
         held = asdict(holder) if isinstance(holder, Owner) else holder
         found: dict[str, Any] = {**now.to_json(), "folder": str(folder), "owner": held}
-        typer.echo(json.dumps(found, indent=2))
+        echo_json(found)
         return
-    console = Console(highlight=False)
+    console = Screen()
     console.print(board(now, width=console.width, most=max(_LEAST, console.height - 10)))
     for number, note in now.notes.items():
         console.print(Text(f"round {number}: {note}", "yellow"))

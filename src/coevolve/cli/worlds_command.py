@@ -1,19 +1,18 @@
 """`coevolve worlds`: synthetic searches under four protocols, side by side."""
 
-import json
 import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
 import numpy as np
 import typer
-from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
+from rich.text import Text
 
 from coevolve.benchmarks.synthetic import RoundDone, SearchResult, SyntheticWorld, search
 from coevolve.cli.command_arguments import AsJson
-from coevolve.cli.console_output import table
+from coevolve.cli.console_output import Screen, echo_json, table
 from coevolve.errors import InputError
 from coevolve.formatting import score
 
@@ -48,21 +47,23 @@ def worlds(
             [search(world, protocol=protocol, report=report, **options) for world in given]  # type: ignore[arg-type]
         )
 
-    console = Console(stderr=as_json)
+    console = Screen(stderr=as_json)
     console.print(
-        f"[bold]Synthetic worlds of {tasks} tasks[/], {rounds} rounds of {per_round} candidates.\n"
-        f"full evaluates every task, the other protocols {fraction:.0%} of them per round.",
-        highlight=False,
+        Text.assemble(
+            (f"Synthetic worlds of {tasks} tasks", "bold"),
+            f", {rounds} rounds of {per_round} candidates.\nfull evaluates every task, the other "
+            f"protocols {fraction:.0%} of them per round.",
+        )
     )
     rows = _with_progress(console, rounds * searches, run)
     if as_json:
-        typer.echo(json.dumps(rows, indent=2))
+        echo_json(rows)
     else:
         console.print(_table(rows))
 
 
 def _with_progress(
-    console: Console,
+    console: Screen,
     steps: int,
     run: Callable[[str, Callable[[RoundDone], None]], dict[str, Any]],
 ) -> list[dict[str, Any]]:
@@ -88,9 +89,7 @@ def _with_progress(
             note = f"true score of the winner {_number(row, 'truth', scale=100, digits=1)}"
             progress.update(bar, note=note)
             if not console.is_terminal:
-                console.print(
-                    f"{protocol}: {row['searches']} searches done, {note}", highlight=False
-                )
+                console.print(f"{protocol}: {row['searches']} searches done, {note}")
     return rows
 
 

@@ -18,14 +18,19 @@ from coevolve.models.model_errors import (
     NoChoice,
     RequestUnanswered,
 )
-from coevolve.models.model_spend import Prices, check_caps, need_prices
-from coevolve.models.provider import Caps, ModelReply, ModelRequest, Provider, Sampling
+from coevolve.models.model_spend import Prices, believable, check_caps, need_prices
+from coevolve.models.provider import (
+    CHARACTERS,
+    Caps,
+    ModelReply,
+    ModelRequest,
+    Provider,
+    Sampling,
+)
 from coevolve.models.rate_limits import AGAIN, Pace, Retrying
 from coevolve.models.request_payload import read_request, read_texts
 from coevolve.models.response_cache import ResponseCache
 
-CHARACTERS = 4
-"""Characters per token, for the estimate before a call."""
 PROBE = "Answer with one word: yes."
 PROBE_TOKENS = 16
 PROBE_SECONDS = 60.0
@@ -116,6 +121,7 @@ def answer(reply: ModelReply, used: Usage | None) -> dict[str, Any]:
         "scores": None if reply.scores is None else dict(reply.scores),
         "cached": used is None,
         "usage": _plain(used or Usage()),
+        **({"estimated": True} if reply.estimated else {}),
     }
     return {**given, "saved": _plain(reply.usage)} if used is None else given
 
@@ -236,7 +242,8 @@ class Gateway:
             )
             try:
                 async with asyncio.timeout(PROBE_SECONDS):
-                    self._count(await self._retrying.in_time(self.provider.complete(request)))
+                    reply = await self._retrying.in_time(self.provider.complete(request))
+                    self._count(believable(reply, request))
                 answered = True
             except (ModelError, TimeoutError):
                 answered = False
@@ -294,6 +301,7 @@ class Gateway:
         async with self._pace.slot(_estimate(request)) as entry:
             check_caps(self._caps, self.spent)
             reply = await self._retrying.in_time(self.provider.complete(request))
+            reply = believable(reply, request)
             entry.amount = reply.tokens_in + reply.tokens_out
         return self._count(reply)
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from coevolve.models.hosted_service import Service, close, load, understood
+from coevolve.models.hosted_service import Service, close, late, load, understood
 from coevolve.models.model_errors import (
     ModelError,
     ModelNotFound,
@@ -140,17 +140,21 @@ class HostedProvider:
         if strict is None:
             hosted = self._service.base_url is None
             strict = hosted and bool(library.supports_response_schema(name))
+        limit = asyncio.timeout(self._service.timeout)  # of the whole reply, not of a part
         try:
-            answer = await library.acompletion(
-                **arguments(library, self._service, name, request, strict=strict)
-            )
+            async with limit:
+                answer = await library.acompletion(
+                    **arguments(library, self._service, name, request, strict=strict)
+                )
             reply = read(answer, self._service.where)
         except ModelError as error:
             return error
         except Exception as error:
+            if limit.expired():
+                return late(self._service)
             proven = any(self._taken.values())
             return self._blamed(understood(error, self._service, request, proven=proven), request)
-        text = until(reply.text, request.stop)
+        text = self._service.redacted(until(reply.text, request.stop))
         return replace(reply, text=chosen(text, request.choices) if request.choices else text)
 
     def _blamed(self, error: ModelError, request: ModelRequest) -> ModelError:
@@ -166,7 +170,8 @@ class HostedProvider:
         if reply.tokens_in:
             return reply
         *read, written = await self.count([*request.texts(), reply.text])
-        return replace(reply, tokens_in=sum(read), tokens_out=reply.tokens_out or written)
+        tokens_out = reply.tokens_out or written
+        return replace(reply, tokens_in=sum(read), tokens_out=tokens_out, estimated=True)
 
 
 def arguments(

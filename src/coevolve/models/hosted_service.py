@@ -22,6 +22,7 @@ from typing import Any, NamedTuple
 from urllib.parse import urlsplit
 
 from coevolve.errors import ConfigError
+from coevolve.formatting import one_line
 from coevolve.models.model_errors import (
     ContextTooLong,
     ModelError,
@@ -32,6 +33,7 @@ from coevolve.models.model_errors import (
     RequestRefused,
 )
 from coevolve.models.provider import ModelRequest
+from coevolve.redaction import Redaction
 from coevolve.service_words import WAIT_STATUSES, Meaning, meaning_of
 
 _LOGGERS = ("LiteLLM", "LiteLLM Router", "LiteLLM Proxy")
@@ -48,7 +50,8 @@ _NOISE = (".*`ReadOnly` qualifier.*", "Pydantic serializer warnings.*")
 def load() -> Any:
     """The module `litellm`; the first import takes up to three seconds.
 
-    It does not download a price table, read a `.env` file, print or log.
+    It does not download a price table, read a `.env` file, print or log, and its clients have
+    the limits of `reply_limits`.
 
     Raises:
         ConfigError: It is not installed.
@@ -70,6 +73,7 @@ def load() -> Any:
         logging.getLogger(name).setLevel(logging.CRITICAL + 1)
     for message in _NOISE:
         warnings.filterwarnings("ignore", message=message, category=UserWarning)
+    importlib.import_module("coevolve.models.reply_limits").limit_clients()  # it needs httpx
     return library
 
 
@@ -190,9 +194,12 @@ class Service:
         return self.key or (None if self.base_url is None else _NO_KEY)
 
     def redacted(self, text: str) -> str:
-        """A text on one line, shortened, without the key."""
-        clean = text.replace(self.key, "***") if self.key else text
-        return " ".join(clean.split())[:_LONGEST].rstrip(". ")
+        """A text without the key."""
+        return Redaction([self.key]).text(text)
+
+    def said(self, text: str) -> str:
+        """A message of the service in one line, without the key."""
+        return one_line(self.redacted(text), _LONGEST).rstrip(". ")
 
 
 def _check(base_url: str) -> None:
@@ -256,7 +263,7 @@ def _trouble(error: Exception, service: Service) -> _Trouble:
         kind=type(error).__name__,
         status=status if isinstance(status, int) else 0,
         headers=headers or getattr(getattr(error, "response", None), "headers", None) or None,
-        message=service.redacted(_SUFFIX.sub("", _PREFIX.sub("", str(error)))),
+        message=service.said(_SUFFIX.sub("", _PREFIX.sub("", str(error)))),
         words=f"{error} {body or ''}".lower(),
         parameter=named if isinstance(named, str) else "",
     )
@@ -266,6 +273,8 @@ def _of_connection(error: Exception, trouble: _Trouble, service: Service) -> Mod
     """The error if the request did not reach the service, or the answer did not reach us."""
     chain = list(_chain(error))
     where = service.where
+    if ours := next((link for link in chain if isinstance(link, ModelError)), None):
+        return type(ours)(service.redacted(str(ours)))
     if any(isinstance(link, ssl.SSLCertVerificationError) for link in chain):
         return ModelNotFound(
             f"the certificate of {where} is not trusted. Install it, or check base_url."
@@ -275,10 +284,10 @@ def _of_connection(error: Exception, trouble: _Trouble, service: Service) -> Mod
     if "llm provider not provided" in trouble.words:
         return ModelNotFound(unknown_service(service.name))
     if trouble.headers is None and trouble.kind == "Timeout":
-        return ModelUnavailable(f"{where} did not answer within {service.timeout:g} s.")
+        return late(service)
     # LiteLLM raises its own APIConnectionError for any unknown error, so only causes count.
     if trouble.headers is None and any(map(_is_lost, chain[1:])):
-        why = service.redacted(str(chain[-1]))
+        why = service.said(str(chain[-1]))
         return ModelUnavailable(f"{where} could not be reached, or the connection broke: {why}.")
     return None
 
@@ -346,6 +355,11 @@ def _of_status(trouble: _Trouble, service: Service, composed: bool) -> ModelErro
         f"{where} refuses the settings of {service.name}: {why}. Check the name of the model and "
         "its settings."
     )
+
+
+def late(service: Service) -> ModelUnavailable:
+    """The error if an answer is not complete in time."""
+    return ModelUnavailable(f"{service.where} did not answer within {service.timeout:g} s.")
 
 
 def _chain(error: BaseException | None) -> Iterator[BaseException]:

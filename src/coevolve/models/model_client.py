@@ -46,12 +46,12 @@ class ModelClient:
         self._facts: dict[str, Any] | None = None
         self.begin()
 
-    def begin(self, *, capped: bool = True, trial: int = 0) -> None:
-        """Start a trial, or without caps a preparation, which may learn from many examples.
+    def begin(self, *, trial: int = 0) -> None:
+        """Start a trial, or a step of a check or a preparation, which has the same caps.
 
         Another trial of a task gets other samples of the model.
         """
-        self._capped, self._trial = capped, trial
+        self._trial = trial
         self._asked = self._tokens = 0
         self._room = MOST_CHARACTERS
         self.calls: list[dict[str, Any]] = []
@@ -130,8 +130,6 @@ class ModelClient:
         return (sample or 0) + self._trial * SAMPLES
 
     def _check(self) -> None:
-        if not self._capped:
-            return
         facts = self.facts()
         caps = {
             "calls": (self._asked, facts["trial_calls"]),
@@ -140,8 +138,8 @@ class ModelClient:
         for name, (value, cap) in caps.items():
             if cap is not None and value >= cap:
                 raise TrialCapError(
-                    f"the trial has used {self._asked:,} calls and {self._tokens:,} tokens of the "
-                    f"model; the cap is {cap:,} {name}."
+                    f"the trial or step has used {self._asked:,} calls and {self._tokens:,} "
+                    f"tokens of the model; the cap is {cap:,} {name}."
                 )
 
     def _keep(self, call: dict[str, Any]) -> None:
@@ -160,7 +158,8 @@ def _shown(answer: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, A
     if answer["scores"] is not None:
         kept["scores"] = answer["scores"]
     tokens = {name: counted[name] for name in ("tokens_in", "tokens_out")}
-    return {**kept, **tokens, "cached": answer["cached"]}
+    doubt = {"estimated": True} if answer.get("estimated") else {}
+    return {**kept, **tokens, **doubt, "cached": answer["cached"]}
 
 
 def clipped(value: object, longest: int = LONGEST_TEXT) -> object:
@@ -184,14 +183,24 @@ class StubModel:
     Args:
         window: The window it reports.
         gives_scores: Whether it reports scores.
+        trial_calls: The cap on calls it reports.
+        trial_tokens: The cap on tokens it reports.
 
     >>> StubModel().ask("model", prompt="Wet?", choices=["yes", "no"], scores=True)["text"]
     'yes'
     """
 
-    def __init__(self, *, window: int | None = 8192, gives_scores: bool = True) -> None:
+    def __init__(
+        self,
+        *,
+        window: int | None = 8192,
+        gives_scores: bool = True,
+        trial_calls: int | None = None,
+        trial_tokens: int | None = None,
+    ) -> None:
         self._window = window
         self._gives_scores = gives_scores
+        self._trial_calls, self._trial_tokens = trial_calls, trial_tokens
 
     @property
     def services(self) -> Mapping[str, Callable[..., Any]]:
@@ -225,6 +234,6 @@ class StubModel:
             "name": "stub",
             "window": self._window,
             "scores": self._gives_scores,
-            "trial_calls": None,
-            "trial_tokens": None,
+            "trial_calls": self._trial_calls,
+            "trial_tokens": self._trial_tokens,
         }

@@ -7,9 +7,12 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError
 from coevolve.models.hosted_service import load
 from coevolve.models.model_errors import ModelCapError
-from coevolve.models.provider import Caps, ModelReply
+from coevolve.models.provider import CHARACTERS, Caps, ModelReply, ModelRequest
 
 MILLION = 1_000_000
+MOST_TOKENS = 10 * MILLION
+MOST_DOLLARS = 10_000.0
+"""What no single call uses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,6 +72,33 @@ def price_of(name: str) -> Prices | None:
 
 def _per_million(dollars: float) -> float:
     return round(float(dollars) * MILLION, 6)  # 1.5e-07 is 0.15, not 0.15000000000000002
+
+
+def believable(reply: ModelReply, request: ModelRequest) -> ModelReply:
+    """A reply with a usage that one call can have, by an estimate if the service reports another.
+
+    >>> request = ModelRequest(prompt="Is water wet?", max_tokens=8)
+    >>> reply = ModelReply(text="yes", finish="stop", tokens_in=10**15, tokens_out=-1)
+    >>> believable(reply, request).usage
+    Usage(tokens_in=4, tokens_out=1, dollars=0.0, seconds=0.0)
+    """
+    tokens = (reply.tokens_in, reply.tokens_out, reply.tokens_kept)
+    if not 0 <= reply.dollars <= MOST_DOLLARS:
+        reply = replace(reply, dollars=0.0, estimated=True)
+    if all(isinstance(number, int) and 0 <= number <= MOST_TOKENS for number in tokens):
+        return reply
+    return replace(
+        reply,
+        tokens_in=_about(*request.texts()),
+        tokens_out=_about(reply.text),
+        tokens_kept=0,
+        estimated=True,
+    )
+
+
+def _about(*texts: str) -> int:
+    """The estimated tokens of texts."""
+    return -(-sum(map(len, texts)) // CHARACTERS)
 
 
 def check_caps(caps: Caps, spent: Usage) -> None:

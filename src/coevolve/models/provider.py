@@ -67,6 +67,9 @@ class Caps:
                 raise ConfigError(f"the cap {cap.name} must be positive, got {value!r}.")
 
 
+CHARACTERS = 4
+"""Characters per token, for estimates."""
+
 type JSON = str | int | float | bool | list[JSON] | dict[str, JSON] | None
 
 Role = Literal["system", "user", "assistant"]
@@ -172,6 +175,8 @@ class ModelReply:
         tokens_kept: How many of `tokens_in` were in the prompt cache, and cost less.
         dollars: The cost of the call; the gateway sets it if it knows the prices.
         scores: The log-probability of every choice, if requested.
+        estimated: Whether the tokens are our own count, because the service reported none, or
+            numbers that cannot be true.
     """
 
     text: str
@@ -181,6 +186,7 @@ class ModelReply:
     tokens_kept: int = 0
     dollars: float = 0.0
     scores: Mapping[str, float] | None = None
+    estimated: bool = False
 
     @property
     def usage(self) -> Usage:
@@ -189,7 +195,7 @@ class ModelReply:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        return {
+        plain = {
             "text": self.text,
             "finish": self.finish,
             "tokens_in": self.tokens_in,
@@ -198,6 +204,7 @@ class ModelReply:
             "dollars": self.dollars,
             "scores": None if self.scores is None else dict(self.scores),
         }
+        return {**plain, "estimated": True} if self.estimated else plain
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:

@@ -17,7 +17,8 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.errors import CandidateError, nearest
-from coevolve.search.candidate import MOST_FILES, Kind, check_files, plain, read_folder
+from coevolve.formatting import visible
+from coevolve.search.candidate import MOST_FILES, Kind, check_files, read_folder
 from coevolve.search.proposal import Proposal, View
 
 FORM = "proposal.json"
@@ -54,7 +55,7 @@ def read_form(data: bytes | None) -> tuple[Form, list[str]]:
     if given is None:
         return Form(given=True), notes
     for key in [key for key in given if key not in KEYS][:5]:
-        named = plain(key, _WORDS)
+        named = visible(key, _WORDS)
         notes.append(f"unknown key {named!r} in {FORM}; it was ignored.{nearest(named, KEYS)}")
     form = Form(
         given=True,
@@ -100,7 +101,7 @@ def _text(given: Mapping[str, Any], key: str, most: int, notes: list[str]) -> st
         return ""
     if len(value) > most:
         notes.append(f"the {key} has {len(value):,} characters; {most:,} are kept.")
-    return plain(value, most)
+    return visible(value, most)
 
 
 def _names(given: Mapping[str, Any], notes: list[str]) -> tuple[str, ...]:
@@ -122,7 +123,7 @@ def _list(given: Mapping[str, Any], key: str, most: int, notes: list[str]) -> tu
         return ()
     if len(value) > most:
         notes.append(f"{key} has {len(value):,} items; the first {most} are kept.")
-    kept = (" ".join(plain(item, _WORDS).split()) for item in value[:most])
+    kept = (" ".join(visible(item, _WORDS).split()) for item in value[:most])
     return tuple(dict.fromkeys(item for item in kept if item))
 
 
@@ -141,7 +142,7 @@ def _kind(given: Mapping[str, Any], notes: list[str]) -> Kind:
 
 
 def _shown(value: object) -> str:
-    return plain(repr(value), _WORDS)
+    return visible(repr(value), _WORDS)
 
 
 MOST_NOTES = 20
@@ -179,7 +180,7 @@ def collect(proposals: Path, view: View, *, count: int, source: str) -> Collecte
             notes.append(f"{len(folders) - number} more folders were not read.")
             break
         if len(taken) == count:
-            left = ", ".join(repr(plain(other.name, 60)) for other in folders[number:][:5])
+            left = ", ".join(repr(visible(other.name, 60)) for other in folders[number:][:5])
             notes.append(f"{len(folders) - number} more than requested were ignored: {left}.")
             break
         try:
@@ -190,7 +191,7 @@ def collect(proposals: Path, view: View, *, count: int, source: str) -> Collecte
     if len(notes) > MOST_NOTES:
         notes[MOST_NOTES:] = [f"{len(notes) - MOST_NOTES} more notes are not shown."]
     return Collected(
-        proposals=tuple(taken), notes=tuple(f"{source}: {plain(note, 500)}" for note in notes)
+        proposals=tuple(taken), notes=tuple(f"{source}: {visible(note, 500)}" for note in notes)
     )
 
 
@@ -214,7 +215,7 @@ def _folders(proposals: Path, view: View, notes: list[str]) -> list[Path]:
     if not folders and known & set(stray):
         notes.append("the candidate is in proposals itself, not in a folder below it.")
         return [proposals]
-    notes += [f"{plain(name, 80)!r} is a link, or not a folder; it was ignored." for name in stray]
+    notes += [f"{visible(n, 80)!r} is a link, or not a folder; it was ignored." for n in stray]
     return sorted(folders, key=_written)
 
 
@@ -238,11 +239,11 @@ def _proposal(folder: Path, view: View, notes: list[str]) -> Proposal:
     unpacked = _unpacked(files, view)
     if unpacked != files:
         notes.append(f"{called}: its files are in files/, as in candidates/; they were moved up.")
-    check_files(unpacked, plain(folder.name, 80))
+    check_files(unpacked, visible(folder.name, 80))
     notes += [f"{called}: {note}" for note in wrong]
     return Proposal(
         files=unpacked,
-        name=form.name or plain(folder.name, 80),
+        name=form.name or visible(folder.name, 80),
         parents=_parents(form, view, called, notes),
         hypothesis=form.hypothesis,
         kind=form.kind,
@@ -280,4 +281,4 @@ def _parents(form: Form, view: View, called: str, notes: list[str]) -> tuple[str
 
 
 def _called(folder: Path) -> str:
-    return repr(plain(folder.name, 80))
+    return repr(visible(folder.name, 80))

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coevolve.errors import CandidateError, CoevolveError, nearest, titled
-from coevolve.search.candidate import Candidate, Files, plain
+from coevolve.formatting import visible
+from coevolve.search.candidate import Candidate, Files
 from coevolve.search.journal import Journal
 from coevolve.search.leaks import UNREAD
 from coevolve.search.proposal import KINDS, Proposal, Proposed
@@ -128,10 +129,10 @@ def _candidate(state: RunState, proposal: Proposal, name: str, round: int) -> Ca
         name=name,
         round=round,
         parents=tuple(parent for parent in proposal.parents if parent in state.candidates),
-        hypothesis=plain(str(proposal.hypothesis), LONGEST_HYPOTHESIS),
+        hypothesis=visible(str(proposal.hypothesis), LONGEST_HYPOTHESIS),
         kind=proposal.kind if proposal.kind in KINDS else "",
         components=tuple(
-            " ".join(plain(str(component), LONGEST_COMPONENT).split())
+            " ".join(visible(str(component), LONGEST_COMPONENT).split())
             for component in proposal.components[:MOST_COMPONENTS]
         ),
     )
@@ -148,7 +149,7 @@ def _first_of_each(state: RunState) -> dict[str, str]:
 def _unknown_parents(state: RunState, proposal: Proposal, name: str) -> list[str]:
     """A note on each parent that is not a candidate; it is left out."""
     return [
-        f"{name}: the parent {plain(str(parent), _LONGEST_NAME)!r} is unknown."
+        f"{name}: the parent {visible(str(parent), _LONGEST_NAME)!r} is unknown."
         f"{nearest(str(parent), state.candidates)}"
         for parent in proposal.parents
         if parent not in state.candidates

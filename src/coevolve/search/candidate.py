@@ -2,7 +2,6 @@
 
 import os
 import stat
-import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from hashlib import blake2b
@@ -10,27 +9,6 @@ from pathlib import Path, PurePosixPath
 from typing import Any, Literal, Self
 
 from coevolve.errors import CandidateError, InputError
-
-
-def plain(text: str, most: int) -> str:
-    r"""A text cut to a length, without control characters and unpaired surrogates.
-
-    >>> plain("red\x1b[31m \ud800 two\r\nlines", 40)
-    'red�[31m � two\nlines'
-    >>> plain("a long story", 8)
-    'a lon...'
-    """
-    kept = "".join(map(_shown, text[: 2 * most].replace("\r\n", "\n")))
-    return kept if len(kept) <= most else f"{kept[: most - 3]}..."
-
-
-def _shown(character: str) -> str:
-    if character.isprintable() or character in "\n\t":
-        return character
-    if character.isspace():
-        return " "
-    return "" if unicodedata.category(character) == "Cf" else "\ufffd"
-
 
 Files = Mapping[str, bytes]
 Kind = Literal["", "exploit", "explore"]

@@ -13,8 +13,8 @@ import numpy as np
 from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, StopRun, StoreError
+from coevolve.formatting import visible
 from coevolve.search.acceptance import Rules, accept, accept_repair, described
-from coevolve.search.candidate import plain
 from coevolve.search.effects import fold
 from coevolve.search.journal import Journal, Recorder
 from coevolve.search.proposal import (
@@ -225,7 +225,7 @@ class Proposing:
         return {
             "usage": proposed.usage.row,
             "transcript": kept,
-            "note": plain(" ".join(filter(None, [*proposed.notes, *notes])), _LONGEST_NOTE),
+            "note": visible(" ".join(filter(None, [*proposed.notes, *notes])), _LONGEST_NOTE),
         }
 
     async def _asked(self, round: int, ask: Ask, take: Take) -> dict[str, Any]:

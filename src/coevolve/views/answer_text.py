@@ -18,12 +18,12 @@ from coevolve.formatting import (
     is_clipped,
     short,
     tasks_seen,
+    visible,
 )
 
 MOST_ROWS = 100
 _LONGEST = 44
 _LAST = 220
-_CONTROL = {code: "\ufffd" for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
 _LABELS = {
     "better": "solved better by",
     "says": "trace",
@@ -51,7 +51,7 @@ def printed(found: dict[str, Any]) -> str:
     records = [found, *(row for rows in found.values() if isinstance(rows, list) for row in rows)]
     if any(isinstance(row, dict) and is_clipped(row.get("estimate")) for row in records):
         lines += ["", CLIPPED]
-    return "\n".join(lines).strip("\n").translate(_CONTROL) + "\n"
+    return visible("\n".join(lines).strip("\n")) + "\n"
 
 
 def table(rows: Sequence[dict[str, Any]]) -> Iterator[str]:

@@ -14,6 +14,7 @@ from coevolve.core.outcomes import USAGE
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError
+from coevolve.formatting import csv_cell
 from coevolve.search.effects import apply
 from coevolve.search.journal import Journal
 from coevolve.search.run_state import RunState
@@ -24,13 +25,17 @@ _BATCH = 50_000
 
 
 def write_csv(journal: Journal, path: Path) -> int:
-    """Write one row per outcome; a missing score is an empty cell. Returns the number of rows."""
+    """Write one row per outcome; a missing score is an empty cell. Returns the number of rows.
+
+    Texts are escaped: a spreadsheet must not take one for a formula.
+    """
     written = 0
     with path.open("w", newline="", encoding="utf-8") as file:
         rows = csv.writer(file, lineterminator="\n")
         rows.writerow(COLUMNS)
         for row in outcome_rows(journal.events()):
-            rows.writerow(getattr(row, name) for name in COLUMNS)
+            cells = (getattr(row, name) for name in COLUMNS)
+            rows.writerow(csv_cell(cell) if isinstance(cell, str) else cell for cell in cells)
             written += 1
     return written
 

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from coevolve.formatting import json_text, visible
 from coevolve.views.answer_text import flat, gist, parsed, printed
 
 FORMAT = "coevolve history 1"
@@ -177,7 +178,7 @@ def answer(source: Source, words: Sequence[str]) -> str:
     _check(name, query, given, flags)
     found = query.ask(source, *given, *(flag for flag in flags if flag != "--json"))
     if "--json" in flags:
-        return json.dumps(found, indent=2, ensure_ascii=False) + "\n"
+        return json_text(found, indent=2, ascii=False) + "\n"
     return printed(found)
 
 
@@ -331,7 +332,7 @@ def main(program: Path, words: Sequence[str]) -> int:
 
 
 def _refuse(message: str) -> int:
-    _write(sys.stderr.fileno(), f"coevolve: {message}\n")
+    _write(sys.stderr.fileno(), f"coevolve: {visible(message)}\n")
     return USAGE_ERROR
 
 

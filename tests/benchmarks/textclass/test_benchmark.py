@@ -12,11 +12,11 @@ from coevolve.benchmarks.textclass.data_sets import shuffled
 from coevolve.benchmarks.textclass.harness_files import built_in
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, StateError, UnknownTaskError
-from coevolve.executors.failures import FaultError, classify
+from coevolve.executors.failures import CandidateFault, FaultError, classify
 from coevolve.executors.isolation import HarnessFault
 from coevolve.executors.workload import Host
 from coevolve.models.model_client import StubModel
-from coevolve.models.model_errors import ContextTooLong, ModelUnavailable
+from coevolve.models.model_errors import ContextTooLong, ModelUnavailable, TrialCapError
 from coevolve.search.trials import Blame, Fault
 from coevolve.testing import assert_benchmark
 from tests.benchmarks.textclass.files import ANIMALS, PUBLISHED, needs_published, write_set
@@ -127,6 +127,24 @@ def test_online_learning_asks_first_and_tells_what_was_right(
         "It purrs.": ["cat", "dog", False],
         "It growls.": ["dog", "stub", False],
     }
+
+
+@pytest.mark.parametrize("mode", ["offline", "online"])
+def test_every_step_of_learning_has_the_caps_of_a_trial(
+    animals: str, starts: list[str], mode: Any
+) -> None:
+    once = RECORD.replace("self.seen.append([", "self.model('x'), self.seen.append([")
+    twice = once.replace("self.model('x'),", "self.model('x'), self.model('y'),")
+    benchmark = TextClassification(
+        (animals,), starts=starts, mode=mode, host=StubModel(trial_calls=1)
+    )
+    with at_work(benchmark, once) as harness:  # it learns from several examples
+        assert harness.state is not None
+    with pytest.raises(TrialCapError, match="the cap is 1 calls"), at_work(benchmark, twice):
+        pass
+    capped = pytest.raises(CandidateFault, match=r"^learn: .*the cap is 1 calls")
+    with at_work(benchmark, twice, prepared=False) as harness, capped:
+        benchmark.check(harness)
 
 
 def test_a_right_answer_scores_1_and_a_wrong_one_0(animals: str, starts: list[str]) -> None:

@@ -32,6 +32,15 @@ def test_a_fit_candidate_passes() -> None:
         check(life.harness)
 
 
+def test_a_check_has_the_caps_of_a_trial() -> None:
+    twice = FIT.replace("self.seen.append", "self.model('a'), self.model('b'), self.seen.append")
+    with alive(twice, None) as life:
+        check(life.harness, model=StubModel(trial_calls=2))
+        with pytest.raises(CandidateFault, match=r"^learn: .*the cap is 1 calls") as caught:
+            check(life.harness, model=StubModel(trial_calls=1))
+    assert caught.value.fault.kind == "TrialCapError"
+
+
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [

@@ -8,8 +8,9 @@ import pytest
 from coevolve.errors import InputError, StopRun
 from coevolve.executors.isolation import Isolation, Limits, PlainProcess, find_isolation
 from coevolve.executors.isolation import detection as finding
-from coevolve.executors.isolation.launch import one_line, unused_uid
+from coevolve.executors.isolation.launch import unused_uid
 from coevolve.executors.isolation.system_paths import site_packages, system_paths
+from coevolve.formatting import one_line
 
 
 @pytest.fixture

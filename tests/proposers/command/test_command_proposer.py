@@ -378,19 +378,22 @@ def test_keys_reach_the_agent_and_nothing_else(
         print(sorted(os.environ))
         sys.stderr.write("oops " + os.environ["MY_API_KEY"])
         write("leaking", "KEY = '" + os.environ["MY_API_KEY"] + "'")
-        write("honest", hypothesis="no " + os.environ["MY_API_KEY"])
+        write("sly", "KEY = '" + os.environ["MY_API_KEY"][::-1] + "'")
+        write("honest", hypothesis="no " + os.environ["MY_API_KEY"][3:])
         write("c-" + os.environ["MY_API_KEY"], components=[os.environ["MY_API_KEY"]])
         open("proposals/" + os.environ["MY_API_KEY"], "w").close()
         """
     )
-    made = ask(proposer(program, tmp_path / "work", isolation, keys=["MY_API_KEY"]), view, 3)
+    made = ask(proposer(program, tmp_path / "work", isolation, keys=["MY_API_KEY"]), view, 4)
     log = (tmp_path / "work" / "round-002.log").read_text()
     recorded = f"{made.transcript}{log}{made.notes}{made.proposals}"
     assert "key [hidden]" in log
     assert "sk-very-secret-1" not in recorded
+    assert "very-secret-" not in recorded
     assert "OTHER_API_KEY" not in recorded
     assert names(made) == ["honest", "c-[hidden]"]
-    assert any("'leaking' was rejected: its files contain a key" in note for note in made.notes)
+    for name in ("leaking", "sly"):
+        assert any(f"{name!r} was rejected: its files contain a key" in n for n in made.notes)
 
 
 def test_the_address_of_a_proxy_is_not_secret_unless_it_has_a_password(
@@ -407,7 +410,7 @@ def test_the_address_of_a_proxy_is_not_secret_unless_it_has_a_password(
     )
     made = ask(proposer(program, tmp_path / "work"), view)
     assert names(made) == ["plain"]
-    assert made.transcript == "[hidden]\n"
+    assert made.transcript == "http:[hidden]proxy.example:3128\n"
 
 
 def test_a_report_that_leads_elsewhere_is_not_read(

@@ -48,6 +48,12 @@ def test_secrets_are_hidden_in_the_log_and_the_transcript(tmp_path: Path) -> Non
     assert record.transcript == "it is [hidden]\n[hidden]" == (tmp_path / "log").read_text()
 
 
+def test_what_would_command_a_terminal_is_escaped(tmp_path: Path) -> None:
+    with Recording(tmp_path / "log", line=lambda line: None) as record:
+        record.out.feed("\x1b[2Jred \u202e\n".encode())
+    assert record.transcript == "\\x1b[2Jred \\u202e\n" == (tmp_path / "log").read_text()
+
+
 def test_every_line_of_standard_output_is_passed_on_once(tmp_path: Path) -> None:
     lines: list[str] = []
     with Recording(tmp_path / "log", line=lines.append) as record:

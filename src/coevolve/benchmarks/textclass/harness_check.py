@@ -14,7 +14,7 @@ from coevolve.benchmarks.textclass.data_sets import DataSet, Row
 from coevolve.executors.failures import CandidateFault
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.models.model_client import ModelClient, StubModel
-from coevolve.models.model_errors import RequestRefused
+from coevolve.models.model_errors import RequestRefused, TrialCapError
 
 Mode = Literal["offline", "online"]
 MODES: tuple[Mode, ...] = ("offline", "online")
@@ -26,20 +26,23 @@ def learned(
     """The state of a harness that has seen the rows of a set in this order.
 
     Offline, it gets each question with its answer. Online, it predicts first, and then gets the
-    answer with its prediction and whether that was right.
+    answer with its prediction and whether that was right. Every step has the caps of a trial.
     """
-    pool, services = data.name, client.services
-    client.begin(capped=False)
-    harness.call("frame:begin", data.words.to_json(), pool=pool, services=services)
+
+    def step(function: str, *args: object) -> Any:
+        client.begin()
+        return harness.call(function, *args, pool=data.name, services=client.services)
+
+    step("frame:begin", data.words.to_json())
     for row in rows:
-        client.begin(capped=False)
         example: dict[str, object] = {"question": row.question, "answer": row.answer}
         if mode == "online":
+            client.begin()
             guess = predicted(harness, data, row.question, client)
             correct = data.evaluate(guess, row.answer).correct
             example |= {"prediction": guess, "correct": correct}
-        harness.call("frame:learn", example, pool=pool, services=services)
-    return harness.call("frame:state", pool=pool, services=services)
+        step("frame:learn", example)
+    return step("frame:state")
 
 
 def recall(harness: Harness, data: DataSet, state: object, client: ModelClient) -> None:
@@ -141,11 +144,11 @@ class _Steps:
         self._client = ModelClient(model)  # the same interface as in a trial
 
     def call(self, step: str, function: str, *args: object) -> Any:
+        self._client.begin()
         with _named(step):
             return self._harness.call(f"frame:{function}", *args, services=self._client.services)
 
     def predict(self, step: str, question: str, pool: str = "") -> _Predicted:
-        self._client.begin(capped=False)
         answer = self.call(step, "predict", question, pool)
         asked = [
             json.dumps(call, sort_keys=True, ensure_ascii=False) for call in self._client.calls
@@ -163,6 +166,8 @@ def _named(step: str) -> Iterator[None]:
     except RequestRefused as refused:
         reason = f"{step}: the model refused the request: {refused}"
         raise CandidateFault(reason, kind="RequestRefused") from refused
+    except TrialCapError as capped:
+        raise CandidateFault(f"{step}: {capped}", kind="TrialCapError") from capped
 
 
 def _difference(before: object, after: object) -> str:

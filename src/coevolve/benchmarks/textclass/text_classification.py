@@ -191,11 +191,16 @@ class TextClassification:
             harness.close()
 
     def _stub(self) -> StubModel:
-        """A stub with the abilities of the model of the run."""
+        """A stub with the abilities and the caps of the model of the run."""
         if self._alone:
             return StubModel()
         facts = self._client.facts()
-        return StubModel(window=facts["window"], gives_scores=facts["scores"])
+        return StubModel(
+            window=facts["window"],
+            gives_scores=facts["scores"],
+            trial_calls=facts["trial_calls"],
+            trial_tokens=facts["trial_tokens"],
+        )
 
     def prepare(self, harness: Harness) -> dict[str, Any]:
         """Let the harness learn the train rows of every set; returns its states by set."""

@@ -15,10 +15,10 @@ from coevolve.executors.isolation.launch import (
     Limits,
     Program,
     SandboxError,
-    one_line,
 )
 from coevolve.executors.isolation.plain_process import AS_ROOT, PlainProcess
 from coevolve.executors.isolation.system_paths import interpreter, site_packages
+from coevolve.formatting import one_line
 
 KINDS = ("auto", "bwrap", "process", AS_ROOT)
 

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any, Protocol
 from coevolve.errors import CoevolveError, InputError
 from coevolve.executors.isolation.folders import remove
 from coevolve.executors.isolation.system_paths import interpreter
+from coevolve.formatting import one_line
 from coevolve.search.trials import Blame, Fault
 
 if TYPE_CHECKING:
     from coevolve.executors.isolation.cgroups import Group
 
 MEGABYTE = 1 << 20
-LONGEST = 500
 OPEN_FILES = 256
 SPARE = 8
 """How many processes above the limit may exist until the watch sees them."""
@@ -122,20 +122,6 @@ class SandboxError(CoevolveError):
     def fault(self) -> Fault:
         """The fault as the engine records it."""
         return Fault(blame=Blame.INFRASTRUCTURE, kind="sandbox", reason=one_line(str(self)))
-
-
-def one_line(text: str, longest: int = LONGEST) -> str:
-    r"""Text from a candidate, safe to record and to print: one line, no control characters.
-
-    >>> one_line("a\nb\x1b[31m\ud800")
-    'a b\\x1b[31m\\ud800'
-    """
-    shown = []
-    for character in " ".join(text[: 4 * longest].split()):
-        plain = character.isprintable()
-        shown.append(character if plain else character.encode("unicode_escape").decode())
-    line = "".join(shown)
-    return line if len(line) <= longest else line[: longest - 1] + "…"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -8,8 +8,9 @@ from pathlib import Path
 
 from coevolve.errors import CoevolveError
 from coevolve.executors.isolation.execution import execute
-from coevolve.executors.isolation.launch import HarnessFault, Limits, SandboxError, one_line
+from coevolve.executors.isolation.launch import HarnessFault, Limits, SandboxError
 from coevolve.findings import Finding
+from coevolve.formatting import one_line
 from coevolve.proposers.command.agent_sandbox import (
     Isolation,
     Setting,
@@ -19,6 +20,7 @@ from coevolve.proposers.command.agent_sandbox import (
 from coevolve.proposers.command.agent_setup import find_program, secret_names, set_keys
 from coevolve.proposers.command.agents import Agent, Command
 from coevolve.proposers.workspace import Workspace
+from coevolve.redaction import Redaction
 
 _VERSION = re.compile(r"\d+\.\d+[\w.+-]*")
 _LIMITS = Limits(seconds=60, memory_mb=1 << 20, processes=1000, cpu_seconds=600)
@@ -87,8 +89,8 @@ def _printed(agent: Agent, setting: Setting) -> str:
         finally:
             start.launch.close()  # even if it could not be started
     if done.code:
-        last = done.stderr.decode("utf-8", "replace").strip() or f"exit status {done.code}"
-        raise SandboxError(last[-500:])
+        last = Redaction(start.secrets).text(done.stderr.decode("utf-8", "replace").strip())
+        raise SandboxError(last[-500:] or f"exit status {done.code}")
     return (done.stdout + done.stderr).decode("utf-8", "replace")
 
 

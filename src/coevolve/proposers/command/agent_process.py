@@ -20,8 +20,10 @@ from coevolve.executors.isolation.execution import Pipes
 from coevolve.executors.isolation.launch import Launch
 from coevolve.executors.isolation.process_table import kill_all
 from coevolve.executors.isolation.sandbox import end, start
+from coevolve.formatting import visible
 from coevolve.proposers.base import in_thread
 from coevolve.proposers.workspace import Workspace
+from coevolve.redaction import Redaction
 
 GIGABYTE = 10**9
 MOST_BYTES = 2 * GIGABYTE
@@ -36,7 +38,6 @@ MEGABYTE = 1 << 20
 MOST_LOG = 32 * MEGABYTE
 MOST_TRANSCRIPT = MOST_LOG
 _MOST_LINE = 4 * MEGABYTE
-_HIDDEN = b"[hidden]"
 _CHUNK = 1 << 16
 _LONGEST_REST = 5.0
 _LOOK_SECONDS = 0.2
@@ -204,6 +205,7 @@ class Recording:
             self._line(line.decode("utf-8", "replace"))
 
     def _keep(self, data: bytes) -> None:
+        data = visible(data.decode("utf-8", "replace")).encode()  # the log is followed with tail
         half = MOST_TRANSCRIPT // 2
         self._size += len(data)
         cut = half - len(self._head)
@@ -239,8 +241,7 @@ class Lines:
 
     def hide(self, secrets: Sequence[str]) -> None:
         """Replace these texts in everything that follows."""
-        self._secrets = sorted({s.encode() for s in secrets if s}, key=len, reverse=True)
-        self._longest = max(map(len, self._secrets), default=1)
+        self._redaction = Redaction(secrets)
 
     def feed(self, data: bytes) -> None:
         """Add bytes that were read."""
@@ -249,8 +250,8 @@ class Lines:
             cut += len(self._held)
         self._held += data
         if not cut and len(self._held) > _MOST_LINE:
-            self._held = bytearray(self._without_secrets(bytes(self._held)))
-            cut = len(self._held) - self._longest
+            self._held = bytearray(self._redaction.data(bytes(self._held)))
+            cut = len(self._held) - self._redaction.longest
         if cut:
             self._pass_on(cut)
 
@@ -259,15 +260,10 @@ class Lines:
         self._pass_on(len(self._held))
 
     def _pass_on(self, cut: int) -> None:
-        data = self._without_secrets(bytes(self._held[:cut]))
+        data = self._redaction.data(bytes(self._held[:cut]))
         del self._held[:cut]
         if data:
             self._take(data)
-
-    def _without_secrets(self, data: bytes) -> bytes:
-        for secret in self._secrets:
-            data = data.replace(secret, _HIDDEN)
-        return data
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,9 +23,10 @@ from coevolve.executors.isolation.bubblewrap import (
     mount_at,
 )
 from coevolve.executors.isolation.folders import Scratch
-from coevolve.executors.isolation.launch import Launch, one_line
+from coevolve.executors.isolation.launch import Launch
 from coevolve.executors.isolation.plain_process import MARK
 from coevolve.executors.isolation.system_paths import links, masked, system_paths
+from coevolve.formatting import one_line
 from coevolve.proposers.command.agent_setup import (
     agent_environment,
     certificates,

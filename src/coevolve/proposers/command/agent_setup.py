@@ -56,7 +56,7 @@ def agent_environment(
         "TERM": "dumb",
         "TMPDIR": "/tmp",
     }
-    secrets = [value for name, value in taken.items() if _is_secret(name, value)]
+    secrets = [_secret_part(name, value) for name, value in taken.items()]
     files = [text for name in agent.home for text in _written(Path.home() / name)]
     hidden = sorted({s for s in (*secrets, *files) if len(s) >= _SHORTEST}, key=len, reverse=True)
     return AgentEnvironment(variables={**own, **agent.variables, **taken}, secrets=tuple(hidden))
@@ -87,9 +87,12 @@ def _names(agent: Agent, keys: Sequence[str]) -> dict[str, None]:
     return dict.fromkeys([*agent.keys, *keys, *NETWORK])
 
 
-def _is_secret(name: str, value: str) -> bool:
-    """Whether a variable holds a secret; the address of a proxy does if it has a password."""
-    return "@" in value if "proxy" in name.lower() else _SECRET.search(name) is not None
+def _secret_part(name: str, value: str) -> str:
+    """The secret in a variable, if any; of the address of a proxy, the user and the password."""
+    if "proxy" in name.lower():
+        user, mark, _ = value.rpartition("@")
+        return user[max(user.find("//"), 0) :] + mark
+    return value if _SECRET.search(name) else ""
 
 
 def _written(file: Path) -> Iterator[str]:

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from coevolve.core.outcomes import MOST_USAGE, Usage
 from coevolve.errors import CoevolveError, ConfigError, StopRun
-from coevolve.executors.isolation.launch import one_line
+from coevolve.formatting import one_line
 from coevolve.proposers.base import Broken, Proposal, Proposed, View, in_thread
 from coevolve.proposers.command.agent_process import MEGABYTE, DiskQuota, Ended, Recording, work
 from coevolve.proposers.command.agent_sandbox import (
@@ -26,6 +26,7 @@ from coevolve.proposers.command.usage_meters import Meter, decoded
 from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import set_aside, sweep
+from coevolve.redaction import Redaction
 
 _MOST_REPORT = 16 * MEGABYTE
 """Trajectories of hundreds of steps take a few MB. Parsing hostile JSON takes up to 0.4 GB."""
@@ -114,30 +115,23 @@ def without_secrets(
 ) -> tuple[tuple[Proposal, ...], list[str]]:
     """The proposals whose files contain no secret of the agent, and notes on the others.
 
-    Secrets in names, hypotheses and components are replaced.
+    Secrets in names, parents, hypotheses and components are replaced.
     """
-    texts = [secret.encode() for secret in secrets]
-    kept, notes = [], []
+    redaction, kept, notes = Redaction(secrets), [], []
     for proposal in proposals:
         blank = replace(
             proposal,
-            name=blanked(proposal.name, secrets),
-            hypothesis=blanked(proposal.hypothesis, secrets),
-            components=tuple(blanked(part, secrets) for part in proposal.components),
+            name=redaction.text(proposal.name),
+            parents=tuple(map(redaction.text, proposal.parents)),
+            hypothesis=redaction.text(proposal.hypothesis),
+            components=tuple(map(redaction.text, proposal.components)),
         )
         held = (path.encode() + b"\n" + data for path, data in proposal.files.items())
-        if any(text in file for file in held for text in texts):
+        if any(map(redaction.finds, held)):
             notes.append(f"{blank.name!r} was rejected: its files contain a key of the agent.")
         else:
             kept.append(blank)
     return tuple(kept), notes
-
-
-def blanked(text: str, secrets: Sequence[str]) -> str:
-    """A text with its secrets replaced."""
-    for secret in secrets:
-        text = text.replace(secret, "[hidden]")
-    return text
 
 
 class CommandProposer:
@@ -262,7 +256,7 @@ class CommandProposer:
         collected = collect(workspace.proposals, view, count=most, source=self.name)
         written = tuple(p for p in collected.proposals if not _unchanged(p, broken))[:count]
         proposals, leaking = without_secrets(written, secrets)
-        notes = [blanked(note, secrets) for note in (*collected.notes, *leaking)]
+        notes = list(map(Redaction(secrets).text, (*collected.notes, *leaking)))
         try:
             workspace.put_away(proposals)
         except OSError as error:  # such as a full disk; the proposals are kept

@@ -13,6 +13,7 @@ from coevolve.formatting import (
     plural,
     short,
     tasks_seen,
+    visible,
 )
 from coevolve.views.questions import Row
 
@@ -35,12 +36,12 @@ def code(text: str) -> str:
 
 
 def quoted(text: str, most: int = 180) -> str:
-    r"""A text in one line of Markdown, safe in a table.
+    r"""A text in one line of Markdown, safe in a table; it contains no link, image or HTML.
 
-    >>> quoted("Shorter | better,\nI think.")
-    'Shorter ¦ better, I think.'
+    >>> quoted("Shorter | better,\nI think."), quoted("![x](http://x) <b>")
+    ('Shorter ¦ better, I think.', '!\\[x](http://x) \\<b>')
     """
-    return short(_line(text), most)
+    return re.sub(r"\\(?=[\\\[<`])|[\[<`]", r"\\\g<0>", short(_line(text), most))
 
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
@@ -69,7 +70,7 @@ def below(text: str, level: int) -> str:
 
 
 def _line(text: str) -> str:
-    return " ".join(text.replace("|", "¦").split())
+    return visible(" ".join(text.replace("|", "¦").split()))
 
 
 def tasks_page(index: Row) -> str:
@@ -163,7 +164,7 @@ def _best(index: Row) -> Iterator[str]:
     if best and best["better_start"]:
         yield (
             f"It is a starting harness: no candidate has a higher estimate yet. The best "
-            f"candidate is {code(best['candidate'])}: {best['why']}."
+            f"candidate is {code(best['candidate'])}: {quoted(best['why'], 400)}."
         )
     elif best:
         yield f"Reason: {quoted(best['why'], 400)}."

@@ -15,6 +15,7 @@ from typing import Any
 from coevolve import formatting
 from coevolve.errors import InputError
 from coevolve.executors.isolation.folders import remove
+from coevolve.formatting import json_text, visible
 from coevolve.proposers.workspace.instructions import (
     instructions,
     prompt,
@@ -239,17 +240,17 @@ def _write_files(home: Path, files: Mapping[str, bytes]) -> None:
 def _readable(trace: str) -> str:
     """A trace with one value per line."""
     try:
-        return json.dumps(json.loads(trace), indent=1, ensure_ascii=False)
+        return json_text(json.loads(trace), indent=1, ascii=False)
     except (ValueError, RecursionError):
-        return json.dumps(trace, ensure_ascii=False)
+        return json_text(trace, ascii=False)
 
 
 def _write_json(path: Path, value: Any, indent: int | None = None) -> None:
-    _write(path, json.dumps(value, indent=indent, ensure_ascii=False))
+    _write(path, json_text(value, indent=indent, ascii=False))
 
 
 def _write(path: Path, text: str) -> None:
-    path.write_bytes(f"{text.rstrip()}\n".encode(errors="replace"))
+    path.write_bytes(f"{visible(text.rstrip())}\n".encode())
 
 
 def _is_file(path: Path) -> bool:
