@@ -1,0 +1,50 @@
+"""Whole searches with candidates that drop what they cannot solve: it never pays.
+
+`benchmarks/strategic.py` has the simulation, and `make bench-strategic` runs 200 searches of each
+kind.
+"""
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.effort import effort
+
+sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
+
+import strategic
+
+SEEDS = range(effort(2, 200))
+WAYS = [way for way in strategic.FAULTS.values() if way not in ("", "check")]
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_a_fault_gives_the_same_search_as_failing_honestly(way: str) -> None:
+    for seed in SEEDS:
+        honest = strategic.search(seed, way="", protocol="task-coevolve")
+        found = strategic.search(seed, way=way, protocol="task-coevolve")
+        assert found == honest, seed
+
+
+def test_a_candidate_that_dies_in_its_check_is_never_chosen() -> None:
+    for seed in SEEDS:
+        found = strategic.search(seed, way="check", protocol="task-coevolve")
+        assert found.strategic == []
+        assert found.chosen.startswith("rival")
+
+
+def test_rounds_of_strategic_candidates_alone_gain_nothing_either() -> None:
+    for seed in SEEDS:
+        one, other = (
+            strategic.search(seed, way=way, protocol="task-coevolve", alone=True)
+            for way in ("", "ReadTimeout")
+        )
+        assert one == other, seed
+
+
+def test_an_outage_of_the_model_costs_no_candidate_anything() -> None:
+    for seed in SEEDS:
+        calm = strategic.search(seed, way="", protocol="task-coevolve")
+        down = strategic.search(seed, way="", protocol="task-coevolve", outage=(40.0, 100.0))
+        assert down.rivals == pytest.approx(calm.rivals)
