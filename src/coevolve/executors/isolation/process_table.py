@@ -67,15 +67,59 @@ def children(pid: int) -> list[int]:
 def use(pid: int) -> Use:
     """What a process uses; CPU time includes that of children it has waited for."""
     try:
-        text = Path(f"/proc/{pid}/stat").read_bytes()
+        return _parsed(Path(f"/proc/{pid}/stat").read_bytes())
     except OSError:
         return Use()
+
+
+def _parsed(text: bytes) -> Use:
     fields = text[text.rindex(b")") + 2 :].split()
     return Use(
         threads=int(fields[17]) if fields[0] not in (b"Z", b"X") else 0,
         cpu_seconds=sum(map(int, fields[11:15])) / _TICKS,
         memory_bytes=int(fields[21]) * _PAGE,
     )
+
+
+class IdleCheck:
+    """Whether a sandbox has only the processes that it has between trials, each with one thread.
+
+    It keeps files of /proc open, because it looks after every trial.
+
+    Args:
+        launch: How the sandbox was started.
+        root: Its first process; no trial is under way.
+    """
+
+    def __init__(self, launch: Launch, root: int) -> None:
+        self._files: list[tuple[int, int, bytes]] = []
+        chain = [root]
+        while len(found := children(chain[-1])) == 1:
+            chain += found
+        if found or len(chain) != launch.wrappers:
+            return
+        # Orphans become children of the runner, or of the first process of its namespace.
+        for pid, child in zip(chain[-2:], [*map(str, chain[1:]), ""][-2:], strict=True):
+            with contextlib.suppress(OSError):
+                stat = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
+                lists = os.open(f"/proc/{pid}/task/{pid}/children", os.O_RDONLY)
+                self._files.append((stat, lists, child.encode()))
+
+    def idle(self) -> bool:
+        """Whether nothing else is alive now."""
+        try:
+            return bool(self._files) and all(
+                os.pread(lists, 99, 0).strip() == child and _parsed(os.pread(stat, 999, 0)).threads == 1
+                for stat, lists, child in self._files
+            )
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close the files."""
+        for stat, lists, _ in self._files:
+            os.close(stat)
+            os.close(lists)
 
 
 def proportional_memory(pids: set[int]) -> int | None:

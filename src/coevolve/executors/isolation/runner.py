@@ -1,7 +1,8 @@
 """The program inside a sandbox: confines itself, then serves calls or becomes another program.
 
-It imports little of the standard library and nothing else. The candidate's code runs in this
-process and can change all of it; nothing outside trusts it.
+It imports the candidate once and forks a process for every trial. It imports little of the
+standard library and nothing else. The candidate's code runs in this process and can change all of
+it; nothing outside trusts it.
 """
 
 from __future__ import annotations
@@ -147,11 +148,12 @@ def host(link: Link) -> ModuleType:
 
 
 def serve(config: Config) -> None:
-    """Import the candidate's module, then answer calls until the parent closes the pipe.
+    """Import the candidate's module, then answer calls, in a process of their own for each trial.
 
     The frame is executed first, before a file of the candidate can replace a module it imports.
     """
     link = Link(config["fds"], config["answer_bytes"])
+    trials = Trials(link, config)
     for fd in config["fds"]:
         os.set_inheritable(fd, False)
     sys.dont_write_bytecode, sys.argv = True, [config["module"]]
@@ -168,9 +170,12 @@ def serve(config: Config) -> None:
         modules[""] = getattr(modules.get("frame"), "load", __import__)(config["module"])
     except BaseException as error:
         return answer(link, {"error": describe(error, config)})
-    link.send({"loaded": True})
+    forks = trials.possible()
+    answer(link, {"loaded": True, "forks": forks})
+    call = trials.fork() if forks else link.receive()
     while True:
-        call = link.receive()
+        if "end" in call:
+            os._exit(0)
         link.calling = True
         try:
             reply = {"answer": perform(modules, call), "id": call["id"]}
@@ -178,6 +183,225 @@ def serve(config: Config) -> None:
             reply = {"error": describe(error, config), "id": call["id"]}
         link.calling = False
         answer(link, reply)
+        call = link.receive()
+
+
+class Seeds:
+    """Keeps random generators independent between trials, unless the candidate has seeded them."""
+
+    def __init__(self) -> None:
+        self._words: Any = None
+        self._random: Any = None
+        self._state: Any = None
+        self._seed_numpy: Callable[[], None] | None = None
+        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+
+    def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
+        """Have the state of `random` noted when it is imported."""
+        if name != "random":
+            return None
+        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        found = (finder.find_spec(name, None) for finder in sys.meta_path)
+        spec = next(filter(None, found), None)
+        execute = getattr(spec and spec.loader, "exec_module", None)
+        if execute is not None:
+
+            def execute_and_note(module: Any) -> None:
+                execute(module)
+                if hasattr(module, "getstate"):
+                    module.random()  # further draws leave the words of the state as they are
+                    self._random, self._words = module, module.getstate()[1][:-1]
+
+            spec.loader.exec_module = execute_and_note  # type: ignore
+        return spec
+
+    def look(self) -> None:
+        """See which generators the candidate has seeded while it was imported."""
+        if self in sys.meta_path:
+            sys.meta_path.remove(self)  # type: ignore[arg-type]
+        if self._random is not None and self._random.getstate()[1][:-1] != self._words:
+            self._state = self._random.getstate()
+        numpy: Any = sys.modules.get("numpy.random.mtrand")
+        generator = getattr(numpy, "get_bit_generator", None)
+        if generator is not None and generator().seed_seq is not None:
+            self._seed_numpy = numpy.seed
+
+    def renew(self) -> None:
+        """Begin a trial: a fork has reseeded `random`, but not numpy."""
+        if self._state is not None:
+            self._random.setstate(self._state)
+        if self._seed_numpy is not None:
+            self._seed_numpy()
+
+
+class Trials:
+    """Forks a process for each trial; then ends all other processes and removes their files.
+
+    It is made before the candidate is imported, and keeps the functions that an import may replace.
+    """
+
+    def __init__(self, link: Link, config: Config) -> None:
+        import _signal
+        import gc
+        import time
+
+        self._link, self._config = link, config
+        self._os, self._signal = type(os)("os"), _signal
+        vars(self._os).update(vars(os))
+        self._freeze, self._sleep = gc.freeze, time.sleep
+        self._seeds = Seeds()
+        self._prctl = self._subreaper()
+        self._before = self._marks()
+        self._places = self._written()
+
+    def possible(self) -> bool:
+        """Whether the import has left nothing that processes forked from this one would share."""
+        if self._os.getpid() != self._link.pid:
+            self._os._exit(0)  # a process that the candidate forked
+        if self._before is None or self._marks() != self._before:
+            return False
+        if self._places is None or self._places != self._written():
+            return False
+        self._seeds.look()
+        return True
+
+    def fork(self) -> Any:
+        """Fork a process for each trial, and tidy up when it has ended.
+
+        Returns the first call of a trial in the process of the trial. If the fork fails, this
+        process serves the trial itself, and the sandbox ends with it.
+        """
+        system, parent = self._os, self._os.getpid()
+        self._freeze()  # keeps the collector from copying shared pages
+        while True:
+            call = self._link.receive()
+            try:
+                child = system.fork()
+            except OSError:
+                return call
+            if child == 0:
+                self._begin(parent)
+                return call
+            pid = status = 0
+            while pid != child:
+                pid, status = system.waitpid(-1, 0)
+            self._end_all()
+            code = system.waitstatus_to_exitcode(status)
+            self._link.send({"ended": code, "clean": self._remove_all()})
+
+    def _begin(self, parent: int) -> None:
+        """Begin a trial in a process that was just forked."""
+        self._link.pid = self._os.getpid()
+        if self._prctl is not None:
+            self._prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+            if self._os.getppid() != parent:
+                self._os._exit(1)
+        self._seeds.renew()
+
+    def _end_all(self) -> None:
+        """End all processes that the trial has started."""
+        system = self._os
+        while True:
+            if self._config["namespace"]:
+                try:
+                    system.kill(-1, 9)
+                except ProcessLookupError:
+                    return
+            else:
+                children = self._children().split()
+                if not children:
+                    return
+                for pid in map(int, children):
+                    try:
+                        system.kill(pid, 9)
+                    except PermissionError:  # a program of another user, which the host will see
+                        return
+            try:
+                while system.waitpid(-1, system.WNOHANG)[0]:
+                    pass
+            except ChildProcessError:
+                pass
+            self._sleep(0.001)
+
+    def _remove_all(self) -> bool:
+        """Remove all files that the trial has made; whether everything is as before."""
+        try:
+            for place in self._config["writable"]:
+                for name in self._os.listdir(place):
+                    self._remove(f"{place}/{name}")
+        except (OSError, RecursionError):
+            return False
+        return self._written() == self._places
+
+    def _remove(self, path: str) -> None:
+        try:
+            self._os.unlink(path)
+        except IsADirectoryError:
+            self._os.chmod(path, 0o700)
+            for name in self._os.listdir(path):
+                self._remove(f"{path}/{name}")
+            self._os.rmdir(path)
+
+    def _written(self) -> list[object] | None:
+        """The state of all files that the candidate can change; None if it cannot be restored."""
+        system = self._os
+        found: list[object] = []
+        try:
+            for place in self._config["writable"]:
+                if system.listdir(place):
+                    return None
+                found.append(system.stat(place).st_mode)
+            waiting = [] if self._config["namespace"] else [self._config["folder"]]
+            while waiting:
+                found.append(system.stat(waiting[-1]).st_ctime_ns)
+                with system.scandir(waiting.pop()) as entries:
+                    for entry in entries:
+                        status = entry.stat(follow_symlinks=False)
+                        found.append((entry.path, status.st_ctime_ns, status.st_size))
+                        if entry.is_dir(follow_symlinks=False):
+                            waiting.append(entry.path)
+        except OSError:
+            return None
+        return found
+
+    def _marks(self) -> list[object] | None:
+        """Descriptors, threads, children, shared memory, signals; None if this is not Linux."""
+        system = self._os
+        try:
+            maps = self._file("/proc/self/maps").split("\n")
+            return [
+                system.listdir("/proc/self/fd"),
+                system.listdir("/proc/self/task"),
+                self._children(),
+                [line for line in maps if " rw-s " in line or " rwxs " in line],
+                self._signal.getsignal(self._signal.SIGCHLD),
+            ]
+        except OSError:
+            return None
+
+    def _children(self) -> str:
+        pid = self._os.getpid()
+        return self._file(f"/proc/{pid}/task/{pid}/children")
+
+    def _file(self, path: str) -> str:
+        system, data = self._os, b""
+        fd = system.open(path, system.O_RDONLY)
+        try:
+            while more := system.read(fd, 1 << 16):
+                data += more
+        finally:
+            system.close(fd)
+        return data.decode("utf-8", "replace")
+
+    def _subreaper(self) -> Any:
+        """Make this process the parent of orphans, if it is not in a namespace of its own."""
+        if self._config["namespace"] or sys.platform != "linux":
+            return None
+        import ctypes
+
+        prctl = ctypes.CDLL(None).prctl
+        prctl(36, 1)  # PR_SET_CHILD_SUBREAPER
+        return prctl
 
 
 class NoFunction(Exception):  # noqa: N818

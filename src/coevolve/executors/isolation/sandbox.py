@@ -19,6 +19,7 @@ from coevolve.executors.isolation.launch import (
     SandboxError,
 )
 from coevolve.executors.isolation.process_table import (
+    IdleCheck,
     Use,
     kill_all,
     members,
@@ -26,8 +27,11 @@ from coevolve.executors.isolation.process_table import (
     proportional_memory,
     use,
 )
+from coevolve.search.trials import Blame
 
 KEPT = 1 << 16
+_FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
+"""Signals of a kernel that is short of memory, or of an operator."""
 _CHUNK = 1 << 16
 _LONGEST_END = 5.0
 EVERY_SECONDS = 0.05
@@ -181,6 +185,8 @@ def end(launch: Launch, process: subprocess.Popen[bytes]) -> None:
 def exit_fault(code: int, limits: Limits) -> HarnessFault:
     """The fault of a program that ended with this status; bwrap adds 128 to a signal.
 
+    A signal that this machine or its operator may have sent is doubtful.
+
     >>> exit_fault(-11, Limits()).reason
     'its process was ended by SIGSEGV'
     """
@@ -191,6 +197,9 @@ def exit_fault(code: int, limits: Limits) -> HarnessFault:
         return HarnessFault("exit", f"its process ended with exit status {code}")
     if name == "SIGXCPU":
         return HarnessFault("cpu-limit", f"used more than {limits.cpu:g} s of CPU time")
+    if name in _FROM_OUTSIDE:
+        reason = f"its process was ended by {name}, from outside or by itself"
+        return HarnessFault("killed", reason, blame=Blame.DOUBTFUL)
     return HarnessFault("killed", f"its process was ended by {name}")
 
 
@@ -226,6 +235,7 @@ class Sandbox:
         self._poll.register(self._from, select.POLLIN)
         self._poll.register(self.output.fd, select.POLLIN)
         self._watch = Watch(self._launch, self._process.pid, limits)
+        self._idle_check: IdleCheck | None = None
         self.begin()
 
     @property
@@ -259,6 +269,33 @@ class Sandbox:
             if now >= deadline:
                 raise late()
             self._wait(min(deadline - now, self._watch.wait_seconds))
+
+    def has_message(self) -> bool:
+        """Whether a message has arrived that was not received yet."""
+        while self._readable() and (data := os.read(self._from, _CHUNK)):
+            self._inbox.feed(data)
+        return self._inbox.complete
+
+    def expect_trials(self) -> None:
+        """Note the processes of the sandbox, before it forks one for the first trial."""
+        self._idle_check = IdleCheck(self._launch, self._process.pid)
+
+    def end_trial(self) -> bool:
+        """End the process of the trial; False if the sandbox cannot serve another one.
+
+        The runner ends the other processes and empties the writable folders. The candidate may
+        have changed the runner, so that this looks for processes and messages that are left.
+        """
+        if self._idle_check is None:
+            return False
+        late = HarnessFault("protocol", "its process did not end")
+        try:
+            self.send({"end": True})
+            message = self.receive(time.monotonic() + _LONGEST_END, lambda: late)
+        except (HarnessFault, SandboxError):
+            return False
+        left = self._inbox.waiting or self._readable()
+        return message.get("clean") is True and not left and self._idle_check.idle()
 
     def check(self) -> None:
         """Raise the fault of a limit that is exceeded now."""
@@ -295,8 +332,15 @@ class Sandbox:
         end(self._launch, self._process)
         os.close(self._to)
         os.close(self._from)
+        if self._idle_check is not None:
+            self._idle_check.close()
 
     def _wait(self, seconds: float) -> None:
+        if self._watch.wait_seconds == 0:
+            # Another process of the candidate may keep the pipe open.
+            if self._process.poll() is not None and not self._readable():
+                raise self._ended()
+            self.check()
         for fd, _ in self._poll.poll(seconds * 1000):
             if fd == self._from:
                 self._read()
@@ -304,10 +348,6 @@ class Sandbox:
                 self._flush()
             elif not self.output.read():
                 self._poll.unregister(fd)
-        if self._watch.wait_seconds == 0:
-            if self._process.poll() is not None and not self._readable():
-                raise self._ended()
-            self.check()
 
     def _readable(self) -> bool:
         poll = select.poll()
