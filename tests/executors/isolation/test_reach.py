@@ -178,7 +178,7 @@ def test_project_home_and_sources_are_not_visible(bwrap: Isolation, make: Make) 
 
 
 def test_it_sees_only_its_own_processes(bwrap: Isolation, make: Make) -> None:
-    assert make(HUNTER, bwrap).call("mine") == [1, 2]
+    assert make(HUNTER, bwrap).call("mine") == [1, 2, 3]
 
 
 WRITER = """

@@ -109,7 +109,8 @@ class IdleCheck:
         """Whether nothing else is alive now."""
         try:
             return bool(self._files) and all(
-                os.pread(lists, 99, 0).strip() == child and _parsed(os.pread(stat, 999, 0)).threads == 1
+                os.pread(lists, 99, 0).strip() == child
+                and _parsed(os.pread(stat, 999, 0)).threads == 1
                 for stat, lists, child in self._files
             )
         except OSError:

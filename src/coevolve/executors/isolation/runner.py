@@ -194,13 +194,13 @@ class Seeds:
         self._random: Any = None
         self._state: Any = None
         self._seed_numpy: Callable[[], None] | None = None
-        sys.meta_path.insert(0, self)  # type: ignore[arg-type]
+        sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
         """Have the state of `random` noted when it is imported."""
         if name != "random":
             return None
-        sys.meta_path.remove(self)  # type: ignore[arg-type]
+        sys.meta_path.remove(self)
         found = (finder.find_spec(name, None) for finder in sys.meta_path)
         spec = next(filter(None, found), None)
         execute = getattr(spec and spec.loader, "exec_module", None)
@@ -218,7 +218,7 @@ class Seeds:
     def look(self) -> None:
         """See which generators the candidate has seeded while it was imported."""
         if self in sys.meta_path:
-            sys.meta_path.remove(self)  # type: ignore[arg-type]
+            sys.meta_path.remove(self)
         if self._random is not None and self._random.getstate()[1][:-1] != self._words:
             self._state = self._random.getstate()
         numpy: Any = sys.modules.get("numpy.random.mtrand")
@@ -237,11 +237,11 @@ class Seeds:
 class Trials:
     """Forks a process for each trial; then ends all other processes and removes their files.
 
-    It is made before the candidate is imported, and keeps the functions that an import may replace.
+    It is made before the candidate is imported, and keeps functions that an import may replace.
     """
 
     def __init__(self, link: Link, config: Config) -> None:
-        import _signal
+        import _signal  # type: ignore[import-not-found]
         import gc
         import time
 
