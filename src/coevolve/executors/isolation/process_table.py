@@ -92,7 +92,9 @@ class IdleCheck:
     """
 
     def __init__(self, launch: Launch, root: int) -> None:
-        self._files: list[tuple[int, int, bytes]] = []
+        self._stats: list[int] = []
+        self._lists: dict[int, bytes] = {}
+        self._runner = -1
         chain = [root]
         while len(found := children(chain[-1])) == 1:
             chain += found
@@ -100,27 +102,38 @@ class IdleCheck:
             return
         # Orphans become children of the runner, or of the first process of its namespace.
         for pid, child in zip(chain[-2:], [*map(str, chain[1:]), ""][-2:], strict=True):
-            with contextlib.suppress(OSError):
-                stat = os.open(f"/proc/{pid}/stat", os.O_RDONLY)
-                lists = os.open(f"/proc/{pid}/task/{pid}/children", os.O_RDONLY)
-                self._files.append((stat, lists, child.encode()))
+            self._stats.append(_opened(f"/proc/{pid}/stat"))
+            self._runner = _opened(f"/proc/{pid}/task/{pid}/children")
+            self._lists[self._runner] = child.encode()
+
+    def trial_processes(self) -> list[int]:
+        """The processes that the runner has forked and that were not waited for."""
+        try:
+            return [int(pid) for pid in os.pread(self._runner, 999, 0).split()]
+        except OSError:
+            return []
 
     def idle(self) -> bool:
         """Whether nothing else is alive now."""
         try:
-            return bool(self._files) and all(
-                os.pread(lists, 99, 0).strip() == child
-                and _parsed(os.pread(stat, 999, 0)).threads == 1
-                for stat, lists, child in self._files
-            )
+            alone = all(os.pread(fd, 99, 0).strip() == own for fd, own in self._lists.items())
+            threads = [_parsed(os.pread(fd, 999, 0)).threads for fd in self._stats]
         except OSError:
             return False
+        return alone and set(threads) == {1}
 
     def close(self) -> None:
         """Close the files."""
-        for stat, lists, _ in self._files:
-            os.close(stat)
-            os.close(lists)
+        for fd in (*self._stats, *self._lists):
+            if fd >= 0:
+                os.close(fd)
+
+
+def _opened(path: str) -> int:
+    """A descriptor, or -1, which cannot be read."""
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_RDONLY)
+    return -1
 
 
 def proportional_memory(pids: set[int]) -> int | None:

@@ -174,8 +174,6 @@ def serve(config: Config) -> None:
     answer(link, {"loaded": True, "forks": forks})
     call = trials.fork() if forks else link.receive()
     while True:
-        if "end" in call:
-            os._exit(0)
         link.calling = True
         try:
             reply = {"answer": perform(modules, call), "id": call["id"]}
@@ -325,6 +323,8 @@ class Trials:
 
     def _remove_all(self) -> bool:
         """Remove all files that the trial has made; whether everything is as before."""
+        if self._written() == self._places:
+            return True
         try:
             for place in self._config["writable"]:
                 for name in self._os.listdir(place):

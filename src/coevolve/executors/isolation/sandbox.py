@@ -25,6 +25,7 @@ from coevolve.executors.isolation.process_table import (
     members,
     private_files,
     proportional_memory,
+    send_signal,
     use,
 )
 from coevolve.search.trials import Blame
@@ -288,9 +289,13 @@ class Sandbox:
         """
         if self._idle_check is None:
             return False
+        processes = self._idle_check.trial_processes()
+        for pid in processes:
+            send_signal(pid, signal.SIGKILL)
+        if not processes and not self.has_message():
+            return False  # the runner could not fork
         late = HarnessFault("protocol", "its process did not end")
         try:
-            self.send({"end": True})
             message = self.receive(time.monotonic() + _LONGEST_END, lambda: late)
         except (HarnessFault, SandboxError):
             return False
