@@ -129,9 +129,8 @@ def test_only_the_runner_is_alive_between_trials(isolation: Isolation, make: Mak
 
 @pytest.mark.parametrize("function", ["stop_runner", "forge"])
 def test_a_candidate_that_attacks_the_runner_gets_a_new_sandbox(
-    isolation: Isolation, make: Make, function: str, monkeypatch: pytest.MonkeyPatch
+    isolation: Isolation, make: Make, function: str
 ) -> None:
-    monkeypatch.setattr("coevolve.executors.isolation.sandbox._LONGEST_END", 1.0)
     harness = make(KEEPER, isolation)
     harness.call("pid")
     sandbox = kept_sandbox(harness)

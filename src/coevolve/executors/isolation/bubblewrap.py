@@ -85,6 +85,7 @@ class Bubblewrap:
             private_count=uid is not None or (os.getuid() != 0 and counts_per_namespace()),
             uid=uid,
             parent=None,
+            namespace=True,
         )
         return Launch(
             argv=(bwrap, *options, "--", *inner),

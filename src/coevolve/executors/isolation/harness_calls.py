@@ -234,7 +234,7 @@ class Harness:
         sandbox = self._ready()
         self._called = True
         try:
-            sandbox.send({**request, "cpu": self.limits.cpu})
+            sandbox.send(request)
             offered = self.services if services is None else services
             message = converse(sandbox, self._calls, self.limits, offered)
             sandbox.output.read_all()

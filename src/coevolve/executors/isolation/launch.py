@@ -228,6 +228,7 @@ def confined(
     private_count: bool,
     uid: int | None,
     parent: int | None,
+    namespace: bool = False,
 ) -> list[str]:
     """The command line of the runner, which confines itself, then serves or becomes a program.
 
@@ -238,11 +239,12 @@ def confined(
         writable: Folders inside the sandbox that are emptied after every trial.
         private_count: Whether only the sandbox's own processes count against the process limit.
         uid: The user id to change to, if any.
-        parent: The process to end with; None for a namespace, which ends by itself.
+        parent: The process to end with, if any.
+        namespace: Whether it sees and can signal only its own processes.
     """
     limits, serve = program.limits, None
     if program.serve is not None:
-        own = {"folder": folder, "writable": list(writable), "namespace": parent is None}
+        own = {"folder": folder, "writable": list(writable), "namespace": namespace}
         serve = {**program.serve, **own}
     spare = _SPARE if private_count else _SHARED_SPARE + user_threads(os.getuid())
     numbers = {

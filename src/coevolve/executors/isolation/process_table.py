@@ -82,7 +82,7 @@ def _parsed(text: bytes) -> Use:
 
 
 class IdleCheck:
-    """Whether a sandbox has only the processes that it has between trials, each with one thread.
+    """Whether a sandbox has only the processes that it has between trials, without threads.
 
     It keeps files of /proc open, because it looks after every trial.
 
@@ -92,9 +92,8 @@ class IdleCheck:
     """
 
     def __init__(self, launch: Launch, root: int) -> None:
-        self._stats: list[int] = []
+        self._stat = self._runner = -1
         self._lists: dict[int, bytes] = {}
-        self._runner = -1
         chain = [root]
         while len(found := children(chain[-1])) == 1:
             chain += found
@@ -102,9 +101,9 @@ class IdleCheck:
             return
         # Orphans become children of the runner, or of the first process of its namespace.
         for pid, child in zip(chain[-2:], [*map(str, chain[1:]), ""][-2:], strict=True):
-            self._stats.append(_opened(f"/proc/{pid}/stat"))
             self._runner = _opened(f"/proc/{pid}/task/{pid}/children")
             self._lists[self._runner] = child.encode()
+        self._stat = _opened(f"/proc/{chain[-1]}/stat")
 
     def trial_processes(self) -> list[int]:
         """The processes that the runner has forked and that were not waited for."""
@@ -116,15 +115,16 @@ class IdleCheck:
     def idle(self) -> bool:
         """Whether nothing else is alive now."""
         try:
-            alone = all(os.pread(fd, 99, 0).strip() == own for fd, own in self._lists.items())
-            threads = [_parsed(os.pread(fd, 999, 0)).threads for fd in self._stats]
+            for fd, own in self._lists.items():
+                if os.pread(fd, 99, 0).strip() != own:
+                    return False
+            return _parsed(os.pread(self._stat, 999, 0)).threads == 1
         except OSError:
             return False
-        return alone and set(threads) == {1}
 
     def close(self) -> None:
         """Close the files."""
-        for fd in (*self._stats, *self._lists):
+        for fd in (self._stat, *self._lists):
             if fd >= 0:
                 os.close(fd)
 

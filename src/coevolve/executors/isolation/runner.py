@@ -13,7 +13,7 @@ from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
     from types import ModuleType, TracebackType
     from typing import Any
 
@@ -56,14 +56,14 @@ def confine(config: Config) -> None:
             os._exit(1)
 
 
-def _lower(name: str, limit: int, *, for_good: bool = True) -> None:
+def _lower(name: str, limit: int) -> None:
     """Set a limit, or keep a lower one that is already set."""
     import resource
 
     kind = getattr(resource, name)
     most = resource.getrlimit(kind)[1]
     limit = limit if most == resource.RLIM_INFINITY else min(limit, most)
-    resource.setrlimit(kind, (limit, limit if for_good else most))
+    resource.setrlimit(kind, (limit, limit))
 
 
 def codec() -> tuple[Callable[[object], str], Callable[[str], Any]]:
@@ -103,12 +103,17 @@ class Link:
 
     def send(self, message: dict[str, Any]) -> None:
         """Write one message; OverflowError if it is too large, ValueError if it is not JSON."""
+        data = self.packed(message)
+        sent = os.write(self.writer, data)
+        while sent < len(data):
+            sent += os.write(self.writer, memoryview(data)[sent:])
+
+    def packed(self, message: dict[str, Any]) -> bytes:
+        """The bytes of a message."""
         data = self._encode(message).encode()
         if len(data) > self.most:
             raise OverflowError(f"{len(data):,} bytes of JSON; at most {self.most:,} are allowed")
-        view = memoryview(len(data).to_bytes(4, "big") + data)
-        while view:
-            view = view[os.write(self.writer, view) :]
+        return len(data).to_bytes(4, "big") + data
 
     def receive(self) -> Any:
         """Read one message."""
@@ -188,10 +193,8 @@ class Seeds:
     """Keeps random generators independent between trials, unless the candidate has seeded them."""
 
     def __init__(self) -> None:
-        self._words: Any = None
         self._random: Any = None
-        self._state: Any = None
-        self._seed_numpy: Callable[[], None] | None = None
+        self._words: Any = None
         sys.meta_path.insert(0, self)
 
     def find_spec(self, name: str, path: object = None, target: object = None) -> Any:
@@ -206,30 +209,25 @@ class Seeds:
 
             def execute_and_note(module: Any) -> None:
                 execute(module)
-                if hasattr(module, "getstate"):
+                if hasattr(module, "_inst"):  # not a file of the candidate
                     module.random()  # further draws leave the words of the state as they are
                     self._random, self._words = module, module.getstate()[1][:-1]
 
             spec.loader.exec_module = execute_and_note  # type: ignore
         return spec
 
-    def look(self) -> None:
-        """See which generators the candidate has seeded while it was imported."""
+    def renewals(self) -> Iterator[Callable[[], object]]:
+        """What to do after a fork, which reseeds `random` even if it was seeded, but not numpy."""
         if self in sys.meta_path:
             sys.meta_path.remove(self)
-        if self._random is not None and self._random.getstate()[1][:-1] != self._words:
-            self._state = self._random.getstate()
+        if self._random is not None:
+            state = self._random.getstate()
+            if state[1][:-1] != self._words:
+                yield lambda: self._random.setstate(state)
         numpy: Any = sys.modules.get("numpy.random.mtrand")
         generator = getattr(numpy, "get_bit_generator", None)
         if generator is not None and generator().seed_seq is not None:
-            self._seed_numpy = numpy.seed
-
-    def renew(self) -> None:
-        """Begin a trial: a fork has reseeded `random`, but not numpy."""
-        if self._state is not None:
-            self._random.setstate(self._state)
-        if self._seed_numpy is not None:
-            self._seed_numpy()
+            yield numpy.seed
 
 
 class Trials:
@@ -256,12 +254,8 @@ class Trials:
         """Whether the import has left nothing that processes forked from this one would share."""
         if self._os.getpid() != self._link.pid:
             self._os._exit(0)  # a process that the candidate forked
-        if self._before is None or self._marks() != self._before:
-            return False
-        if self._places is None or self._places != self._written():
-            return False
-        self._seeds.look()
-        return True
+        unchanged = self._marks() == self._before and self._written() == self._places
+        return unchanged and self._before is not None and self._places is not None
 
     def fork(self) -> Any:
         """Fork a process for each trial, and tidy up when it has ended.
@@ -269,7 +263,8 @@ class Trials:
         Returns the first call of a trial in the process of the trial. If the fork fails, this
         process serves the trial itself, and the sandbox ends with it.
         """
-        system, parent = self._os, self._os.getpid()
+        system, steps = self._os, self._first_steps()
+        usual = self._link.packed({"ended": -9, "clean": True})
         self._freeze()  # keeps the collector from copying shared pages
         while True:
             call = self._link.receive()
@@ -278,23 +273,31 @@ class Trials:
             except OSError:
                 return call
             if child == 0:
-                self._begin(parent)
+                self._link.pid = system.getpid()
+                for step in steps:
+                    step()
                 return call
             pid = status = 0
             while pid != child:
                 pid, status = system.waitpid(-1, 0)
             self._end_all()
-            code = system.waitstatus_to_exitcode(status)
-            self._link.send({"ended": code, "clean": self._remove_all()})
+            clean = self._remove_all()
+            if status == 9 and clean:  # as usual: the host has ended it
+                system.write(self._link.writer, usual)
+            else:
+                code = system.waitstatus_to_exitcode(status)
+                self._link.send({"ended": code, "clean": clean})
 
-    def _begin(self, parent: int) -> None:
-        """Begin a trial in a process that was just forked."""
-        self._link.pid = self._os.getpid()
-        if self._prctl is not None:
-            self._prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
+    def _first_steps(self) -> list[Callable[[], object]]:
+        """What a process does when it was forked: end with its parent, renew generators."""
+        parent, prctl = self._os.getpid(), self._prctl
+
+        def end_with_parent() -> None:
+            prctl(1, 9)  # PR_SET_PDEATHSIG, SIGKILL
             if self._os.getppid() != parent:
                 self._os._exit(1)
-        self._seeds.renew()
+
+        return [*([] if prctl is None else [end_with_parent]), *self._seeds.renewals()]
 
     def _end_all(self) -> None:
         """End all processes that the trial has started."""
@@ -348,9 +351,8 @@ class Trials:
         found: list[object] = []
         try:
             for place in self._config["writable"]:
-                if system.listdir(place):
+                if system.listdir(place) or not system.access(place, 7):
                     return None
-                found.append(system.stat(place).st_mode)
             waiting = [] if self._config["namespace"] else [self._config["folder"]]
             while waiting:
                 found.append(system.stat(waiting[-1]).st_ctime_ns)
@@ -417,8 +419,6 @@ def framed(source: str) -> ModuleType:
 
 def perform(modules: dict[str, Any], call: dict[str, Any]) -> object:
     """Call the requested function, of the candidate's module or of the frame."""
-    used = os.times()
-    _lower("RLIMIT_CPU", int(used.user + used.system + call["cpu"]) + 1, for_good=False)
     owner, _, path = call["call"].rpartition(":")
     target = modules.get(owner)
     for part in path.split("."):

@@ -35,6 +35,7 @@ _FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
 """Signals of a kernel that is short of memory, or of an operator."""
 _CHUNK = 1 << 16
 _LONGEST_END = 5.0
+_LONGEST_TIDYING = 1.0
 EVERY_SECONDS = 0.05
 _LOOKS_PER_SEARCH = 20
 """How many looks at the process tree come before a search for processes that left it."""
@@ -132,7 +133,9 @@ class Watch:
         if total.memory_bytes > limits.memory_bytes:
             # Pages shared by forked processes were counted once for each of them.
             memory = proportional_memory(pids)
-            memory = total.memory_bytes if memory is None else memory
+            if memory is None:  # count at least the pages of a waiting runner only once
+                waiting = use(self._root) if self._launch.wrappers else Use()
+                memory = total.memory_bytes - waiting.memory_bytes
             if memory > limits.memory_bytes:
                 return HarnessFault(
                     "memory-limit",
@@ -296,7 +299,7 @@ class Sandbox:
             return False  # the runner could not fork
         late = HarnessFault("protocol", "its process did not end")
         try:
-            message = self.receive(time.monotonic() + _LONGEST_END, lambda: late)
+            message = self.receive(time.monotonic() + _LONGEST_TIDYING, lambda: late)
         except (HarnessFault, SandboxError):
             return False
         left = self._inbox.waiting or self._readable()
