@@ -373,6 +373,7 @@ def test_signals_stay_inside(target: str, bwrap: Isolation, make: Make) -> None:
         assert harness.call("act") == "still here"
     except HarnessFault as fault:
         assert fault.kind in ("killed", "exit", "time-limit")  # noqa: PT017
+    harness.end_trial()
     assert harness.call("fine", 3) == 3
 
 

@@ -13,6 +13,8 @@ from coevolve.executors.isolation.launch import Launch
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LONGEST_KILL = 5.0
+_PRIVATE = ("tmp", "dev/shm")
+"""The writable folders of a namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,8 +83,8 @@ def _parsed(text: bytes) -> Use:
     )
 
 
-class IdleCheck:
-    """Whether a sandbox has only the processes that it has between trials, without threads.
+class LeftoverCheck:
+    """Looks for what a trial has left in a sandbox: processes, threads, files.
 
     It keeps files of /proc open, because it looks after every trial.
 
@@ -94,6 +96,7 @@ class IdleCheck:
     def __init__(self, launch: Launch, root: int) -> None:
         self._stat = self._runner = -1
         self._lists: dict[int, bytes] = {}
+        self._folders: list[int] = []
         chain = [root]
         while len(found := children(chain[-1])) == 1:
             chain += found
@@ -104,6 +107,8 @@ class IdleCheck:
             self._runner = _opened(f"/proc/{pid}/task/{pid}/children")
             self._lists[self._runner] = child.encode()
         self._stat = _opened(f"/proc/{chain[-1]}/stat")
+        if launch.namespace:
+            self._folders = [_opened(f"/proc/{chain[-1]}/root/{name}") for name in _PRIVATE]
 
     def trial_processes(self) -> list[int]:
         """The processes that the runner has forked and that were not waited for."""
@@ -112,8 +117,8 @@ class IdleCheck:
         except OSError:
             return []
 
-    def idle(self) -> bool:
-        """Whether nothing else is alive now."""
+    def alone(self) -> bool:
+        """Whether only the runner is alive, with one thread."""
         try:
             for fd, own in self._lists.items():
                 if os.pread(fd, 99, 0).strip() != own:
@@ -122,9 +127,16 @@ class IdleCheck:
         except OSError:
             return False
 
+    def empty(self) -> bool:
+        """Whether the private folders of a namespace are empty; False if unknown."""
+        try:
+            return bool(self._folders) and not any(map(os.listdir, self._folders))
+        except OSError:
+            return False
+
     def close(self) -> None:
         """Close the files."""
-        for fd in (self._stat, *self._lists):
+        for fd in (self._stat, *self._lists, *self._folders):
             if fd >= 0:
                 os.close(fd)
 
@@ -161,7 +173,7 @@ def private_files(root: int) -> int:
             try:
                 # Until the sandbox has its own root, it has ours, with our files in it.
                 if not os.path.samestat(os.fstat(top), os.stat("/")):  # noqa: PTH116
-                    total += sum(_files(f"/proc/self/fd/{top}/{p}") for p in ("tmp", "dev/shm"))
+                    total += sum(_files(f"/proc/self/fd/{top}/{name}") for name in _PRIVATE)
             finally:
                 os.close(top)
     return total

@@ -72,9 +72,11 @@ def codec() -> tuple[Callable[[object], str], Callable[[str], Any]]:
     try:
         import _json
 
+        shape = (_json.encode_basestring, None, ": ", ", ", False, False, False)
+        encoder = _json.make_encoder(None, _unknown, *shape)
+
         def encode(value: object) -> str:
-            shape = (_json.encode_basestring, None, ": ", ", ", False, False, False)
-            return "".join(_json.make_encoder({}, _unknown, *shape)(value, 0))
+            return "".join(encoder(value, 0))
 
         namespace: Any = type(sys.implementation)
         reading = namespace(strict=True, object_hook=None, object_pairs_hook=None)
@@ -120,13 +122,13 @@ class Link:
         return self._decode(self._read(int.from_bytes(self._read(4), "big")).decode())
 
     def _read(self, count: int) -> bytes:
-        data = bytearray()
+        data = os.read(self.reader, min(count, 1 << 20))
         while len(data) < count:
             more = os.read(self.reader, min(count - len(data), 1 << 20))
             if not more:
                 os._exit(0)
             data += more
-        return bytes(data)
+        return data
 
 
 class AskError(Exception):
@@ -258,16 +260,20 @@ class Trials:
         return unchanged and self._before is not None and self._places is not None
 
     def fork(self) -> Any:
-        """Fork a process for each trial, and tidy up when it has ended.
+        """Fork a process for each trial, and tidy up after it when asked to.
 
         Returns the first call of a trial in the process of the trial. If the fork fails, this
         process serves the trial itself, and the sandbox ends with it.
         """
         system, steps = self._os, self._first_steps()
-        usual = self._link.packed({"ended": -9, "clean": True})
+        usual = self._link.packed({"ended": -9})
         self._freeze()  # keeps the collector from copying shared pages
         while True:
             call = self._link.receive()
+            if "tidy" in call:
+                self._end_all()
+                self._link.send({"clean": self._remove_all()})
+                continue
             try:
                 child = system.fork()
             except OSError:
@@ -280,13 +286,10 @@ class Trials:
             pid = status = 0
             while pid != child:
                 pid, status = system.waitpid(-1, 0)
-            self._end_all()
-            clean = self._remove_all()
-            if status == 9 and clean:  # as usual: the host has ended it
+            if status == 9:  # as usual: the host has ended it
                 system.write(self._link.writer, usual)
             else:
-                code = system.waitstatus_to_exitcode(status)
-                self._link.send({"ended": code, "clean": clean})
+                self._link.send({"ended": system.waitstatus_to_exitcode(status)})
 
     def _first_steps(self) -> list[Callable[[], object]]:
         """What a process does when it was forked: end with its parent, renew generators."""
@@ -326,8 +329,6 @@ class Trials:
 
     def _remove_all(self) -> bool:
         """Remove all files that the trial has made; whether everything is as before."""
-        if self._written() == self._places:
-            return True
         try:
             for place in self._config["writable"]:
                 for name in self._os.listdir(place):

@@ -19,7 +19,7 @@ from coevolve.executors.isolation.launch import (
     SandboxError,
 )
 from coevolve.executors.isolation.process_table import (
-    IdleCheck,
+    LeftoverCheck,
     Use,
     kill_all,
     members,
@@ -239,7 +239,7 @@ class Sandbox:
         self._poll.register(self._from, select.POLLIN)
         self._poll.register(self.output.fd, select.POLLIN)
         self._watch = Watch(self._launch, self._process.pid, limits)
-        self._idle_check: IdleCheck | None = None
+        self._leftovers: LeftoverCheck | None = None
         self.begin()
 
     @property
@@ -282,28 +282,33 @@ class Sandbox:
 
     def expect_trials(self) -> None:
         """Note the processes of the sandbox, before it forks one for the first trial."""
-        self._idle_check = IdleCheck(self._launch, self._process.pid)
+        self._leftovers = LeftoverCheck(self._launch, self._process.pid)
 
     def end_trial(self) -> bool:
-        """End the process of the trial; False if the sandbox cannot serve another one.
+        """End the trial; False if the sandbox cannot serve another one.
 
-        The runner ends the other processes and empties the writable folders. The candidate may
-        have changed the runner, so that this looks for processes and messages that are left.
+        The candidate may have changed the runner, so that only what is seen from outside counts,
+        as far as it can be seen.
         """
-        if self._idle_check is None:
+        if self._leftovers is None:
             return False
-        processes = self._idle_check.trial_processes()
+        processes = self._leftovers.trial_processes()
         for pid in processes:
             send_signal(pid, signal.SIGKILL)
         if not processes and not self.has_message():
             return False  # the runner could not fork
         late = HarnessFault("protocol", "its process did not end")
+        deadline = time.monotonic() + _LONGEST_TIDYING
         try:
-            message = self.receive(time.monotonic() + _LONGEST_TIDYING, lambda: late)
+            self.receive(deadline, lambda: late)
+            if not (self._leftovers.alone() and self._leftovers.empty()):
+                self.send({"tidy": True})
+                message = self.receive(deadline, lambda: late)
+                if message.get("clean") is not True or not self._leftovers.alone():
+                    return False
         except (HarnessFault, SandboxError):
             return False
-        left = self._inbox.waiting or self._readable()
-        return message.get("clean") is True and not left and self._idle_check.idle()
+        return not (self._inbox.waiting or self._readable())
 
     def check(self) -> None:
         """Raise the fault of a limit that is exceeded now."""
@@ -340,8 +345,8 @@ class Sandbox:
         end(self._launch, self._process)
         os.close(self._to)
         os.close(self._from)
-        if self._idle_check is not None:
-            self._idle_check.close()
+        if self._leftovers is not None:
+            self._leftovers.close()
 
     def _wait(self, seconds: float) -> None:
         if self._watch.wait_seconds == 0:
