@@ -2,7 +2,6 @@
 
 import os
 import signal
-import subprocess
 import time
 from dataclasses import replace
 from pathlib import Path
@@ -12,6 +11,7 @@ import pytest
 
 from coevolve.executors.isolation import Harness, HarnessFault, Isolation
 from coevolve.executors.isolation.process_table import descendants
+from coevolve.executors.isolation.sandbox import Sandbox
 from coevolve.search.trials import Blame
 from tests.effort import effort
 
@@ -255,29 +255,35 @@ def test_a_program_that_was_killed_is_doubtful(isolation: Isolation, make: Make)
 
 EXITS = {
     "exits": ("import os\nos._exit(0)", "exit"),
+    "exits, not its child": ("import os, time\nif os.fork(): os._exit(0)\ntime.sleep(99)", "exit"),
+    "forks": (
+        "import os, time\nfor _ in range(14):\n    if os.fork() == 0: time.sleep(99)\n"
+        "time.sleep(99)",
+        "process-limit",
+    ),
     "prints": ("import os\nos.write(1, b'x' * (3 << 20))", "output-limit"),
 }
 
 
+@pytest.mark.parametrize("frame", ["", "x = 1"])
 @pytest.mark.parametrize("name", EXITS)
 def test_what_an_import_does_at_once_is_the_candidates_fault(
-    name: str, isolation: Isolation, make: Make, monkeypatch: pytest.MonkeyPatch
+    name: str, frame: str, isolation: Isolation, make: Make, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if the host reads the runner's first message only after it has happened."""
+    """Also if the host reads the messages of the runner only after it has happened."""
     code, kind = EXITS[name]
-    start = subprocess.Popen.__init__
+    receive = Sandbox.receive
 
-    def slow(*args: Any, **named: Any) -> None:
-        start(*args, **named)
-        time.sleep(0.5)
+    def late(*args: Any) -> Any:
+        time.sleep(0.2)
+        return receive(*args)
 
-    harness = make(code, isolation)
-    with monkeypatch.context() as patch:
-        patch.setattr(subprocess.Popen, "__init__", slow)
-        with pytest.raises(HarnessFault) as caught:
-            harness.call("act")
-    assert (caught.value.kind, caught.value.fault.blame) == (kind, Blame.CANDIDATE)
-    for _ in range(effort(5, 50)):
-        with pytest.raises(HarnessFault) as caught:
-            harness.call("act")
-        assert (caught.value.kind, caught.value.fault.blame) == (kind, Blame.CANDIDATE)
+    folder = make(code, isolation).folder
+    with Harness(folder, isolation=isolation, limits=STRICT, frame=frame) as harness:
+        for number in range(effort(2, 50)):
+            with monkeypatch.context() as patch:
+                if number % 2:
+                    patch.setattr(Sandbox, "receive", late)
+                with pytest.raises(HarnessFault) as caught:
+                    harness.call("act")
+            assert (caught.value.kind, caught.value.fault.blame) == (kind, Blame.CANDIDATE)

@@ -48,6 +48,8 @@ def frame_candidate(sandbox: Sandbox, limits: Limits, source: str) -> None:
     try:
         message = sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
     except HarnessFault as fault:
+        if sandbox.has_message():
+            raise
         raise SandboxError(f"the sandbox did not start: {fault.reason}.") from None
     if message.get("framed") is not True:
         reason = reported(message, limits).reason
