@@ -188,7 +188,7 @@ class Harness:
         self.services: Services = {}
         self._slot, self._module, self._frame = slot, module, frame
         self._sandbox: Sandbox | None = None
-        self._called = False
+        self._called = self._stopped = False
         self._calls = 0
         self._output = ""
 
@@ -278,15 +278,19 @@ class Harness:
         self._output = (executed.stdout + executed.stderr).decode("utf-8", "replace")
         return executed
 
+    def stop_trial(self) -> None:
+        """Kill the process of the trial; `end_trial` does the rest, and the next call at last."""
+        if self._sandbox is not None and self._called and not self._stopped:
+            self._stopped = True
+            self._sandbox.stop_trial()
+
     def end_trial(self) -> None:
         """End all processes of the calls since the last trial, and remove their files.
 
         The next call finds the candidate as its import left it.
         """
-        if self._sandbox is None or not self._called:
-            return
-        self._called = False
-        if not self._sandbox.end_trial():
+        called, self._called, self._stopped = self._called, False, False
+        if self._sandbox is not None and called and not self._sandbox.end_trial():
             self.close()
 
     def close(self) -> None:
@@ -303,6 +307,8 @@ class Harness:
         self.close()
 
     def _ready(self) -> Sandbox:
+        if self._stopped:
+            self.end_trial()
         if self._sandbox is not None and not self._sandbox.usable:
             self.close()
         self._output = ""

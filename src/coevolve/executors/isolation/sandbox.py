@@ -240,6 +240,7 @@ class Sandbox:
         self._poll.register(self.output.fd, select.POLLIN)
         self._watch = Watch(self._launch, self._process.pid, limits)
         self._leftovers: LeftoverCheck | None = None
+        self._stopped: list[int] = []
         self.begin()
 
     @property
@@ -284,6 +285,13 @@ class Sandbox:
         """Note the processes of the sandbox, before it forks one for the first trial."""
         self._leftovers = LeftoverCheck(self._launch, self._process.pid)
 
+    def stop_trial(self) -> None:
+        """Kill the process of the trial, without waiting for its end."""
+        if self._leftovers is not None:
+            self._stopped = self._leftovers.trial_processes()
+            for pid in self._stopped:
+                send_signal(pid, signal.SIGKILL)
+
     def end_trial(self) -> bool:
         """End the trial; False if the sandbox cannot serve another one.
 
@@ -292,10 +300,10 @@ class Sandbox:
         """
         if self._leftovers is None:
             return False
-        processes = self._leftovers.trial_processes()
-        for pid in processes:
-            send_signal(pid, signal.SIGKILL)
-        if not processes and not self.has_message():
+        if not self._stopped:
+            self.stop_trial()
+        stopped, self._stopped = self._stopped, []
+        if not stopped and not self.has_message():
             return False  # the runner could not fork
         late = HarnessFault("protocol", "its process did not end")
         deadline = time.monotonic() + _LONGEST_TIDYING
