@@ -277,8 +277,8 @@ class Sandbox:
 
     def has_message(self) -> bool:
         """Whether a message has arrived that was not received yet."""
-        while self._readable() and (data := os.read(self._from, _CHUNK)):
-            self._inbox.feed(data)
+        if not self._inbox.complete and self._readable():
+            self._inbox.feed(os.read(self._from, _CHUNK))
         return self._inbox.complete
 
     def expect_trials(self) -> None:
