@@ -69,12 +69,9 @@ def children(pid: int) -> list[int]:
 def use(pid: int) -> Use:
     """What a process uses; CPU time includes that of children it has waited for."""
     try:
-        return _parsed(Path(f"/proc/{pid}/stat").read_bytes())
+        text = Path(f"/proc/{pid}/stat").read_bytes()
     except OSError:
         return Use()
-
-
-def _parsed(text: bytes) -> Use:
     fields = text[text.rindex(b")") + 2 :].split()
     return Use(
         threads=int(fields[17]) if fields[0] not in (b"Z", b"X") else 0,
@@ -123,7 +120,8 @@ class LeftoverCheck:
             for fd, own in self._lists.items():
                 if os.pread(fd, 99, 0).strip() != own:
                     return False
-            return _parsed(os.pread(self._stat, 999, 0)).threads == 1
+            text = os.pread(self._stat, 999, 0)
+            return text[text.rindex(b")") :].split(None, 19)[18] == b"1"
         except OSError:
             return False
 
@@ -209,8 +207,10 @@ def kill_all(launch: Launch, root: int) -> None:
 
 def send_signal(pid: int, number: int) -> None:
     """Send a signal to a process, if it exists and may be signalled."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    try:
         os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
 
 
 def _all_pids() -> Iterator[int]:

@@ -235,8 +235,9 @@ class Sandbox:
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
         self._inbox, self._outbox = candidate_inbox(limits.answer_bytes), memoryview(b"")
-        self._poll = select.poll()
+        self._poll, self._messages = select.poll(), select.poll()
         self._poll.register(self._from, select.POLLIN)
+        self._messages.register(self._from, select.POLLIN)
         self._poll.register(self.output.fd, select.POLLIN)
         self._watch = Watch(self._launch, self._process.pid, limits)
         self._leftovers: LeftoverCheck | None = None
@@ -371,9 +372,7 @@ class Sandbox:
                 self._poll.unregister(fd)
 
     def _readable(self) -> bool:
-        poll = select.poll()
-        poll.register(self._from, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(self._messages.poll(0))
 
     def _read(self) -> None:
         data = os.read(self._from, _CHUNK)
