@@ -1,8 +1,8 @@
 """Speed and memory of the engine: trials that do nothing, a long journal, a long run.
 
 Run as `make bench` or `python benchmarks/engine.py`; it takes a few minutes. `--quick` tries
-everything on a small scale and records nothing; `--profile` shows where opening a long journal
-spends its time, instead.
+everything on a small scale and records nothing; `--trials` measures only trials and records
+nothing; `--profile` shows where opening a long journal spends its time, instead.
 """
 
 import argparse
@@ -38,7 +38,7 @@ HERE = Path(__file__).parent
 WORKERS = 2
 WORKS: dict[Work, str] = {
     "nothing": "does not touch the candidate",
-    "call": "calls the candidate, its sandbox reused",
+    "call": "calls the candidate, a process for every trial",
     "fresh": "calls the candidate, a sandbox for every trial",
 }
 
@@ -183,8 +183,12 @@ def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="small, and nothing recorded")
+    parser.add_argument("--trials", action="store_true", help="trials only, and nothing recorded")
     parser.add_argument("--profile", action="store_true", help="profile opening a journal")
     options = parser.parse_args()
+    if options.trials:
+        record.show("Trials that do nothing, through the whole engine", trials(1_000, 3))
+        return
     outcomes = 20_000 if options.quick else 1_000_000
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name) / "long"

@@ -228,12 +228,18 @@ class _Slot:
             threading.Thread(target=_serve, args=(self._jobs,), name=name, daemon=True).start()
 
     async def do[T](self, job: Callable[[], T]) -> T:
-        """Call a function in the thread of the slot, and return its result."""
+        """Call a function in the thread of the slot and return its result; then end the trial."""
         if self._jobs is None:
-            return job()
+            return self._done(job)
         future: Future[T] = Future()
-        self._jobs.put((cast(Future[Any], future), job))
+        self._jobs.put((cast(Future[Any], future), lambda: self._done(job)))
         return await asyncio.wrap_future(future)
+
+    def _done[T](self, job: Callable[[], T]) -> T:
+        done = job()
+        if self.harness is not None:
+            self.harness.end_trial()
+        return done
 
     def drop(self) -> None:
         """End the process of the candidate, if there is one."""
@@ -285,6 +291,7 @@ async def _awaited(workload: Workload, harness: WatchedHarness, trial: Trial) ->
     seconds = time.perf_counter() - started
     known = _Known(given, failure, harness.printed)
     result = run_trial(cast(Workload, known), harness, trial.task, trial.trial, "validation")
+    harness.end_trial()
     if isinstance(given, Score) and given.usage is not None and given.usage.seconds:
         return result
     return replace(result, usage=replace(result.usage, seconds=seconds))

@@ -151,6 +151,8 @@ class Worker:
                 unsent = CoevolveError(f"the answer of the benchmark cannot be sent: {error}")
                 failed = Prepared(fault=classify(unsent), usage=done.usage)
                 self._pipe.send(done_to_json(failed))
+            if self._harness is not None:
+                self._harness.end_trial()  # now that the engine can continue
 
     def _done(self, request: Message) -> Result | Prepared:
         harness = self._harness_of(request.get("candidate"))

@@ -268,6 +268,7 @@ def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
         if fault.blame is not Blame.CANDIDATE:  # its reason already names the line
             where = "".join(traceback.format_exception(error)[-20:])
     seconds = time.perf_counter() - started
+    harness.stop_trial()
     output = harness.printed
     return _Done(
         value=value, fault=fault, seconds=seconds, output=output, where=where, attached=attached

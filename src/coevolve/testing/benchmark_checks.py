@@ -79,10 +79,12 @@ class Bench:
         try:
             tried.step = "check"
             self._benchmark.check(harness)
+            harness.end_trial()
             tried.step = "prepare"
             tried.state = harness.state = self._benchmark.prepare(harness)
             tried.step = "run"
             for _ in range(trials):
+                harness.end_trial()
                 tried.scores.append(_value(self._benchmark.run(harness, self.task, 0), self.task))
         except Exception as error:
             tried.fault = classify(error)

@@ -178,7 +178,7 @@ def test_project_home_and_sources_are_not_visible(bwrap: Isolation, make: Make) 
 
 
 def test_it_sees_only_its_own_processes(bwrap: Isolation, make: Make) -> None:
-    assert make(HUNTER, bwrap).call("mine") == [1, 2]
+    assert make(HUNTER, bwrap).call("mine") == [1, 2, 3]
 
 
 WRITER = """
@@ -255,6 +255,8 @@ def test_it_cannot_fill_memory_with_empty_files(bwrap: Isolation, make: Make) ->
         "libc.chroot(b'/tmp') == 0 and 'done'",
         "libc.memfd_create(b'x', 0) >= 0 and 'done'",
         "libc.shmget(0, 1 << 30, 0o1600) >= 0 and 'done'",
+        "libc.semget(0, 1, 0o1600) >= 0 and 'done'",
+        "libc.syscall(240, b'x', 0o102, 0o600, None) >= 0 and 'done'",
         "libc.sethostname(b'x', 1) == 0 and 'done'",
         "os.setuid(0) or 'done'",
         "os.setresuid(0, 0, 0) or 'done'",
@@ -373,6 +375,7 @@ def test_signals_stay_inside(target: str, bwrap: Isolation, make: Make) -> None:
         assert harness.call("act") == "still here"
     except HarnessFault as fault:
         assert fault.kind in ("killed", "exit", "time-limit")  # noqa: PT017
+    harness.end_trial()
     assert harness.call("fine", 3) == 3
 
 

@@ -15,6 +15,7 @@ from coevolve.executors.failures import CandidateFault
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.models.model_client import ModelClient, StubModel
 from coevolve.models.model_errors import RequestRefused, TrialCapError
+from coevolve.search.trials import Blame
 
 Mode = Literal["offline", "online"]
 MODES: tuple[Mode, ...] = ("offline", "online")
@@ -46,15 +47,9 @@ def learned(
 
 
 def recall(harness: Harness, data: DataSet, state: object, client: ModelClient) -> None:
-    """Make a harness from a state, unless this process has one already."""
-    if not harness.call("frame:ready", data.name, returns=bool):
-        harness.call(
-            "frame:begin",
-            data.words.to_json(),
-            state=state,
-            pool=data.name,
-            services=client.services,
-        )
+    """Make a harness from a state."""
+    words = data.words.to_json()
+    harness.call("frame:begin", words, state=state, pool=data.name, services=client.services)
 
 
 def predicted(harness: Harness, data: DataSet, question: str, client: ModelClient) -> str:
@@ -161,6 +156,8 @@ def _named(step: str) -> Iterator[None]:
     try:
         yield
     except HarnessFault as fault:
+        if fault.blame is not Blame.CANDIDATE:
+            raise
         reason = fault.reason.partition(" (coevolve_frame,")[0]  # no file of the candidate
         raise CandidateFault(f"{step}: {reason}", kind=fault.kind) from fault
     except RequestRefused as refused:

@@ -188,7 +188,7 @@ class TextClassification:
                 question=examples[0]["question"],
                 model=self._stub(),
             )
-            harness.close()
+            harness.end_trial()
 
     def _stub(self) -> StubModel:
         """A stub with the abilities and the caps of the model of the run."""
@@ -214,7 +214,7 @@ class TextClassification:
             )
             for data in self._sets
         }
-        harness.close()  # trials start from the states alone
+        harness.end_trial()  # trials start from the states alone
         return states
 
     def run(self, harness: Harness, task: str, trial: int) -> Score:

@@ -24,6 +24,7 @@ from coevolve.executors.isolation.system_paths import (
 
 FOLDER = "/candidate"
 _RUNNER = "/coevolve/runner.py"
+_WRITABLE = _TMP, _SHM = "/tmp", "/dev/shm"
 EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
 INSTALL = "apt install bubblewrap, dnf install bubblewrap"
 NAMESPACES = ("--unshare-ipc", "--unshare-pid", "--unshare-uts", "--unshare-cgroup-try")
@@ -72,9 +73,9 @@ class Bubblewrap:
         size = program.limits.file_bytes
         options = [
             *_kernel(uid, program.network, filters),
-            *in_memory("/tmp", size),  # first, because this Python may be inside it
+            *in_memory(_TMP, size),  # first, because this Python may be inside it
             *_system(program.network, self.hidden),
-            *in_memory("/dev/shm", size),
+            *in_memory(_SHM, size),
             *("--remount-ro", "/dev"),
             *_own(source, program.readable),
         ]
@@ -82,9 +83,11 @@ class Bubblewrap:
             program,
             runner=_RUNNER,
             folder=FOLDER,
+            writable=_WRITABLE,
             private_count=uid is not None or (os.getuid() != 0 and counts_per_namespace()),
             uid=uid,
             parent=None,
+            namespace=True,
         )
         launch = Launch(
             argv=(bwrap, *options, "--", *inner),
@@ -95,7 +98,7 @@ class Bubblewrap:
             scratch=scratch,
             uid=uid,
             namespace=True,
-            wrappers=2,
+            wrappers=2 if program.serve is None else 3,
         )
         return grouped(launch, program.limits)
 

@@ -10,9 +10,9 @@ from typing import Protocol
 
 from coevolve.executors.isolation.launch import HarnessFault, Launch, Limits
 from coevolve.executors.isolation.sandbox import Output, Watch, end, exit_fault, start
+from coevolve.search.trials import Blame
 
 _CHUNK = 1 << 16
-_CPU_SIGNAL = 24
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,9 +120,10 @@ def _finish(
     stdout.read_all()
     stderr.read_all()
     code = process.returncode
-    if fault := launch.memory_fault(limits):
+    if over := launch.memory_fault(limits):
+        raise over
+    fault = exit_fault(code, limits)
+    if fault.kind == "cpu-limit" or fault.blame is Blame.DOUBTFUL:
         raise fault
-    if code in (-_CPU_SIGNAL, 128 + _CPU_SIGNAL):
-        raise exit_fault(code, limits)
     seconds = time.monotonic() - began
     return Executed(stdout=stdout.data, stderr=stderr.data, code=code, seconds=seconds)

@@ -50,19 +50,32 @@ class Inbox:
         """Append what was read."""
         self._bytes += data
 
+    @property
+    def waiting(self) -> bool:
+        """Whether anything was read that was not taken."""
+        return bool(self._bytes)
+
+    @property
+    def complete(self) -> bool:
+        """Whether a whole message waits."""
+        return len(self._bytes) >= _HEADER + self._length()
+
     def take(self) -> dict[str, Any] | None:
         """The next message, or None while it is incomplete."""
         if len(self._bytes) < _HEADER:
             return None
-        length = int.from_bytes(self._bytes[:_HEADER], "big")
+        length = self._length()
         if length > self._most:
             raise self._too_large(length, self._most)
-        end = _HEADER + length
-        if len(self._bytes) < end:
+        if not self.complete:
             return None
+        end = _HEADER + length
         body = bytes(self._bytes[_HEADER:end])
         del self._bytes[:end]
         return self._decode(body)
+
+    def _length(self) -> int:
+        return int.from_bytes(self._bytes[:_HEADER], "big")
 
 
 def candidate_inbox(most: int) -> Inbox:

@@ -21,7 +21,7 @@ from coevolve.executors.isolation.launch import (
     ReportedFault,
     SandboxError,
 )
-from coevolve.executors.isolation.sandbox import Sandbox
+from coevolve.executors.isolation.sandbox import Sandbox, exit_fault
 from coevolve.executors.isolation.system_paths import site_packages
 from coevolve.search.candidate import only_text, read_folder
 
@@ -35,6 +35,8 @@ def await_start(sandbox: Sandbox, limits: Limits) -> None:
     try:
         sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
     except HarnessFault as fault:
+        if sandbox.has_message():  # it has started, so that the candidate is at fault
+            raise
         printed = " ".join(sandbox.output.text.split())[-500:]
         raise SandboxError(f"the sandbox did not start: {fault.reason}. {printed}") from None
 
@@ -46,20 +48,23 @@ def frame_candidate(sandbox: Sandbox, limits: Limits, source: str) -> None:
     try:
         message = sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
     except HarnessFault as fault:
+        if sandbox.has_message():
+            raise
         raise SandboxError(f"the sandbox did not start: {fault.reason}.") from None
     if message.get("framed") is not True:
         reason = reported(message, limits).reason
         raise InputError(f"the benchmark's frame failed: {reason}.")
 
 
-def await_import(sandbox: Sandbox, limits: Limits) -> None:
-    """Wait until the candidate's module is imported."""
+def await_import(sandbox: Sandbox, limits: Limits) -> bool:
+    """Wait until the candidate's module is imported; whether a process can be forked from it."""
     late = HarnessFault(
         "import-limit", f"importing it took longer than {limits.startup_seconds:g} s"
     )
     message = sandbox.receive(time.monotonic() + limits.startup_seconds, lambda: late)
     if message.get("loaded") is not True:
         raise reported(message, limits)
+    return message.get("forks") is True
 
 
 def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) -> Message:
@@ -70,6 +75,8 @@ def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) ->
     while True:
         message: Message = sandbox.receive(deadline, lambda: late)
         if "ask" not in message:
+            if isinstance(code := message.get("ended"), int):
+                raise exit_fault(code, limits)
             if message.get("id") != call:
                 raise HarnessFault("protocol", "answered a different call")
             return message
@@ -141,8 +148,8 @@ def _has_type(value: object, returns: type) -> bool:
 class Harness:
     """A candidate whose functions can be called; each call may end in `HarnessFault`.
 
-    Its process starts with the first call, serves further calls, and is restarted after a fault
-    that ended it. Only one thread at a time may use a harness.
+    Its sandbox starts with the first call and is restarted after a fault that ended it. Calls
+    share a process until `end_trial`. Only one thread at a time may use a harness.
 
     Args:
         folder: The candidate's files.
@@ -181,6 +188,7 @@ class Harness:
         self.services: Services = {}
         self._slot, self._module, self._frame = slot, module, frame
         self._sandbox: Sandbox | None = None
+        self._called = self._stopped = False
         self._calls = 0
         self._output = ""
 
@@ -226,8 +234,9 @@ class Harness:
         self._calls += 1
         request = {"call": function, "args": args, "kwargs": kwargs, "id": self._calls}
         sandbox = self._ready()
+        self._called = True
         try:
-            sandbox.send({**request, "cpu": self.limits.cpu})
+            sandbox.send(request)
             offered = self.services if services is None else services
             message = converse(sandbox, self._calls, self.limits, offered)
             sandbox.output.read_all()
@@ -269,8 +278,23 @@ class Harness:
         self._output = (executed.stdout + executed.stderr).decode("utf-8", "replace")
         return executed
 
+    def stop_trial(self) -> None:
+        """Kill the process of the trial; `end_trial` does the rest, and the next call at last."""
+        if self._sandbox is not None and self._called and not self._stopped:
+            self._stopped = True
+            self._sandbox.stop_trial()
+
+    def end_trial(self) -> None:
+        """End all processes of the calls since the last trial, and remove their files.
+
+        The next call finds the candidate as its import left it.
+        """
+        called, self._called, self._stopped = self._called, False, False
+        if self._sandbox is not None and called and not self._sandbox.end_trial():
+            self.close()
+
     def close(self) -> None:
-        """End the process; the next call starts a new one."""
+        """End the sandbox; the next call starts a new one."""
         if self._sandbox is not None:
             sandbox, self._sandbox = self._sandbox, None
             self._output = sandbox.output.text
@@ -283,6 +307,8 @@ class Harness:
         self.close()
 
     def _ready(self) -> Sandbox:
+        if self._stopped:
+            self.end_trial()
         if self._sandbox is not None and not self._sandbox.usable:
             self.close()
         self._output = ""
@@ -295,7 +321,8 @@ class Harness:
             await_start(sandbox, self.limits)
             if self._frame:
                 frame_candidate(sandbox, self.limits, self._frame)
-            await_import(sandbox, self.limits)
+            if await_import(sandbox, self.limits):
+                sandbox.expect_trials()
         except BaseException:
             self.close()
             raise

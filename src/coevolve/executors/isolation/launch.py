@@ -96,15 +96,15 @@ class HarnessFault(CoevolveError):  # noqa: N818
     'time-limit'
     """
 
-    def __init__(self, kind: str, reason: str) -> None:
-        self.kind = one_line(kind, 60) or "error"
+    def __init__(self, kind: str, reason: str, *, blame: Blame = Blame.CANDIDATE) -> None:
+        self.kind, self.blame = one_line(kind, 60) or "error", blame
         self.reason = one_line(reason) or "no reason given"
         super().__init__(self.reason)
 
     @property
     def fault(self) -> Fault:
         """The fault as the engine records it."""
-        return Fault(blame=Blame.CANDIDATE, kind=self.kind, reason=self.reason)
+        return Fault(blame=self.blame, kind=self.kind, reason=self.reason)
 
 
 class ReportedFault(HarnessFault):
@@ -138,7 +138,7 @@ class Launch:
         mark: Text in the environment of all its processes, used to find them.
         uid: User id that only its processes have.
         namespace: Whether its processes end with the first child of the command.
-        wrappers: Processes in its tree that are not the candidate's.
+        wrappers: Processes in its tree that are there also when no call is under way.
         group: The control group of all its processes, which it joins first.
     """
 
@@ -226,9 +226,11 @@ def confined(
     *,
     runner: str,
     folder: str,
+    writable: Sequence[str],
     private_count: bool,
     uid: int | None,
     parent: int | None,
+    namespace: bool = False,
 ) -> list[str]:
     """The command line of the runner, which confines itself, then serves or becomes a program.
 
@@ -236,12 +238,16 @@ def confined(
         program: The program.
         runner: The path of the runner inside the sandbox.
         folder: The path of the program's folder inside the sandbox.
+        writable: Folders inside the sandbox that are emptied after every trial.
         private_count: Whether only the sandbox's own processes count against the process limit.
         uid: The user id to change to, if any.
         parent: The process to end with, if any.
+        namespace: Whether it sees and can signal only its own processes.
     """
-    limits = program.limits
-    serve = None if program.serve is None else {**program.serve, "folder": folder}
+    limits, serve = program.limits, None
+    if program.serve is not None:
+        own = {"folder": folder, "writable": list(writable), "namespace": namespace}
+        serve = {**program.serve, **own}
     spare = SPARE if private_count else _SHARED_SPARE + user_threads(os.getuid())
     numbers = {
         "RLIMIT_AS": limits.memory_bytes,

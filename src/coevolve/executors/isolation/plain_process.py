@@ -111,6 +111,7 @@ class PlainProcess:
             program,
             runner=str(RUNNER),
             folder=str(copy),
+            writable=[str(home)],
             private_count=uid is not None,
             uid=uid,
             parent=os.getpid(),
@@ -123,6 +124,7 @@ class PlainProcess:
             scratch=scratch,
             mark=f"{MARK}={mark}",
             uid=uid,
+            wrappers=0 if program.serve is None else 1,
         )
         return grouped(launch, program.limits)
 

@@ -13,6 +13,8 @@ from coevolve.executors.isolation.launch import Launch
 _TICKS = os.sysconf("SC_CLK_TCK")
 _PAGE = os.sysconf("SC_PAGE_SIZE")
 _LONGEST_KILL = 5.0
+_PRIVATE = ("tmp", "dev/shm")
+"""The writable folders of a namespace."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,6 +80,72 @@ def use(pid: int) -> Use:
     )
 
 
+class LeftoverCheck:
+    """Looks for what a trial has left in a sandbox: processes, threads, files.
+
+    It keeps files of /proc open, because it looks after every trial.
+
+    Args:
+        launch: How the sandbox was started.
+        root: Its first process; no trial is under way.
+    """
+
+    def __init__(self, launch: Launch, root: int) -> None:
+        self._stat = self._runner = -1
+        self._lists: dict[int, bytes] = {}
+        self._folders: list[int] = []
+        chain = [root]
+        while len(found := children(chain[-1])) == 1:
+            chain += found
+        if found or len(chain) != launch.wrappers:
+            return
+        # Orphans become children of the runner, or of the first process of its namespace.
+        for pid, child in zip(chain[-2:], [*map(str, chain[1:]), ""][-2:], strict=True):
+            self._runner = _opened(f"/proc/{pid}/task/{pid}/children")
+            self._lists[self._runner] = child.encode()
+        self._stat = _opened(f"/proc/{chain[-1]}/stat")
+        if launch.namespace:
+            self._folders = [_opened(f"/proc/{chain[-1]}/root/{name}") for name in _PRIVATE]
+
+    def trial_processes(self) -> list[int]:
+        """The processes that the runner has forked and that were not waited for."""
+        try:
+            return [int(pid) for pid in os.pread(self._runner, 999, 0).split()]
+        except OSError:
+            return []
+
+    def alone(self) -> bool:
+        """Whether only the runner is alive, with one thread."""
+        try:
+            for fd, own in self._lists.items():
+                if os.pread(fd, 99, 0).strip() != own:
+                    return False
+            text = os.pread(self._stat, 999, 0)
+            return text[text.rindex(b")") :].split(None, 19)[18] == b"1"
+        except OSError:
+            return False
+
+    def empty(self) -> bool:
+        """Whether the private folders of a namespace are empty; False if unknown."""
+        try:
+            return bool(self._folders) and not any(map(os.listdir, self._folders))
+        except OSError:
+            return False
+
+    def close(self) -> None:
+        """Close the files."""
+        for fd in (self._stat, *self._lists, *self._folders):
+            if fd >= 0:
+                os.close(fd)
+
+
+def _opened(path: str) -> int:
+    """A descriptor, or -1, which cannot be read."""
+    with contextlib.suppress(OSError):
+        return os.open(path, os.O_RDONLY)
+    return -1
+
+
 def proportional_memory(pids: set[int]) -> int | None:
     """Memory with shared pages counted once; None if it cannot be read."""
     total = 0
@@ -103,7 +171,7 @@ def private_files(root: int) -> int:
             try:
                 # Until the sandbox has its own root, it has ours, with our files in it.
                 if not os.path.samestat(os.fstat(top), os.stat("/")):  # noqa: PTH116
-                    total += sum(_files(f"/proc/self/fd/{top}/{p}") for p in ("tmp", "dev/shm"))
+                    total += sum(_files(f"/proc/self/fd/{top}/{name}") for name in _PRIVATE)
             finally:
                 os.close(top)
     return total
@@ -139,8 +207,10 @@ def kill_all(launch: Launch, root: int) -> None:
 
 def send_signal(pid: int, number: int) -> None:
     """Send a signal to a process, if it exists and may be signalled."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
+    try:
         os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
 
 
 def _all_pids() -> Iterator[int]:

@@ -19,17 +19,23 @@ from coevolve.executors.isolation.launch import (
     SandboxError,
 )
 from coevolve.executors.isolation.process_table import (
+    LeftoverCheck,
     Use,
     kill_all,
     members,
     private_files,
     proportional_memory,
+    send_signal,
     use,
 )
+from coevolve.search.trials import Blame
 
 KEPT = 1 << 16
+_FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
+"""Signals of a kernel that is short of memory, or of an operator."""
 _CHUNK = 1 << 16
 _LONGEST_END = 5.0
+_LONGEST_TIDYING = 1.0
 EVERY_SECONDS = 0.05
 _LOOKS_PER_SEARCH = 20
 """Checks of the process tree between two searches for processes that left it."""
@@ -127,7 +133,9 @@ class Watch:
         if total.memory_bytes > limits.memory_bytes:
             # Pages shared by forked processes were counted once for each of them.
             memory = proportional_memory(pids)
-            memory = total.memory_bytes if memory is None else memory
+            if memory is None:  # count at least the pages of a waiting runner only once
+                waiting = use(self._root) if self._launch.wrappers else Use()
+                memory = total.memory_bytes - waiting.memory_bytes
             if memory > limits.memory_bytes:
                 return HarnessFault(
                     "memory-limit",
@@ -181,6 +189,8 @@ def end(launch: Launch, process: subprocess.Popen[bytes]) -> None:
 def exit_fault(code: int, limits: Limits) -> HarnessFault:
     """The fault of a program that ended with this status; bwrap adds 128 to a signal.
 
+    A signal that this machine or its operator may have sent is doubtful.
+
     >>> exit_fault(-11, Limits()).reason
     'its process was ended by SIGSEGV'
     """
@@ -191,6 +201,9 @@ def exit_fault(code: int, limits: Limits) -> HarnessFault:
         return HarnessFault("exit", f"its process ended with exit status {code}")
     if name == "SIGXCPU":
         return HarnessFault("cpu-limit", f"used more than {limits.cpu:g} s of CPU time")
+    if name in _FROM_OUTSIDE:
+        reason = f"its process was ended by {name}, from outside or by itself"
+        return HarnessFault("killed", reason, blame=Blame.DOUBTFUL)
     return HarnessFault("killed", f"its process was ended by {name}")
 
 
@@ -222,10 +235,13 @@ class Sandbox:
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
         self._inbox, self._outbox = candidate_inbox(limits.answer_bytes), memoryview(b"")
-        self._poll = select.poll()
+        self._poll, self._messages = select.poll(), select.poll()
         self._poll.register(self._from, select.POLLIN)
+        self._messages.register(self._from, select.POLLIN)
         self._poll.register(self.output.fd, select.POLLIN)
         self._watch = Watch(self._launch, self._process.pid, limits)
+        self._leftovers: LeftoverCheck | None = None
+        self._stopped: list[int] = []
         self.begin()
 
     @property
@@ -259,6 +275,49 @@ class Sandbox:
             if now >= deadline:
                 raise late()
             self._wait(min(deadline - now, self._watch.wait_seconds))
+
+    def has_message(self) -> bool:
+        """Whether a message has arrived that was not received yet."""
+        if not self._inbox.complete and self._readable():
+            self._inbox.feed(os.read(self._from, _CHUNK))
+        return self._inbox.complete
+
+    def expect_trials(self) -> None:
+        """Note the processes of the sandbox, before it forks one for the first trial."""
+        self._leftovers = LeftoverCheck(self._launch, self._process.pid)
+
+    def stop_trial(self) -> None:
+        """Kill the process of the trial, without waiting for its end."""
+        if self._leftovers is not None:
+            self._stopped = self._leftovers.trial_processes()
+            for pid in self._stopped:
+                send_signal(pid, signal.SIGKILL)
+
+    def end_trial(self) -> bool:
+        """End the trial; False if the sandbox cannot serve another one.
+
+        The candidate may have changed the runner, so that only what is seen from outside counts,
+        as far as it can be seen.
+        """
+        if self._leftovers is None:
+            return False
+        if not self._stopped:
+            self.stop_trial()
+        stopped, self._stopped = self._stopped, []
+        if not stopped and not self.has_message():
+            return False  # the runner could not fork
+        late = HarnessFault("protocol", "its process did not end")
+        deadline = time.monotonic() + _LONGEST_TIDYING
+        try:
+            self.receive(deadline, lambda: late)
+            if not (self._leftovers.alone() and self._leftovers.empty()):
+                self.send({"tidy": True})
+                message = self.receive(deadline, lambda: late)
+                if message.get("clean") is not True or not self._leftovers.alone():
+                    return False
+        except (HarnessFault, SandboxError):
+            return False
+        return not (self._inbox.waiting or self._readable())
 
     def check(self) -> None:
         """Raise the fault of a limit that is exceeded now."""
@@ -295,8 +354,15 @@ class Sandbox:
         end(self._launch, self._process)
         os.close(self._to)
         os.close(self._from)
+        if self._leftovers is not None:
+            self._leftovers.close()
 
     def _wait(self, seconds: float) -> None:
+        if self._watch.wait_seconds == 0:
+            # Another process of the candidate may keep the pipe open.
+            if self._process.poll() is not None and not self._readable():
+                raise self._ended()
+            self.check()
         for fd, _ in self._poll.poll(seconds * 1000):
             if fd == self._from:
                 self._read()
@@ -304,15 +370,9 @@ class Sandbox:
                 self._flush()
             elif not self.output.read():
                 self._poll.unregister(fd)
-        if self._watch.wait_seconds == 0:
-            if self._process.poll() is not None and not self._readable():
-                raise self._ended()
-            self.check()
 
     def _readable(self) -> bool:
-        poll = select.poll()
-        poll.register(self._from, select.POLLIN)
-        return bool(poll.poll(0))
+        return bool(self._messages.poll(0))
 
     def _read(self) -> None:
         data = os.read(self._from, _CHUNK)

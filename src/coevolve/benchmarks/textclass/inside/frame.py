@@ -78,11 +78,6 @@ def begin(task: dict[str, Any], state: object = None, pool: str = "") -> None:
     _memories[pool] = Memory(Task(**task), state)
 
 
-def ready(pool: str = "") -> bool:
-    """Whether this process has a harness for a pool; a new process has none."""
-    return pool in _memories
-
-
 def learn(example: dict[str, Any], pool: str = "") -> None:
     """Show the harness of a pool an example with its answer."""
     _memory(pool).learn(Example(**example))
