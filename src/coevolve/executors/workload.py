@@ -277,7 +277,7 @@ def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
 
 def _checked(given: object, task: str) -> Score:
     if isinstance(given, Missing):
-        raise InfrastructureError(given.reason, kind="missing")
+        raise InfrastructureError(given.reason, kind="missing", shared=given.shared)
     score = given if isinstance(given, Score) else Score(value=given)  # type: ignore[arg-type]
     if not isinstance(score.usage, Usage | None):
         raise ScoreError(
