@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.markup import escape
 from rich.padding import Padding
 
-from coevolve.cli.command_arguments import JOURNAL, AsJson, config_of_run, find_run
+from coevolve.cli.command_arguments import JOURNAL, AsJson, find_run
 from coevolve.cli.console_output import redirected_prints
 from coevolve.errors import InputError
 from coevolve.formatting import dollars
@@ -97,7 +97,7 @@ def _ask(attempt: "ProposalTrial", count: int, to: Path) -> "TriedProposal":
 def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
     """The configuration, the folder its paths are relative to, and the run if there is one."""
     from coevolve.runs.config import read_config
-    from coevolve.runs.session import run_folder
+    from coevolve.runs.session import config_of_run, run_folder
 
     if target is not None and target.suffix == ".toml":
         config = read_config(target)
