@@ -125,7 +125,7 @@ def test_what_is_missing_in_a_run_is_named(partial: Path, tmp_path: Path) -> Non
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--table", "tie"), "no table 'tie'"),
+        (("--table", "tie"), f"no table 'tie'; use one of {', '.join(ANALYSES)}."),
         (("--table", "ties", "--seeds", "0"), "--seeds must be at least 1, got 0"),
         (("--table", "ties", "--fraction", "half"), "--fractions must be numbers"),
         (("--table", "ties", "--fraction", "2"), "fractions must be in (0, 1], got 2"),

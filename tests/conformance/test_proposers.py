@@ -86,3 +86,12 @@ def test_the_sample_views_hold_what_real_ones_hold() -> None:
     assert second.best.candidate == "title"
     assert "answer(task)" in second.briefing
     assert second.trace("title", second.tasks[0]) is not None
+
+
+def test_sample_views_of_other_starting_harnesses() -> None:
+    starts = {"one": {"harness.py": b"LINES = 1\n"}, "two": {"harness.py": b"LINES = 2\n"}}
+    first, second = sample_views(starts)
+    assert {
+        one.candidate.name: first.files(one.candidate.name) for one in first.standings
+    } == starts
+    assert second.standing("title").candidate.parents == (first.parent,)

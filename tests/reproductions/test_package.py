@@ -12,12 +12,10 @@ from coevolve import Pool, Selector, protocol
 from coevolve.analysis import synthetic_matrix
 from coevolve.analysis.replay_search import Stage, play
 from coevolve.benchmarks.textclass.harness_files import BUILT_IN, built_in
-from coevolve.cli import analyse_command as analyse
 from coevolve.core.protocols import protocol_from_json, register_part
 from coevolve.errors import InputError
 from coevolve_reproductions import FAMILY
 from coevolve_reproductions.rivals import RIVALS
-from coevolve_reproductions.tables import ANALYSES
 
 ROOT = Path(__file__).parents[2]
 FOLD = """
@@ -78,10 +76,6 @@ def test_a_protocol_with_a_part_of_a_rival_folds_too() -> None:
     selector = Selector(Pool(["a", "b"]), protocol=protocol("halving"))
     events = [dict(event) for event in selector.events]
     assert Selector.from_events(events).protocol.name == "halving"
-
-
-def test_the_command_knows_every_table() -> None:
-    assert tuple(ANALYSES) == analyse.TABLES
 
 
 def test_the_command_says_so_where_the_tables_are_not_installed() -> None:

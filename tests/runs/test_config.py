@@ -11,7 +11,7 @@ from coevolve.errors import ConfigError, InputError
 from coevolve.executors.isolation import Limits
 from coevolve.runs import RunConfig, read_config
 from coevolve.runs.config import BudgetTable, IsolationSettings
-from coevolve.search.budget import CAPS, Budget
+from coevolve.search.budget import CAPS, Budget, Spending
 
 SMALL = """
 [search]
@@ -66,6 +66,7 @@ def test_the_limits_that_can_be_set_are_those_there_are() -> None:
 
 def test_the_caps_that_can_be_set_are_those_there_are() -> None:
     assert list(BudgetTable.model_fields) == [f.name for f in fields(Budget)] == list(CAPS)
+    assert [f.name for f in fields(Spending)] == list(CAPS)
 
 
 def test_json_gives_the_same_configuration_and_no_path_of_this_machine(tmp_path: Path) -> None:

@@ -284,11 +284,13 @@ class TestExtending:
     @pytest.mark.parametrize(
         ("limits", "error"),
         [
-            ({}, "extend needs a new limit: rounds, trials, tokens, dollars or hours"),
+            ({}, "extend needs a new limit: rounds, trials, tokens, dollars, hours"),
             ({"rounds": 2}, "rounds must be above the current limit of 2, got 2; pass the new"),
             ({"rounds": 2.5}, "rounds must be a whole number of at least 1, got 2.5"),
             ({"trials": 100}, "the run ended at its limit of rounds; raise rounds"),
             ({"dollars": 1}, "the run has no cap on dollars; leave dollars out"),
+            ({"trials": 90.5}, "trials must be a whole number of at least 1, got 90.5"),
+            ({"trails": 200}, "unknown limit 'trails'; use rounds, trials, .*mean 'trials'"),
         ],
     )
     def test_limits_that_change_nothing(

@@ -5,10 +5,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from coevolve.errors import CoevolveError, InputError
+from coevolve.errors import InputError
 
 if TYPE_CHECKING:
-    from coevolve.runs.config import RunConfig
+    pass
 
 JOURNAL = "run.db"
 Run = Annotated[
@@ -47,29 +47,6 @@ def take_run(words: list[str], count: int, usage: str) -> tuple[Path, list[str]]
         raise InputError(f"got {len(words)} arguments; usage: {usage}.")
     given = Path(words[0]) if len(words) > count else None
     return find_run(given), words[-count:]
-
-
-def config_of_run(folder: Path) -> "tuple[RunConfig, Path] | None":
-    """The configuration of a run and its base folder, or None if its journal cannot be read."""
-    from coevolve.runs.session import recorded_config
-    from coevolve.store import RunStore
-
-    try:
-        with RunStore.read(folder) as store:
-            first = next(store.events(until=1), None)
-    except CoevolveError:
-        return None  # `coevolve doctor` reports what is wrong
-    return None if first is None else recorded_config(first, folder)
-
-
-def started_by_optimize(folder: Path) -> bool:
-    """Whether `coevolve.optimize` started a run, which then has no configuration."""
-    from coevolve.runs.session import BY_OPTIMIZE
-    from coevolve.store import RunStore
-
-    with RunStore.read(folder) as store:
-        first = next(store.events(until=1), None)
-    return first is not None and BY_OPTIMIZE in first["config"]
 
 
 def names(option: str, text: str) -> tuple[str, ...]:

@@ -18,7 +18,7 @@ data = typer.Typer(
 
 @data.command()
 def get(
-    sets: Annotated[list[str], typer.Argument(help="Names of sets: law, s2d, uspto.")],
+    sets: Annotated[list[str], typer.Argument(help="Names that `coevolve data list` shows.")],
     origin: Annotated[
         str | None,
         typer.Option(

@@ -1,6 +1,5 @@
 """`coevolve doctor`: checks of the machine, a project and a run, and how to fix problems."""
 
-from collections.abc import Iterator
 from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -9,15 +8,8 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.cli.command_arguments import (
-    JOURNAL,
-    AsJson,
-    config_of_run,
-    find_run,
-    started_by_optimize,
-)
+from coevolve.cli.command_arguments import AsJson, find_run
 from coevolve.cli.console_output import Screen, echo, echo_json, redirected_prints
-from coevolve.errors import CoevolveError
 from coevolve.formatting import plural
 
 if TYPE_CHECKING:
@@ -47,10 +39,13 @@ def doctor(
     if repair:
         _repair(find_run(target), as_json)
         return
+    from coevolve.runs.health_checks import check_all
+
+    known = target is None or target.suffix == ".toml"
     console = Screen()
     findings: list[Finding] = []
     with redirected_prints(as_json):
-        for finding in _findings(target):
+        for finding in check_all(target if known else find_run(target)):
             findings.append(finding)
             if not as_json:
                 console.print(_line(finding))
@@ -61,53 +56,6 @@ def doctor(
         console.print(f"{plural(wrong, 'problem')} to fix." if wrong else "No problems found.")
     if wrong:
         raise typer.Exit(1)
-
-
-def _findings(target: Path | None) -> "Iterator[Finding]":
-    from coevolve.findings import failed, passed
-    from coevolve.runs.config import read_config
-    from coevolve.runs.health_checks import (
-        check_access,
-        check_embedded,
-        check_groups,
-        check_isolation,
-        check_machine,
-        check_model,
-        check_project,
-        check_run,
-    )
-    from coevolve.runs.session import run_folder
-
-    config, base, folder = None, Path(), None
-    if target is not None and target.suffix == ".toml":
-        try:
-            config, base = read_config(target), target.parent
-        except CoevolveError as error:
-            yield failed("configuration", str(error), "Correct the file and check again.")
-        else:
-            yield passed("configuration", str(target))
-            known = run_folder(target, config)
-            folder = known if (known / JOURNAL).exists() else None
-    elif target is not None:
-        folder = find_run(target)
-        try:
-            config, base = config_of_run(folder) or (None, base)
-        except CoevolveError as error:
-            if started_by_optimize(folder):
-                yield passed("configuration", "none; coevolve.optimize started the run")
-            else:
-                yield failed("configuration", str(error))
-    yield from check_machine(folder or base, config)
-    yield from check_isolation(config)
-    yield from check_groups()
-    yield from check_access(config)
-    if target is None:
-        yield from check_embedded()
-    if folder is not None:
-        yield from check_run(folder)
-    if config is not None:
-        yield from check_model(config, base)
-        yield from check_project(config, base)
 
 
 def _repair(folder: Path, as_json: bool) -> None:

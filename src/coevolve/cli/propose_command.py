@@ -10,7 +10,7 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from coevolve.cli.command_arguments import JOURNAL, AsJson, config_of_run, find_run
+from coevolve.cli.command_arguments import JOURNAL, AsJson, find_run
 from coevolve.cli.console_output import Screen, echo, echo_json, redirected_prints
 from coevolve.errors import InputError
 from coevolve.formatting import dollars, json_text, visible
@@ -97,7 +97,7 @@ def _ask(attempt: "ProposalTrial", count: int, to: Path) -> "TriedProposal":
 def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
     """The configuration, the folder its paths are relative to, and the run if there is one."""
     from coevolve.runs.config import read_config
-    from coevolve.runs.session import run_folder
+    from coevolve.runs.session import config_of_run, run_folder
 
     if target is not None and target.suffix == ".toml":
         config = read_config(target)

@@ -213,10 +213,8 @@ def _fact_rows(now: Report) -> Iterator[tuple[str, float, float | None, str]]:
 def _spent(now: Report) -> str:
     totals, proposing = now.spend.totals, []
     parts = [plural(int(totals["trials"]), "trial")]
-    if totals["tokens"]:
-        parts.append(f"{count(totals['tokens'])} tokens")
-    if totals["dollars"]:
-        parts.append(dollars(totals["dollars"]))
+    others = {name: spent for name, spent in totals.items() if name not in ("trials", "hours")}
+    parts += [amount(name, spent) for name, spent in others.items() if spent]
     if now.spend.proposing_tokens:
         proposing.append(f"{count(now.spend.proposing_tokens)} tokens")
     if now.spend.proposing["dollars"]:
@@ -365,11 +363,10 @@ def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:
         f"{now.why}, after {plural(now.round, 'round')} and {duration(now.seconds)}",
     )
     if spend.full:
-        share = f"{spend.searched / spend.full:.0%}"
+        others = int(spend.evaluating["trials"]) - spend.searched
         yield (
             "evaluations",
-            f"{spend.searched:,} candidate evaluations; a full search needs {spend.full:,} "
-            f"({share}). {spend.evaluating['trials']:,} trials in total.",
+            f"{spend.share_of_full}. {others:,} more for the starting harnesses and the winner.",
         )
     if spend.evaluating_tokens or spend.proposing_tokens:
         full = spend.full_tokens

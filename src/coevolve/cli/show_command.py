@@ -263,8 +263,8 @@ def _show_transcript(candidate: str, state: "RunState", folder: Path) -> None:
     if not addresses:
         raise InputError(f"{candidate!r} has no transcript.")
     with RunStore.read(folder) as store:
-        for address in addresses:
-            if address in (one.repairs.get(candidate) for one in state.rounds):
+        for kind, address in addresses.items():
+            if kind == "repair":
                 echo(f"\n===== repair of {candidate} =====\n")
             echo(store.get(address).decode(errors="replace"))
 

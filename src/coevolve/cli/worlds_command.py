@@ -1,16 +1,14 @@
 """`coevolve worlds`: synthetic searches under four protocols, side by side."""
 
-import math
 from collections.abc import Callable, Sequence
 from typing import Annotated, Any
 
-import numpy as np
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.benchmarks.synthetic import RoundDone, SearchResult, SyntheticWorld, search
+from coevolve.benchmarks.synthetic import RoundDone, SyntheticWorld, search, summary
 from coevolve.cli.command_arguments import AsJson
 from coevolve.cli.console_output import Screen, echo_json, table
 from coevolve.errors import InputError
@@ -43,7 +41,7 @@ def worlds(
 
     def run(protocol: str, report: Callable[[RoundDone], None]) -> dict[str, Any]:
         options = {"fraction": fraction, "rounds": rounds, "per_round": per_round}
-        return _summary(
+        return summary(
             [search(world, protocol=protocol, report=report, **options) for world in given]  # type: ignore[arg-type]
         )
 
@@ -91,26 +89,6 @@ def _with_progress(
             if not console.is_terminal:
                 console.print(f"{protocol}: {row['searches']} searches done, {note}")
     return rows
-
-
-def _summary(found: Sequence[SearchResult]) -> dict[str, Any]:
-    """Means over searches, with standard errors; NaN becomes null."""
-    first = found[0]
-    row: dict[str, Any] = {
-        "protocol": first.protocol,
-        "searches": len(found),
-        "evaluations": first.evaluations,
-        "winner": first.choice.candidate,
-        "tied": float(np.mean([len(result.choice.tied_with) for result in found])),
-    }
-    for name in ("start", "truth", "regret", "spearman"):
-        values = np.array([getattr(result, name) for result in found])
-        values = values[~np.isnan(values)]
-        row[name] = float(values.mean()) if len(values) else None
-        row[f"{name}_se"] = (
-            float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
-        )
-    return row
 
 
 def _table(rows: Sequence[dict[str, Any]]) -> Table:

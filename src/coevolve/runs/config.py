@@ -4,6 +4,7 @@ import tomllib
 from collections.abc import Mapping
 from dataclasses import fields, replace
 from pathlib import Path
+from types import NoneType
 from typing import Annotated, Any, Literal, Self, get_args
 
 from pydantic import (
@@ -74,14 +75,18 @@ class SearchSettings(Table):
         return replace(rule, choice=replace(rule.choice, include_start=True))
 
 
-BudgetTable: type[Table] = create_model(
-    "BudgetTable",
-    __base__=Table,
-    **{  # type: ignore[call-overload]
-        cap.name: ((Count if int in get_args(cap.type) else Amount) | None, None)
-        for cap in fields(Budget)
-    },
-)
+def _keys(of: type) -> dict[str, Any]:
+    """A key for each field of a dataclass of numbers, with its type and its default."""
+    found: dict[str, Any] = {}
+    for field in fields(of):
+        kinds = (field.type, *get_args(field.type))
+        number = Count if int in kinds else Amount
+        kind = number | None if NoneType in kinds else number
+        found[field.name] = (kind, Field(field.default, validate_default=True))
+    return found
+
+
+BudgetTable: type[Table] = create_model("BudgetTable", __base__=Table, **_keys(Budget))
 """`[budget]`: hard caps, a key for each field of `Budget`; keys that are left out set no cap."""
 
 
@@ -91,19 +96,15 @@ def _read_budget(value: Any) -> Budget:
     )
 
 
-class IsolationSettings(Table):
-    """`[isolation]`: where candidate code runs, and its limits."""
-
-    kind: Literal["auto", "bwrap", "process", "process-as-root"] = "auto"
-    seconds: Amount = 60.0
-    cpu_seconds: Amount | None = None
-    memory_mb: Count = 2048
-    processes: Count = 32
-    file_mb: Count = 64
-    output_mb: Amount = 10.0
-    answer_mb: Amount = 4.0
-    startup_seconds: Amount = 20.0
-    asks: Count = 1000
+class IsolationSettings(
+    create_model(  # type: ignore[misc]
+        "LimitsTable",
+        __base__=Table,
+        kind=(Literal["auto", "bwrap", "process", "process-as-root"], "auto"),
+        **_keys(Limits),
+    )
+):
+    """`[isolation]`: where candidate code runs, and a key for each of its `Limits`."""
 
     def limits(self) -> Limits:
         """The limits on candidate code."""

@@ -1,20 +1,54 @@
-"""The cost of a trial, measured on one trial of each starting harness."""
+"""The expected cost of a run: from an earlier run, or from one trial of each start."""
 
 import asyncio
 from pathlib import Path
 
-from coevolve.benchmarks.base import Benchmark
+from coevolve.benchmarks.base import Benchmark, sealed_tasks
 from coevolve.core.outcomes import Usage
-from coevolve.errors import StopRun, titled
-from coevolve.runs.building import build_executor, trial_gateway
-from coevolve.runs.config import RunConfig
+from coevolve.errors import StateError, StopRun, titled
+from coevolve.runs.building import build_benchmark, build_executor, trial_gateway, workers
+from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.session import new_selector
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.trials import Trial
-from coevolve.views.spend import Costs, Range
+from coevolve.store import RunStore
+from coevolve.views.forecast import Forecast, forecast
+from coevolve.views.spend import FREE, Costs, Range, costs_of_run
 
 DOUBT = 2.0
 """The factor by which the cost of a single trial may differ from the mean, either way."""
+
+
+def forecast_run(file: Path, *, like: Path | None = None, trial: bool = False) -> Forecast:
+    """The expected cost of the run that a TOML file describes; nothing is recorded.
+
+    Args:
+        file: The TOML file.
+        like: The folder of an earlier run that tells what trials and proposals cost.
+        trial: Whether to measure the cost on one trial of each starting harness.
+    """
+    config = read_config(file)
+    benchmark = build_benchmark(config, file.parent)
+    each: Costs = {}
+    proposal: Costs = FREE if config.proposer.free else {}
+    if like is not None:
+        with RunStore.read(like) as store:
+            each, proposal = costs_of_run(store)
+        if not each:
+            raise StateError(f"the run {like} has no outcomes yet, so --like cannot use it.")
+    if trial:
+        each = measure_trial(config, file.parent, benchmark)
+    return forecast(
+        new_selector(config, benchmark.pool),
+        config.settings(),
+        starts=len(benchmark.starts),
+        test_tasks=len(sealed_tasks(benchmark)),
+        workers=workers(config),
+        trial=each,
+        proposal=proposal,
+        measured=trial,
+    )
 
 
 def measure_trial(config: RunConfig, base: Path, benchmark: Benchmark) -> Costs:

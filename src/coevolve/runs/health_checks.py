@@ -19,8 +19,13 @@ from coevolve.models.model_client import StubModel
 from coevolve.runs.building import build_benchmark
 from coevolve.runs.building import check_model as usable_model
 from coevolve.runs.building import workers as planned_workers
-from coevolve.runs.config import RunConfig
-from coevolve.runs.session import find_protocol
+from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.session import (
+    config_of_run,
+    find_protocol,
+    run_folder,
+    started_by_optimize,
+)
 from coevolve.search.effects import fold
 from coevolve.settings import Context
 from coevolve.store import RunStore, owner, verify
@@ -30,6 +35,40 @@ _GB = 1e9
 _LITTLE_DISK = 0.2
 _SOME_DISK = 2.0
 _OLDEST = (3, 12)
+
+
+def check_all(target: Path | None = None) -> Iterator[Finding]:
+    """Every check of the machine, and of a project (a TOML file) or a run (its folder)."""
+    config, base, folder = None, Path(), None
+    if target is not None and target.suffix == ".toml":
+        try:
+            config, base = read_config(target), target.parent
+        except CoevolveError as error:
+            yield failed("configuration", str(error), "Correct the file and check again.")
+        else:
+            yield passed("configuration", str(target))
+            known = run_folder(target, config)
+            folder = known if (known / "run.db").exists() else None
+    elif target is not None:
+        folder = target
+        try:
+            config, base = config_of_run(folder) or (None, base)
+        except CoevolveError as error:
+            if started_by_optimize(folder):
+                yield passed("configuration", "none; coevolve.optimize started the run")
+            else:
+                yield failed("configuration", str(error))
+    yield from check_machine(folder or base, config)
+    yield from check_isolation(config)
+    yield from check_groups()
+    yield from check_access(config)
+    if target is None:
+        yield from check_embedded()
+    if folder is not None:
+        yield from check_run(folder)
+    if config is not None:
+        yield from check_model(config, base)
+        yield from check_project(config, base)
 
 
 def check_machine(folder: Path, config: RunConfig | None) -> Iterator[Finding]:

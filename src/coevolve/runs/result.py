@@ -204,12 +204,8 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
     """A result as text, line by line."""
     done = f"{now.round} of {now.rounds} rounds, {now.spend.evaluating['trials']:,} trials"
     yield f"{now.name}: {now.why or now.phase}, {done}, protocol {now.protocol}"
-    searched, full = now.spend.searched, now.spend.full
-    if full:
-        yield (
-            f"{searched:,} trials of new candidates; a full search needs {full:,} "
-            f"({searched / full:.0%})"
-        )
+    if now.spend.full:
+        yield now.spend.share_of_full
     shown = sorted(
         (c for c in candidates if c.estimate is not None),
         key=lambda c: (c.name != now.best, -c.estimate.value if c.estimate else 0.0),

@@ -12,7 +12,7 @@ from typing import Any, Self
 
 from coevolve.core.events import Event
 from coevolve.core.outcomes import is_whole
-from coevolve.errors import InputError, StateError
+from coevolve.errors import InputError, StateError, nearest
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.result import CandidateResult, Result, RunFolder
 from coevolve.runs.session import (
@@ -22,7 +22,7 @@ from coevolve.runs.session import (
     run_folder,
     session,
 )
-from coevolve.search.budget import CAPS
+from coevolve.search.budget import CAPS, WHOLE_CAPS
 from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search
 from coevolve.search.run_state import RunState
@@ -221,26 +221,17 @@ class Run:
         with session(self.folder, listen=each_of(listeners)) as search:
             yield search
 
-    def extend(
-        self,
-        *,
-        rounds: int | None = None,
-        trials: int | None = None,
-        tokens: int | None = None,
-        dollars: float | None = None,
-        hours: float | None = None,
-    ) -> Self:
+    def extend(self, *, rounds: int | None = None, **caps: float | None) -> Self:
         """Raise the limits of the run; if it ended because of them, it can then be resumed.
 
         Args:
             rounds: The new total of rounds, including earlier ones.
-            trials: The new cap on trials, including earlier ones; likewise the others. A cap that
-                is left out does not change.
-            tokens: The new cap on tokens.
-            dollars: The new cap on US dollars.
-            hours: The new cap on hours.
+            caps: New caps of the budget, as totals: `trials`, `tokens`, `dollars`, `hours`. A cap
+                that is left out does not change.
+
+        Raises:
+            InputError: A limit is unknown, is not raised, or does not let the run continue.
         """
-        caps = {"trials": trials, "tokens": tokens, "dollars": dollars, "hours": hours}
         given = {"rounds": rounds, **caps}
         self._need_start()
         with RunStore.open(self.folder) as store:
@@ -300,18 +291,23 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
     """Record new limits of a run: rounds, or caps of the budget, where None means no cap.
 
     Raises:
-        InputError: One is not above the current limit, or they do not let the run continue.
+        InputError: One is unknown or not above the current limit, or they do not let the run
+            continue.
     """
     state = recorder.state
     if not limits:
-        raise InputError("extend needs a new limit: rounds, trials, tokens, dollars or hours.")
+        raise InputError(f"extend needs a new limit: rounds, {', '.join(CAPS)}.")
     for name, value in limits.items():
+        if name not in ("rounds", *CAPS):
+            raise InputError(
+                f"unknown limit {name!r}; use rounds, {', '.join(CAPS)}."
+                + nearest(name, ("rounds", *CAPS))
+            )
         now = state.settings.rounds if name == "rounds" else getattr(state.settings.budget, name)
         if now is None:
             raise InputError(f"the run has no cap on {name}; leave {name} out.")
-        if name in ("rounds", "trials", "tokens") and not (
-            value is None or is_whole(value, least=1)
-        ):
+        whole = name in ("rounds", *WHOLE_CAPS)
+        if whole and not (value is None or is_whole(value, least=1)):
             raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
         if value is not None and not value > now:
             raise InputError(

@@ -13,7 +13,7 @@ from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import protocol_from_json
 from coevolve.core.selector import Selector
-from coevolve.errors import ConfigError, EventError
+from coevolve.errors import CoevolveError, ConfigError, EventError
 from coevolve.proposers.proposer_settings import check_ready
 from coevolve.runs.building import (
     build_benchmark,
@@ -156,6 +156,23 @@ def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
     base = (folder / recorded.pop("project", ".")).resolve()
     source = f"the configuration of {folder}"
     return RunConfig.from_json(recorded, source=source, folder=base), base
+
+
+def config_of_run(folder: Path) -> tuple[RunConfig, Path] | None:
+    """The configuration of a run and its base folder, or None if its journal cannot be read."""
+    try:
+        with RunStore.read(folder) as store:
+            first = next(store.events(until=1), None)
+    except CoevolveError:
+        return None  # `coevolve doctor` reports what is wrong
+    return None if first is None else recorded_config(first, folder)
+
+
+def started_by_optimize(folder: Path) -> bool:
+    """Whether `coevolve.optimize` started a run, which then has no configuration."""
+    with RunStore.read(folder) as store:
+        first = next(store.events(until=1), None)
+    return first is not None and BY_OPTIMIZE in first["config"]
 
 
 def test_pool(benchmark: Benchmark) -> Pool | None:

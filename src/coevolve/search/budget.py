@@ -6,13 +6,12 @@ proposing and evaluating. `Spending` is the sum of both, in the measures of a `B
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from typing import Any, Self
+from dataclasses import dataclass, field, fields
+from typing import Any, Self, get_args
 
-from coevolve.core.outcomes import USAGE, is_whole
+from coevolve.core.outcomes import USAGE, Usage, is_whole
 from coevolve.errors import InputError
 
-CAPS = ("trials", "tokens", "dollars", "hours")
 _SUMS = ("trials", "failed_attempts", "tokens_in", "tokens_out", "nano_dollars", "nano_seconds")
 
 
@@ -91,6 +90,37 @@ class Spending:
     dollars: float = 0.0
     hours: float = 0.0
 
+    @classmethod
+    def of_run(cls, proposing: Ledger, evaluating: Ledger, seconds: float) -> Self:
+        """What a run has spent after `seconds`."""
+        return cls(
+            trials=evaluating.trials,
+            tokens=proposing.tokens + evaluating.tokens,
+            dollars=proposing.dollars + evaluating.dollars,
+            hours=seconds / 3600,
+        )
+
+    @classmethod
+    def of_usage(cls, used: Usage) -> Self:
+        """What was used beside trials."""
+        return cls(tokens=used.tokens, dollars=used.dollars)
+
+    @classmethod
+    def highest(cls, ledger: Ledger, *, trials: int) -> Self:
+        """The highest cost of a single entry, which counts as `trials` trials."""
+        return cls(trials=trials, tokens=ledger.most_tokens, dollars=ledger.most_dollars)
+
+    @classmethod
+    def average(cls, ledger: Ledger, capacity: int) -> Self:
+        """The average cost of a trial when `capacity` trials run at once."""
+        count = max(1, ledger.trials)
+        return cls(
+            trials=1,
+            tokens=ledger.tokens / count,
+            dollars=ledger.dollars / count,
+            hours=ledger.seconds / count / capacity / 3600,
+        )
+
     def plus(self, times: float, each: "Spending") -> "Spending":
         """This amount plus `times` times `each`."""
         return Spending(**{c: getattr(self, c) + times * getattr(each, c) for c in CAPS})
@@ -148,6 +178,8 @@ class Budget:
         return cls(**data)
 
 
+CAPS = tuple(cap.name for cap in fields(Budget))
+WHOLE_CAPS = tuple(cap.name for cap in fields(Budget) if int in get_args(cap.type))
 SCHEMA = 1
 
 

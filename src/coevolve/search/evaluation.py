@@ -40,21 +40,12 @@ def cap_ahead(
     budget, trials, proposals = state.settings.budget, state.evaluating, state.proposing
     spent = state.spending(recorder.journal.clock())
     if used is not None:
-        spent = spent.plus(1, Spending(tokens=used.tokens, dollars=used.dollars))
-    highest = Spending(trials=1, tokens=trials.most_tokens, dollars=trials.most_dollars)
-    ahead = spent.plus(1 + under_way, highest)
+        spent = spent.plus(1, Spending.of_usage(used))
+    ahead = spent.plus(1 + under_way, Spending.highest(trials, trials=1))
     if proposal:
-        highest = Spending(tokens=proposals.most_tokens, dollars=proposals.most_dollars)
-        ahead = ahead.plus(1, highest)
+        ahead = ahead.plus(1, Spending.highest(proposals, trials=0))
     if state.wave is None or state.wave.kind == "round":
-        count = max(1, trials.trials)
-        average = Spending(
-            trials=1,
-            tokens=trials.tokens / count,
-            dollars=trials.dollars / count,
-            hours=trials.seconds / count / capacity / 3600,
-        )
-        ahead = ahead.plus(closing_trials(state), average)
+        ahead = ahead.plus(closing_trials(state), Spending.average(trials, capacity))
     return budget.reached(spent) or budget.exceeded(ahead)
 
 

@@ -223,10 +223,5 @@ class RunState:
 
     def spending(self, clock: float | None = None) -> Spending:
         """What the run has spent so far, `clock` seconds into it."""
-        evaluating = self.evaluating
-        return Spending(
-            trials=evaluating.trials,
-            tokens=self.proposing.tokens + evaluating.tokens,
-            dollars=self.proposing.dollars + evaluating.dollars,
-            hours=max(clock or 0.0, self.clock) / 3600,
-        )
+        seconds = max(clock or 0.0, self.clock)
+        return Spending.of_run(self.proposing, self.evaluating, seconds)

@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+from collections.abc import Mapping
+from dataclasses import replace
 
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
@@ -145,8 +147,13 @@ async def _closed(proposer: Proposer) -> Finding:
     return passed("close", "it can be closed twice")
 
 
-def sample_views() -> tuple[View, View]:
+def sample_views(
+    starts: Mapping[str, Mapping[str, bytes]] = _STARTS,
+) -> tuple[View, View]:
     """What a proposer sees before the first and the second round of a small, made-up search.
+
+    Args:
+        starts: The files of each starting harness; at least two.
 
     >>> first, second = sample_views()
     >>> len(first.standings), len(second.standings), second.round
@@ -158,7 +165,7 @@ def sample_views() -> tuple[View, View]:
         name="sample",
         settings=Settings(rounds=2),
         selector=Selector(Pool(_TASKS), protocol="full"),
-        starts=_STARTS,
+        starts=starts,
     )
     asyncio.run(Search(journal, _KnownScores(), seen, rules=Rules(briefing=_BRIEFING)).run())
     return seen.views[0], seen.views[1]
@@ -172,7 +179,7 @@ class _Onlooker:
 
     async def propose(self, view: View, count: int) -> list[Proposal]:
         self.views.append(view)
-        return [_NEW] if view.round == 1 else []
+        return [replace(_NEW, parents=(view.parent,))] if view.round == 1 else []
 
 
 class _KnownScores:

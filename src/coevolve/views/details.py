@@ -123,19 +123,19 @@ def candidate_details(name: str, state: RunState, journal: Journal) -> Candidate
         ),
         sent_for_repair=entry.repaired,
         files={path: len(data) for path, data in _files(name, state, journal).items()},
-        transcripts=transcripts(name, state),
+        transcripts=tuple(transcripts(name, state).values()),
         outcomes=tuple(o for o in outcome_rows(journal.events()) if o.candidate == name),
     )
 
 
-def transcripts(name: str, state: RunState) -> tuple[str, ...]:
-    """Addresses of the transcripts of a candidate's proposal and of its repair."""
+def transcripts(name: str, state: RunState) -> dict[str, str]:
+    """Addresses of the transcripts of a candidate: of its "proposal" and of its "repair"."""
     round = state.candidates[name].candidate.round
     if not round:
-        return ()
+        return {}
     known = state.rounds[round - 1]
-    addresses = (known.transcript, known.repairs.get(name))
-    return tuple(address for address in addresses if address is not None)
+    addresses = {"proposal": known.transcript, "repair": known.repairs.get(name)}
+    return {kind: address for kind, address in addresses.items() if address is not None}
 
 
 def task_details(task: str, state: RunState, journal: Journal) -> TaskDetails:

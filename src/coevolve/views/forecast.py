@@ -10,14 +10,15 @@ import numpy as np
 from coevolve.core.allocation import Adaptive
 from coevolve.core.selector import Selector
 from coevolve.formatting import amount
-from coevolve.search.budget import Settings
+from coevolve.search.budget import CAPS, Settings
 from coevolve.views.spend import Costs, Range
 
 PLAYED = 2
 """Searches simulated for an adaptive protocol."""
 MOST_PLAYED = 12
 """Candidates of a simulated search; the trials of more are extrapolated."""
-_SHOWN = ("tokens", "dollars", "hours")
+PRICED = tuple(cap for cap in CAPS if cap != "trials")
+"""Measures of the budget that a trial spends."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -30,7 +31,7 @@ class Part:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, null for what is unknown."""
-        found = {name: self.spent.get(name) for name in _SHOWN}
+        found = {name: self.spent.get(name) for name in PRICED}
         known = {name: None if one is None else one.to_json() for name, one in found.items()}
         return {"part": self.name, "trials": self.trials.to_json(), **known}
 
@@ -179,7 +180,7 @@ def _sum(parts: list[Part]) -> Part:
     for part in parts:
         trials += part.trials
     spent: Costs = {}
-    for name in _SHOWN:
+    for name in PRICED:
         if all(name in part.spent for part in parts):
             spent[name] = Range(0, 0)
             for part in parts:

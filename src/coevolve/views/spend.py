@@ -45,6 +45,12 @@ class Spend:
         return {cap.name: cap.spent for cap in self.budget}
 
     @property
+    def share_of_full(self) -> str:
+        """The trials of generated candidates next to those of a full search, in words."""
+        share = f"{self.searched / self.full:.0%} of a full search ({self.full:,})"
+        return f"{self.searched:,} trials of new candidates, {share}"
+
+    @property
     def proposing_tokens(self) -> int:
         """Tokens spent on proposing."""
         return int(self.proposing["tokens_in"] + self.proposing["tokens_out"])

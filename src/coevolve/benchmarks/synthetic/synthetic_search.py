@@ -1,7 +1,9 @@
 """A whole search in a synthetic world, under any protocol."""
 
+import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -96,6 +98,26 @@ def search(
     while answer(selector.ask(final=True)):
         pass
     return _result(world, selector, known)
+
+
+def summary(found: Sequence[SearchResult]) -> dict[str, Any]:
+    """Means over searches, with standard errors; NaN becomes null."""
+    first = found[0]
+    row: dict[str, Any] = {
+        "protocol": first.protocol,
+        "searches": len(found),
+        "evaluations": first.evaluations,
+        "winner": first.choice.candidate,
+        "tied": float(np.mean([len(result.choice.tied_with) for result in found])),
+    }
+    for name in ("start", "truth", "regret", "spearman"):
+        values = np.array([getattr(result, name) for result in found])
+        values = values[~np.isnan(values)]
+        row[name] = float(values.mean()) if len(values) else None
+        row[f"{name}_se"] = (
+            float(values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else None
+        )
+    return row
 
 
 def _scores(world: SyntheticWorld, harness: Harness) -> dict[str, float]:

@@ -4,8 +4,7 @@ A task is a text. The harness returns the number of seconds, or the amount of mo
 outside the sandbox: candidates cannot see the answers below.
 """
 
-from coevolve.executors.isolation import Harness
-from coevolve.executors.workload import Score
+from coevolve import Harness, Score
 
 MINUTE, HOUR, DAY, WEEK = 60, 3_600, 86_400, 604_800
 

@@ -8,7 +8,7 @@ import ast
 import random
 import re
 
-from coevolve.proposers import Proposal, View
+from coevolve import Proposal, View
 
 IDEAS = {
     "thousands": (r"(?<=\d),(?=\d{3}\b)", r""),
