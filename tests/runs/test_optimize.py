@@ -427,6 +427,11 @@ class TestFolder:
         again = search(folder=tmp_path / "run", evaluate=fail, propose=fail)
         assert repr(again) == repr(first)
 
+    def test_a_budget_that_is_too_small_creates_no_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="a budget of 5 trials is too small"):
+            search(folder=tmp_path / "run", budget={"trials": 5})
+        assert not (tmp_path / "run").exists()
+
     def test_more_rounds_or_budget_extend_it(self, tmp_path: Path) -> None:
         folder, budget = tmp_path / "run", Budget(trials=23)
         assert search(folder=folder, budget=budget).status.why == "budget: trials"

@@ -112,3 +112,17 @@ def test_only_a_new_winner_is_scored_again_on_what_was_sealed() -> None:
     for split in ("test", "rescore"):
         again = {t.candidate for t in executor.ran if t.split == split}
         assert again == ({winner} - first)
+
+
+def test_a_sealed_test_that_has_run_takes_nothing_from_a_new_cap() -> None:
+    """After Phase 0 and a first sealed test, only that of a new winner needs trials."""
+    journal, executor = MemoryJournal(), StubExecutor(capacity=1)
+    opened(journal, rounds=1, candidates=1)
+    spent = go_on(journal, executor).evaluating.trials
+    executor.ran.clear()
+    cap = spent + 9 + len(TEST)  # a round has 9 trials at most
+    extend(journal, rounds=2, trials=cap)
+    state = go_on(journal, executor)
+    assert any(t.split == "validation" for t in executor.ran)
+    assert (state.ended or {})["why"] == "finished"
+    assert state.evaluating.trials <= cap

@@ -41,7 +41,7 @@ from coevolve.search.acceptance import Rules
 from coevolve.search.budget import CAPS, Budget, Settings
 from coevolve.search.candidate import Candidate, Files
 from coevolve.search.journal import Journal, MemoryJournal, Recorder
-from coevolve.search.loop import Search, open_run
+from coevolve.search.loop import Search, check_opening, open_run
 from coevolve.store import RunStore
 
 
@@ -292,6 +292,7 @@ class _Plan:
             return nullcontext(MemoryJournal())
         if (self.folder / "run.db").exists():
             return RunStore.open(self.folder)
+        check_opening(self.settings, self.selector, self.starts, self.test)
         return RunStore.create(self.folder)
 
     def _begin(self, journal: Journal) -> None:

@@ -59,10 +59,15 @@ def cap_ahead(
 
 
 def closing_trials(state: RunState) -> int:
-    """Trials after the choice: the winner on every task, and the sealed test."""
-    rescored = len(state.selector.pool) if state.settings.rescore else 0
-    tested = 0 if state.test is None else (len(state.starts) + 1) * len(state.test.pool)
-    return (rescored + tested) * state.trials
+    """Trials after the choice: the winner on every task, and the sealed test.
+
+    A run that was extended may have tested its starting harnesses; its winner may still change.
+    """
+    needed = len(state.selector.pool) if state.settings.rescore else 0
+    if state.test is not None:
+        untested = [name for name in state.starts if name not in state.test.starts]
+        needed += (len(untested) + 1) * len(state.test.pool)
+    return needed * state.trials
 
 
 def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
