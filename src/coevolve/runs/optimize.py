@@ -16,7 +16,7 @@ from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StopRun
 from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.isolation import Isolation, find_isolation
-from coevolve.proposers.base import Proposer, Repairer
+from coevolve.proposers.base import Proposer, Repairer, takes
 from coevolve.runs.optimize_arguments import (
     Evaluate,
     FunctionWorkload,
@@ -32,7 +32,6 @@ from coevolve.runs.optimize_arguments import (
     read_protocol,
     read_starts,
     read_tasks,
-    takes,
 )
 from coevolve.runs.result import Result, RunFolder
 from coevolve.runs.run import Listener, Run, blocking, each_of, extend, loop_runs
@@ -240,7 +239,7 @@ class _Plan:
         selector = Selector(pool, protocol=read_protocol(protocol, fraction), seed=seed)
         place = None if folder is None else read_folder_path(folder)
         sandbox = None if isolation is None else find_isolation(isolation)
-        proposer, seconds = read_proposer(propose, settings, found, place)
+        proposer, seconds = read_proposer(propose, settings, place)
         routine = inspect.isroutine(evaluate)
         return cls(
             settings=replace(settings, repair=isinstance(proposer, Repairer)),
