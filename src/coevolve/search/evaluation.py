@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coevolve.core.outcomes import Missing, Usage
-from coevolve.errors import CoevolveError, StopRun, titled
+from coevolve.errors import CoevolveError, EmptyRounds, StopRun, titled
 from coevolve.search.budget import Spending
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import Recorder
@@ -134,7 +134,7 @@ def check_proposer(state: RunState) -> None:
     reasons = [last.note, *(state.candidates[name].reason for name in last.names)]
     why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
     then = f"{left} rounds are left" if left else "no round is left; start a new run"
-    raise StopRun(
+    raise EmptyRounds(
         f"{state.empty_rounds} rounds in a row had no candidate that could be evaluated. The last "
         f"round: {why}. Fix the proposer; {then}.",
         resumable=left > 0,
