@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from coevolve.errors import EventError
 from coevolve.search.budget import Budget
-from coevolve.search.effects import fold
+from coevolve.search.effects import apply, fold
 from coevolve.search.journal import MemoryJournal, Recorder
 from coevolve.search.run_state import RunState
 from tests.effort import first
@@ -126,3 +127,17 @@ def test_a_sealed_test_that_has_run_takes_nothing_from_a_new_cap() -> None:
     assert any(t.split == "validation" for t in executor.ran)
     assert (state.ended or {})["why"] == "finished"
     assert state.evaluating.trials <= cap
+
+
+def test_an_event_that_does_not_fit_says_what_to_do() -> None:
+    journal = MemoryJournal()
+    opened(journal)
+    state = fold(journal.events())
+    stamps = {"seq": 1, "at": 0.0, "clock": 0.0}
+    for event, why in (
+        ({"type": "checked", "candidate": "nobody"}, r"'nobody' is missing"),
+        ({"type": "asked", "events": [{"seq": 1}], "final": False}, "is not an event"),
+        ({"type": "danced"}, "has the unknown type 'danced'"),
+    ):
+        with pytest.raises(EventError, match=f"{why}.*run `coevolve doctor`"):
+            apply(state, {**stamps, **event})
