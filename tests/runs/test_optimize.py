@@ -394,6 +394,13 @@ class TestPropose:
             search(propose=propose)
         assert asked == [1]
 
+    def test_a_report_hides_two_or_more_candidates(self) -> None:
+        reports = [search(rounds=rounds).report() for rounds in range(3, 9)]
+        hidden = [report.rpartition("and ")[2] for report in reports if " more" in report]
+        assert "1 more" not in hidden
+        assert "2 more" in hidden
+        assert len(hidden) < len(reports)
+
     def test_rounds_without_a_new_candidate_end_the_search_with_its_result(self) -> None:
         result = search(propose=lambda view: "abcdefgh" if view.round == 1 else "a", rounds=9)
         assert result.best.text == "abcdefgh"

@@ -297,6 +297,15 @@ def test_a_proposer_with_settings_of_its_own(folder: Path) -> None:
         build_proposer(lost, folder)
 
 
+def test_a_single_choice_is_not_one_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_installed", lambda family: {})
+    with pytest.raises(ConfigError, match="unknown executor 'remote'; use local, or package"):
+        registry.find("executors", "remote")
+    given = {"benchmark": {"kind": "synthetic"}, "executor": {"kind": 3}}
+    with pytest.raises(ConfigError, match="is 3; use 'local', or 'package"):
+        RunConfig.from_json({**given, "proposer": {"kind": "synthetic"}})
+
+
 def test_the_local_executor_is_a_plug_like_others(folder: Path) -> None:
     for table in ({}, {"kind": "local"}):
         made = config(folder, executor=table)
