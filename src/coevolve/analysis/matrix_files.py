@@ -158,22 +158,15 @@ def _noted(matrix: Matrix) -> Matrix:
 def _outcomes(lines: Iterable[Line], pool: Pool) -> Iterator[tuple[str, str, float | None, float]]:
     """Candidate, task, score and dollars of every trial; a drawn candidate begins without any."""
     for line in lines:
+        found: list[tuple[str, str, float | None, float]] = []
         with fitting(event := line.event):
             if event["type"] == "drawn":
                 found = [(name, "", None, 0.0) for name in event["candidates"]]
             elif event["type"] in ("told", "told_full"):
                 pool.positions(event["tasks"])
-                found = [
-                    (
-                        event["candidate"],
-                        task,
-                        None if score is None else float(score),
-                        event["usage"].get(str(at), {}).get("dollars", math.nan),
-                    )
-                    for at, (task, score) in enumerate(
-                        zip(event["tasks"], event["scores"], strict=True)
-                    )
-                ]
-            else:
-                found = []
+                pairs = zip(event["tasks"], event["scores"], strict=True)
+                for at, (task, score) in enumerate(pairs):
+                    dollars = event["usage"].get(str(at), {}).get("dollars", math.nan)
+                    value = None if score is None else float(score)
+                    found.append((event["candidate"], task, value, dollars))
         yield from found
