@@ -24,6 +24,7 @@ LAYERS = (
     {"runs"},
     {"analysis", "dashboard", "integrations"},
     {"cli"},
+    {"__main__"},
 )
 RANK = {folder: rank for rank, layer in enumerate(LAYERS) for folder in layer}
 CORE_MAY_USE = {"coevolve", "numpy", "scipy"}

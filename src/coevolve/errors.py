@@ -20,6 +20,7 @@
     ├── OwnedError                          a run that another process is writing
     ├── StoreError                          a run that cannot be read or written
     ├── StopRun                             the operator must act before the run can continue
+    │   └── EmptyRounds                     rounds in a row without a candidate to evaluate
     └── ReplayError                         a replayed search that could not continue
 
 Messages say what was wrong, the value, and what to do. An error does not change the object that
@@ -122,6 +123,10 @@ class StopRun(CoevolveError):  # noqa: N818
     def __init__(self, message: str, *, resumable: bool = True) -> None:
         super().__init__(message)
         self.resumable = resumable
+
+
+class EmptyRounds(StopRun):
+    """Rounds in a row had no candidate that could be evaluated."""
 
 
 class ReplayError(CoevolveError):

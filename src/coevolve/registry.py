@@ -76,8 +76,8 @@ def find(family: Family, name: str, *, folder: Path | None = None) -> Any:
         return load_reference(built_in[ANY])
     known = names(family)
     raise ConfigError(
-        f"unknown {family.removesuffix('s')} {name!r}; use one of {', '.join(known)}, or "
-        f"package.module:name.{nearest(name, known)}"
+        f"unknown {family.removesuffix('s')} {name!r}; use {'one of ' if len(known) > 1 else ''}"
+        f"{', '.join(known)}, or package.module:name.{nearest(name, known)}"
     )
 
 

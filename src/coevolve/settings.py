@@ -135,10 +135,11 @@ class Plugged:
         """
         name = self.named(table)
         if not isinstance(name, str) or not name:
-            known = ", ".join(repr(one) for one in registry.names(self.family))
+            names = registry.names(self.family)
+            known = ("one of " if len(names) > 1 else "") + ", ".join(map(repr, names))
             what = "is missing" if name is None else f"is {name!r}"
             more = f"{self.others}, or" if self.others else "or"
-            raise InputError(f"{what}; use one of {known}, {more} 'package.module:name'.")
+            raise InputError(f"{what}; use {known}, {more} 'package.module:name'.")
         found = registry.find(self.family, name, folder=folder)
         if isinstance(found, type) and issubclass(found, self.base):
             return found

@@ -122,7 +122,8 @@ def test_a_run_becomes_a_matrix(tmp_path: Path) -> None:
     assert int(np.isnan(series.outcomes[2:]).sum()) == 4
     assert series.pool.weights.tolist() == [0.75, 0.25]
     assert series.costs is not None
-    assert series.costs[2, drawn].tolist() == [0.5, 0.5]
+    assert series.costs[2, drawn].tolist() == [0.25, 0.25]
+    assert np.isnan(series.costs[:2]).all()
     assert "25% of the cells were never evaluated" in matrix.notes[0]
 
 

@@ -89,6 +89,32 @@ def test_a_word_with_two_meanings_asks_for_one(finished: Path) -> None:
     assert "'3' is a task and a round; choose one, such as --as task." in done.stderr
 
 
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--on 100 --as round", "--on shows a candidate; leave out --as round."),
+        ("--transcript --as task", "--transcript shows a candidate; leave out --as task."),
+        ("--transcript --json", "--transcript prints plain text; leave out --json."),
+        ("--transcript --on 100", "use one of them"),
+    ],
+)
+def test_options_without_effect_are_refused(finished: Path, options: str, message: str) -> None:
+    done = coevolve("show", "same", *options.split(), cwd=finished)
+    assert done.returncode == 2
+    assert message in done.stderr
+    assert done.stdout == ""
+
+
+@pytest.mark.parametrize("run", ["runs/doubling", "coevolve.toml"])
+@pytest.mark.parametrize(("words", "usage"), [("show", "CANDIDATE|"), ("diff", "A B")])
+def test_a_run_alone_asks_for_the_rest(finished: Path, run: str, words: str, usage: str) -> None:
+    done = coevolve(words, run, *["same"] * (words == "diff"), cwd=finished)
+    assert done.returncode == 2
+    assert (
+        f"{run} is a run; name what to show of it: coevolve {words} [RUN] {usage}" in done.stderr
+    )
+
+
 def test_an_unknown_word_is_answered_with_the_nearest(finished: Path) -> None:
     done = coevolve("show", "squaer", cwd=finished)
     assert done.returncode == 2

@@ -1,6 +1,8 @@
 """The command line, run as users run it."""
 
 import json
+import subprocess
+import sys
 
 import pytest
 
@@ -13,6 +15,12 @@ SMALL = ("--tasks", "20", "--rounds", "2", "--per-round", "2", "--searches", "2"
 
 def test_version() -> None:
     assert fresh("--version").stdout == f"coevolve {coevolve.__version__}\n"
+
+
+def test_the_package_is_the_command() -> None:
+    command = [sys.executable, "-m", "coevolve", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    assert done.stdout == f"coevolve {coevolve.__version__}\n"
 
 
 def test_the_worlds_ends_with_a_table() -> None:

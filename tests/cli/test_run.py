@@ -47,6 +47,15 @@ def test_a_run_that_is_there_is_not_begun_again(finished: Path) -> None:
     assert "coevolve resume" in done.stderr
 
 
+def test_a_budget_that_is_too_small_leaves_no_run(tmp_path: Path) -> None:
+    toml = write_doubling(tmp_path)
+    toml.write_text(toml.read_text().replace("trials = 200", "trials = 5"))
+    done = coevolve("run", toml)
+    assert done.returncode == 2
+    assert "a budget of 5 trials is too small" in done.stderr
+    assert not (tmp_path / "runs").exists()
+
+
 def test_the_report_as_json_and_nothing_else_on_stdout(tmp_path: Path) -> None:
     done = coevolve("run", write_synthetic(tmp_path), "--json")
     assert done.returncode == 0, done.stderr

@@ -200,3 +200,16 @@ def test_parts_of_ones_own_are_passed_again() -> None:
         Selector.from_events(selector.events)
     restored = Selector.from_events(selector.events, protocol=mine)
     assert restored.ask(["c"])[0].tasks == selector.ask(["c"])[0].tasks
+
+
+def test_an_event_of_another_kind_is_named_with_what_to_do() -> None:
+    first, *_ = started(seed=3, fraction=0.3).events
+    body = {key: value for key, value in first.items() if key not in ("seq", "type", "seal")}
+    lacking = sealed(0, "opened", {k: v for k, v in body.items() if k != "seed"}, "")
+    told = sealed(1, "told", {"candidate": "x"}, first["seal"])
+    for events in ([lacking.event], [first, told.event]):
+        with pytest.raises(
+            EventError, match=r"is missing\. The events are not those of a sel"
+        ) as e:
+            Selector.from_events(events)
+        assert "KeyError" not in str(e.value)

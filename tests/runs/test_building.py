@@ -193,3 +193,11 @@ def test_a_script_of_folders(tmp_path: Path) -> None:
     assert isinstance(proposer, Scripted)
     (new,) = asyncio.run(proposer.propose(view(round=1), 1)).proposals
     assert (new.name, new.files) == ("b", {"harness.py": b"name = 'b'\n"})
+
+
+def test_an_error_of_a_proposer_names_its_table(tmp_path: Path) -> None:
+    """Also where its text has the word proposer by chance."""
+    (tmp_path / "proposer.py").write_text("nothing = 1\n")
+    made = config({"kind": "synthetic"}, {"kind": "function", "file": "proposer.py"})
+    with pytest.raises(ConfigError, match=r"^\[proposer\]: .*proposer\.py has no function"):
+        build_proposer(made, tmp_path)

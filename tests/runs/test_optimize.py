@@ -395,6 +395,19 @@ class TestPropose:
             search(propose=propose)
         assert asked == [1]
 
+    def test_a_report_hides_two_or_more_candidates(self) -> None:
+        reports = [search(rounds=rounds).report() for rounds in range(3, 9)]
+        hidden = [report.rpartition("and ")[2] for report in reports if " more" in report]
+        assert "1 more" not in hidden
+        assert "2 more" in hidden
+        assert len(hidden) < len(reports)
+
+    def test_rounds_without_a_new_candidate_end_the_search_with_its_result(self) -> None:
+        result = search(propose=lambda view: "abcdefgh" if view.round == 1 else "a", rounds=9)
+        assert result.best.text == "abcdefgh"
+        assert result.status.round == 4
+        assert result.status.why.startswith("3 rounds in a row had no candidate")
+
 
 class TestFolder:
     def test_calling_again_resumes_where_it_stopped(self, tmp_path: Path) -> None:
@@ -427,6 +440,11 @@ class TestFolder:
 
         again = search(folder=tmp_path / "run", evaluate=fail, propose=fail)
         assert repr(again) == repr(first)
+
+    def test_a_budget_that_is_too_small_creates_no_folder(self, tmp_path: Path) -> None:
+        with pytest.raises(ConfigError, match="a budget of 5 trials is too small"):
+            search(folder=tmp_path / "run", budget={"trials": 5})
+        assert not (tmp_path / "run").exists()
 
     def test_more_rounds_or_budget_extend_it(self, tmp_path: Path) -> None:
         folder, budget = tmp_path / "run", Budget(trials=23)
@@ -479,14 +497,27 @@ class TestListening:
         assert heard == others
         assert (heard[0], heard[-1]) == ("session", "ended")
 
-    def test_a_listener_may_stop_the_search(self, tmp_path: Path) -> None:
+    @pytest.mark.parametrize("kept", [True, False])
+    def test_a_listener_may_stop_the_search(self, tmp_path: Path, kept: bool) -> None:
         def stop(event: Any) -> None:
             if event["type"] == "settled":
                 raise StopRun("good enough.")
 
-        with pytest.raises(StopRun, match="good enough"):
-            search(listen=stop, folder=tmp_path / "run")
-        assert search(folder=tmp_path / "run").status.round == 2
+        folder = tmp_path / "run" if kept else None
+        result = search(listen=stop, folder=folder)
+        assert (result.status.why, result.status.phase) == ("good enough.", "searching")
+        assert [c.status for c in result.candidates] == ["evaluated"] * 3
+        assert result.best.estimate is not None
+        assert "good enough" in result.report()
+        assert search(folder=folder).status.round == 2
+
+    def test_a_listener_that_stops_it_before_any_score_raises(self) -> None:
+        def stop(event: Any) -> None:
+            if event["type"] == "outcome":
+                raise StopRun("too slow.")
+
+        with pytest.raises(StopRun, match="too slow"):
+            search(listen=stop)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

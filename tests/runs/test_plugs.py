@@ -8,12 +8,15 @@ from typing import Any
 
 import pytest
 
+import coevolve
 from coevolve import registry
 from coevolve.benchmarks.synthetic.synthetic_settings import SyntheticSettings
 from coevolve.errors import ConfigError
 from coevolve.executors.local import LocalExecutor
 from coevolve.models import model_settings
 from coevolve.models.model_settings import HostedModel
+from coevolve.proposers.base import Repairer
+from coevolve.proposers.proposer_settings import check_ready
 from coevolve.runs import RunConfig, build_benchmark, build_proposer
 from coevolve.runs.building import build_executor
 from coevolve.runs.session import create_run, read_state, session
@@ -57,6 +60,35 @@ class Proposer:
 
     async def propose(self, view, count):
         return []
+
+
+class Plain:
+    def __init__(self):
+        self.closed = self.checked = False
+
+    def propose(self, view, count):
+        return [{"files": {"harness.py": f"def double(n): return {view.round} * n"}}]
+
+    def repair(self, view, broken):
+        return []
+
+    def check(self):
+        self.checked = True
+
+    def close(self):
+        self.closed = True
+
+
+def of_view(view):
+    return f"def double(n): return {view.round} * n"
+
+
+async def of_both(view, count):
+    return [of_view(view)]
+
+
+def of_three(view, count, more):
+    return []
 
 
 class Reading(ProposerSettings):
@@ -219,12 +251,59 @@ def test_a_proposer_of_ones_own(kind: str, folder: Path) -> None:
     assert build_proposer(made, folder).word == "new"  # type: ignore[attr-defined]
 
 
+@pytest.mark.parametrize("kind", ["my_plugs:Plain", "my_plugs:of_view", "my_plugs:of_both"])
+def test_a_plain_method_or_a_function_proposes(kind: str, folder: Path) -> None:
+    file = write_doubling(folder)
+    own = f'[proposer]\nkind = "{kind}"\n'
+    table = '[proposer]\nkind = "function"\nfile = "propose.py"\n'
+    file.write_text(file.read_text().replace(table, own))
+    result = coevolve.open(file).run()
+    assert [c.name for c in result.candidates if c.round] == ["r1-0", "r2-0", "r3-0"]
+    assert result.best.name == "r2-0"
+
+
+def test_a_plain_proposer_keeps_its_other_methods(folder: Path) -> None:
+    made = build_proposer(config(folder, proposer={"kind": "my_plugs:Plain"}), folder)
+    check_ready(made)
+    assert isinstance(made, Repairer)
+    asyncio.run(made.close())  # type: ignore[attr-defined]
+
+
+def test_optimize_takes_the_name_of_a_function(
+    folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(folder)
+    result = coevolve.optimize(
+        ["1", "2", "3"],
+        ["def double(n): return n", "def double(n): return 0"],
+        lambda candidate, task: candidate.call("double", int(task)) == 2 * int(task),
+        "my_plugs:of_view",
+        rounds=2,
+    )
+    assert result.best.name == "r2-0"
+
+
+def test_a_function_that_neither_proposes_nor_returns_a_proposer_is_named(folder: Path) -> None:
+    made = config(folder, proposer={"kind": "my_plugs:of_three"})
+    with pytest.raises(ConfigError, match=r"'more'\. It is called with `arguments` and returns"):
+        build_proposer(made, folder)
+
+
 def test_a_proposer_with_settings_of_its_own(folder: Path) -> None:
     made = config(folder, proposer={"kind": "my_plugs:Reading", "file": "word.txt"})
     assert build_proposer(made, folder).word == "read"  # type: ignore[attr-defined]
     lost = config(folder, proposer={"kind": "my_plugs:Reading", "file": "none.txt"})
     with pytest.raises(ConfigError, match=r"'proposer\.file' names 'none\.txt'"):
         build_proposer(lost, folder)
+
+
+def test_a_single_choice_is_not_one_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(registry, "_installed", lambda family: {})
+    with pytest.raises(ConfigError, match="unknown executor 'remote'; use local, or package"):
+        registry.find("executors", "remote")
+    given = {"benchmark": {"kind": "synthetic"}, "executor": {"kind": 3}}
+    with pytest.raises(ConfigError, match="is 3; use 'local', or 'package"):
+        RunConfig.from_json({**given, "proposer": {"kind": "synthetic"}})
 
 
 def test_the_local_executor_is_a_plug_like_others(folder: Path) -> None:

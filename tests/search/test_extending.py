@@ -4,8 +4,9 @@ from typing import Any
 
 import pytest
 
+from coevolve.errors import EventError
 from coevolve.search.budget import Budget
-from coevolve.search.effects import fold
+from coevolve.search.effects import apply, fold
 from coevolve.search.journal import MemoryJournal, Recorder
 from coevolve.search.run_state import RunState
 from tests.effort import first
@@ -108,3 +109,31 @@ def test_only_a_new_winner_is_scored_again_on_what_was_sealed() -> None:
     for split in ("test", "rescore"):
         again = {t.candidate for t in executor.ran if t.split == split}
         assert again == ({winner} - first)
+
+
+def test_a_sealed_test_that_has_run_takes_nothing_from_a_new_cap() -> None:
+    """After Phase 0 and a first sealed test, only that of a new winner needs trials."""
+    journal, executor = MemoryJournal(), StubExecutor(capacity=1)
+    opened(journal, rounds=1, candidates=1)
+    spent = go_on(journal, executor).evaluating.trials
+    executor.ran.clear()
+    cap = spent + 9 + len(TEST)  # a round has 9 trials at most
+    extend(journal, rounds=2, trials=cap)
+    state = go_on(journal, executor)
+    assert any(t.split == "validation" for t in executor.ran)
+    assert (state.ended or {})["why"] == "finished"
+    assert state.evaluating.trials <= cap
+
+
+def test_an_event_that_does_not_fit_says_what_to_do() -> None:
+    journal = MemoryJournal()
+    opened(journal)
+    state = fold(journal.events())
+    stamps = {"seq": 1, "at": 0.0, "clock": 0.0}
+    for event, why in (
+        ({"type": "checked", "candidate": "nobody"}, r"'nobody' is missing"),
+        ({"type": "asked", "events": [{"seq": 1}], "final": False}, "is not an event"),
+        ({"type": "danced"}, "has the unknown type 'danced'"),
+    ):
+        with pytest.raises(EventError, match=f"{why}.*run `coevolve doctor`"):
+            apply(state, {**stamps, **event})

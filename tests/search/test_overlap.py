@@ -38,3 +38,10 @@ def test_a_proposal_under_way_counts_and_ends_with_the_search(price: float, cap:
     assert "proposed" not in kinds[kinds.index("chosen") :]
     tested = [e for e in events if e["type"] == "outcome" and e.get("split") == "test"]
     assert len(tested) == (len(STARTS) + 1) * len(TEST)
+
+
+def test_a_view_and_a_report_have_one_word_for_a_candidate_under_way() -> None:
+    journal, proposer = MemoryJournal(), StubProposer()
+    opened(journal, rounds=2, overlap=True)
+    go_on(journal, proposer=proposer)
+    assert {s.status for s in proposer.seen[1].standings if s.candidate.round == 1} == {"ready"}

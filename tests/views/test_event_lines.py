@@ -5,11 +5,11 @@ import asyncio
 from coevolve.core.events import Event
 from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
-from coevolve.search.journal import MemoryJournal
+from coevolve.search.journal import MemoryJournal, Recorder
 from coevolve.search.loop import Search
 from coevolve.search.trials import Blame, Fault
 from coevolve.views.event_lines import Narrator
-from tests.search.stubs import StubExecutor, StubProposer, opened
+from tests.search.stubs import StubExecutor, StubProposer, go_on, opened
 
 
 def lines(**options: object) -> list[str]:
@@ -55,3 +55,22 @@ def test_a_budget_that_ends_the_run() -> None:
     (line,) = [line for line in found if line.startswith("budget of trials")]
     assert line.endswith("the next step may exceed it") or line.endswith("trials spent")
     assert found[-1] == "ended: budget: trials"
+
+
+def test_new_limits_are_told_and_told_again_by_the_next_session() -> None:
+    journal, found = MemoryJournal(), list[str]()
+    opened(journal, rounds=1)
+    go_on(journal)
+
+    def listen(event: Event) -> None:
+        found.extend(line.partition("] ")[2] for line in narrator.lines(event))
+
+    recorder = Recorder(journal, listen)
+    narrator = Narrator(recorder.state)
+    budget = Budget(trials=1200, dollars=2)
+    recorder.record("extended", {"rounds": 2, "budget": budget.to_json()})
+    assert found == ["extended: 2 rounds, 1,200 trials, $2.00"]
+    search = Search(journal, StubExecutor(), StubProposer(), listen=listen, pause=0.001)
+    narrator = Narrator(search.state)
+    asyncio.run(search.run())
+    assert found[2] == "limits: 2 rounds, 1,200 trials, $2.00"

@@ -2,20 +2,20 @@
 
 import io
 import json
+import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from coevolve.analysis.matrix import Matrix, Series
-from coevolve.core.arrays import Floats
-from coevolve.core.events import SCHEMA, Event, fitting, verified
-from coevolve.core.outcome_table import OutcomeTable
+from coevolve.core.events import SCHEMA, Line, fitting, verified
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, EventError, MatrixError
+from coevolve.views.export import matrix_arrays
 
 OPTIONAL = ("run", "trials", "tasks", "candidates", "pools")
 
@@ -101,8 +101,8 @@ def _from_events(path: Path) -> Matrix:
 def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
     """The outcomes of a run as one series: starting harnesses first, then by proposal.
 
-    A cell is the mean of its trials, NaN where nothing was evaluated; costs are the dollars its
-    trials report. The protocol does not matter, because the draws are not used.
+    A cell is the mean of its trials, NaN where nothing was evaluated; its cost is the mean of the
+    dollars that they report. The protocol does not matter, because the draws are not used.
 
     >>> from coevolve import Pool, Selector
     >>> selector = Selector(Pool(["a", "b"]), protocol="full")
@@ -122,11 +122,17 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
         if opened.event["schema"] != SCHEMA:
             found = opened.event["schema"]
             raise EventError(f"the events have schema {found!r}; this version reads {SCHEMA}.")
-        run = _Run(Pool.from_json(opened.event["pool"]))
-    for line in lines:
-        with fitting(line.event):
-            run.take(line.event)
-    return _noted(Matrix.from_series(name, [run.series(name)]))
+        pool = Pool.from_json(opened.event["pool"])
+    arrays = matrix_arrays(pool, _outcomes(lines, pool))
+    series = Series(
+        matrix=name,
+        name="all",
+        pool=pool,
+        candidates=tuple(arrays["candidates"].tolist()),
+        outcomes=arrays["outcomes"],
+        costs=arrays.get("cost"),
+    )
+    return _noted(Matrix.from_series(name, [series]))
 
 
 def read_events(path: Path) -> Iterator[Any]:
@@ -149,51 +155,18 @@ def _noted(matrix: Matrix) -> Matrix:
     return replace(matrix, notes=(*matrix.notes, note))
 
 
-@dataclass(slots=True)
-class _Run:
-    """Outcomes and dollars of the candidates so far."""
-
-    pool: Pool
-    table: OutcomeTable = field(init=False)
-    dollars: dict[str, Floats] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.table = OutcomeTable(len(self.pool))
-
-    def take(self, event: Event) -> None:
-        """Add an event that names candidates or reports outcomes."""
-        if event["type"] == "drawn":
-            for candidate in event["candidates"]:
-                self._add(candidate)
-        elif event["type"] in ("told", "told_full"):
-            self._told(event)
-
-    def _add(self, candidate: str) -> None:
-        if candidate not in self.table:
-            self.table.open(candidate, round=0)
-            self.dollars[candidate] = np.full(len(self.pool), np.nan)
-
-    def _told(self, event: Event) -> None:
-        candidate, tasks = event["candidate"], self.pool.positions(event["tasks"])
-        self._add(candidate)
-        scores = np.array([np.nan if s is None else s for s in event["scores"]], dtype=np.float64)
-        self.table.add(candidate, tasks, np.array(event["trials"], dtype=np.int64), scores)
-        dollars = self.dollars[candidate]
-        for at, usage in event["usage"].items():
-            task = tasks[int(at)]
-            dollars[task] = np.nansum([dollars[task], usage["dollars"]])
-
-    def series(self, name: str) -> Series:
-        outcomes = np.full((len(self.table.candidates), len(self.pool)), np.nan)
-        for row, candidate in enumerate(self.table.candidates):
-            tasks, means = self.table.means(candidate)
-            outcomes[row, tasks] = means
-        costs = np.array(list(self.dollars.values())).reshape(outcomes.shape)
-        return Series(
-            matrix=name,
-            name="all",
-            pool=self.pool,
-            candidates=self.table.candidates,
-            outcomes=outcomes,
-            costs=costs if (costs > 0).any() else None,
-        )
+def _outcomes(lines: Iterable[Line], pool: Pool) -> Iterator[tuple[str, str, float | None, float]]:
+    """Candidate, task, score and dollars of every trial; a drawn candidate begins without any."""
+    for line in lines:
+        found: list[tuple[str, str, float | None, float]] = []
+        with fitting(event := line.event):
+            if event["type"] == "drawn":
+                found = [(name, "", None, 0.0) for name in event["candidates"]]
+            elif event["type"] in ("told", "told_full"):
+                pool.positions(event["tasks"])
+                pairs = zip(event["tasks"], event["scores"], strict=True)
+                for at, (task, score) in enumerate(pairs):
+                    dollars = event["usage"].get(str(at), {}).get("dollars", math.nan)
+                    value = None if score is None else float(score)
+                    found.append((event["candidate"], task, value, dollars))
+        yield from found

@@ -45,6 +45,8 @@ def take_run(words: list[str], count: int, usage: str) -> tuple[Path, list[str]]
     """The run, which may be left out, and the `count` words after it."""
     if len(words) not in (count, count + 1):
         raise InputError(f"got {len(words)} arguments; usage: {usage}.")
+    if len(words) == count and _is_run(Path(words[0])):
+        raise InputError(f"{words[0]} is a run; name what to show of it: {usage}.")
     given = Path(words[0]) if len(words) > count else None
     return find_run(given), words[-count:]
 
@@ -85,6 +87,10 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
         raise InputError(
             f"{option} must be whole numbers separated by commas, got {text!r}."
         ) from None
+
+
+def _is_run(path: Path) -> bool:
+    return (path / JOURNAL).exists() or (path.suffix == ".toml" and path.is_file())
 
 
 def _of_file(path: Path) -> Path:

@@ -83,6 +83,13 @@ def show(
     from coevolve.store import RunStore
     from coevolve.views.details import candidate_details, round_details, task_details
 
+    if on is not None and transcript:
+        raise InputError("--on and --transcript show different things; use one of them.")
+    if kind not in (None, Kind.CANDIDATE) and (on is not None or transcript):
+        option = "--transcript" if transcript else "--on"
+        raise InputError(f"{option} shows a candidate; leave out --as {kind}.")
+    if transcript and as_json:
+        raise InputError("--transcript prints plain text; leave out --json.")
     folder, (what,) = take_run(words, 1, USAGE)
     state = read_state(folder)
     known = {

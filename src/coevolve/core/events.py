@@ -121,24 +121,34 @@ MISFITS = (
 """Errors raised while applying an event that does not fit the state."""
 
 
+NO_SELECTOR = "The events are not those of a selector, or another version wrote them."
+"""What to say where the events of a selector do not fit."""
+
+
 @contextmanager
-def fitting(event: Event) -> Iterator[None]:
+def fitting(event: Event, advice: str = NO_SELECTOR) -> Iterator[None]:
     """Turn an error raised while applying an event into one that names the event.
 
-    >>> with fitting({"seq": 3, "type": "told"}):
+    >>> with fitting({"seq": 3, "type": "told"}, "Repair it."):
     ...     {}["batch"]
     Traceback (most recent call last):
-    coevolve.errors.EventError: event 3 ('told') cannot be applied: KeyError('batch').
+    coevolve.errors.EventError: event 3 ('told') cannot be applied: 'batch' is missing. Repair it.
     """
     try:
         yield
     except MISFITS as error:
-        raise misfit(event, error) from error
+        raise misfit(event, error, advice) from error
 
 
-def misfit(event: Event, error: Exception) -> EventError:
+def misfit(event: Event, error: Exception, advice: str) -> EventError:
     """The error for an event that cannot be applied."""
     if isinstance(error, DamageError):
         return error
-    why = str(error).rstrip(".") if isinstance(error, CoevolveError) else repr(error)
-    return EventError(f"event {event['seq']} ({event['type']!r}) cannot be applied: {why}.")
+    if isinstance(error, CoevolveError):  # may be about an event of a selector in this event
+        why = str(error).removesuffix(NO_SELECTOR).rstrip(". ")
+    elif isinstance(error, KeyError):
+        why = f"{error} is missing"
+    else:
+        why = f"{type(error).__name__}: {error}"
+    what = f"event {event['seq']} ({event['type']!r})"
+    return EventError(f"{what} cannot be applied: {why}. {advice}")

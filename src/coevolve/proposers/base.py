@@ -34,6 +34,7 @@ __all__ = [
     "as_proposed",
     "call",
     "in_thread",
+    "takes",
 ]
 
 
@@ -79,3 +80,14 @@ async def call(function: Callable[..., Any], *arguments: object) -> Any:
         return await function(*arguments)
     given = await in_thread(function, *arguments)
     return await given if inspect.isawaitable(given) else given
+
+
+def takes(function: Callable[..., Any], count: int) -> bool:
+    """Whether a function can be called with this number of arguments."""
+    try:
+        inspect.signature(function).bind(*range(count))
+    except TypeError:
+        return False
+    except ValueError:  # it has no signature
+        return True
+    return True

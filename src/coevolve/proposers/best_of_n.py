@@ -20,6 +20,7 @@ from coevolve.proposers.base import (
 )
 from coevolve.search.acceptance import described
 from coevolve.search.candidate import Candidate
+from coevolve.search.run_state import Status
 
 ATTEMPTS = 4
 """How often a proposer is asked for a candidate that is not a copy of an earlier one."""
@@ -135,7 +136,7 @@ def _blind(view: View, attempt: int) -> View:
 
 
 def _unknown(standing: Standing) -> Standing:
-    return replace(standing, status="pending", estimate=None, outcomes={}, delta=None)
+    return replace(standing, status=Status.READY.value, estimate=None, outcomes={}, delta=None)
 
 
 def _best(starts: list[Standing]) -> str:

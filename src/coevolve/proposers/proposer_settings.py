@@ -1,5 +1,6 @@
 """`[proposer]`: the base of all settings, and those of functions, folders and factories."""
 
+import inspect
 import math
 from abc import abstractmethod
 from collections.abc import Iterator, Mapping
@@ -11,7 +12,8 @@ from pydantic import Field, Strict
 from coevolve import registry
 from coevolve.errors import CoevolveError, ConfigError, InputError
 from coevolve.findings import Finding, failed, passed
-from coevolve.proposers.scripted import FunctionProposer, Scripted
+from coevolve.proposers.base import takes
+from coevolve.proposers.scripted import CallableProposer, FunctionProposer, Scripted, awaitable
 from coevolve.search.proposal import Proposer
 from coevolve.settings import Amount, Context, Needed, Table, Text, Texts
 
@@ -72,30 +74,34 @@ def check_ready(proposer: Proposer) -> None:
 
 
 class FactoryProposer(ProposerSettings):
-    """A function or class that returns a proposer."""
+    """A function or class that returns a proposer, or a function that proposes."""
 
     arguments: dict[str, Any] = Field(default_factory=dict)
     seconds: Amount = 3600.0
     best_of_n: bool = False
 
     def build(self, context: Context) -> Proposer:
+        folder = context.base.resolve()
+        found = registry.find("proposers", self.kind, folder=folder)
+        proposes = inspect.isroutine(found) and (takes(found, 1) or takes(found, 2))
+        if proposes and not takes(found, 0) and not self.arguments:
+            return CallableProposer(found)
         try:
             made: Proposer = registry.make(
                 "proposers",
                 self.kind,
                 arguments=self.arguments,
                 members=("propose",),
-                folder=context.base.resolve(),
+                folder=folder,
             )
         except ConfigError as error:
-            hint = (
-                " The factory is called with `arguments` and returns the proposer; for a function "
-                'propose(view, count), use kind = "function".'
-            )
+            if not isinstance(error.__cause__, TypeError):
+                raise
             raise ConfigError(
-                f"{error}{hint if isinstance(error.__cause__, TypeError) else ''}"
+                f"{str(error).rstrip('.')}. It is called with `arguments` and returns the "
+                "proposer; a function of (view) or (view, count) takes no `arguments`."
             ) from error
-        return made
+        return awaitable(made)
 
 
 class FunctionProposerSettings(ProposerSettings):

@@ -1,12 +1,14 @@
 """Proposers that need no model: a fixed list, and a Python function."""
 
 import ast
-from collections.abc import Awaitable, Callable, Sequence
+import inspect
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
-from typing import Self
+from typing import Any, Self
 
-from coevolve.errors import InputError
-from coevolve.proposers.base import Proposal, Proposed, View, as_proposed, call
+from coevolve.errors import InputError, StopRun
+from coevolve.proposers.base import Proposal, Proposed, Proposer, View, as_proposed, call, takes
 from coevolve.registry import load_function
 from coevolve.search.candidate import read_folder
 
@@ -87,6 +89,77 @@ class FunctionProposer:
 
     async def propose(self, view: View, count: int) -> Proposed:
         return as_proposed(await call(self._function, view, count), source=self._name)
+
+
+class CallableProposer:
+    """Proposes the results of a function of the view, or of the view and a count.
+
+    Unlike those of a `FunctionProposer`, they may be texts and need no name.
+
+    Args:
+        function: A plain function, which runs in a thread, or an `async` one.
+        owner: The object whose method it is; its other methods may be plain, too.
+    """
+
+    def __init__(self, function: Callable[..., Any], owner: object = None) -> None:
+        self._counts = takes(function, 2)
+        if not self._counts and not takes(function, 1):
+            raise InputError(
+                "propose must be a function of (view) or (view, count), got a function of "
+                f"{inspect.signature(function)}."
+            )
+        self._function = function
+        if (check := getattr(owner, "check", None)) is not None:
+            self.check = check
+        for name in ("repair", "close"):
+            if (method := getattr(owner, name, None)) is not None:
+                setattr(self, name, partial(call, method))
+
+    async def propose(self, view: View, count: int) -> Proposed:
+        given = await call(self._function, *((view, count) if self._counts else (view,)))
+        try:
+            return as_proposed(self._full(given, view), source="propose")
+        except InputError as error:  # a retry would not help
+            raise StopRun(str(error)) from error
+
+    def _full(self, given: Any, view: View) -> Any:
+        """Proposals in their full form, with a name and files."""
+        if isinstance(given, Proposed):
+            return given
+        if isinstance(given, str | Mapping | Proposal):
+            given = [given]
+        if not isinstance(given, Iterable):
+            raise InputError(
+                f"propose returned {given!r:.80}; return a text, a Proposal, a mapping with "
+                "'text' or 'files', or a list of these."
+            )
+        starts = {tuple(s.candidate.files) for s in view.standings if s.candidate.round == 0}
+        only = starts.pop() if len(starts) == 1 else ()
+        file = only[0] if len(only) == 1 else None
+        return [self._one(item, f"r{view.round}-{n}", file) for n, item in enumerate(given)]
+
+    @staticmethod
+    def _one(item: Any, name: str, file: str | None) -> Any:
+        if isinstance(item, str):
+            item = {"text": item}
+        if not isinstance(item, Mapping):
+            return item
+        made = {"name": name, **item}
+        if "text" in made:
+            if file is None:
+                raise InputError(
+                    "propose returned a text, but the starting candidates do not have one file "
+                    "of the same name; return {'files': {path: text}}."
+                )
+            made["files"] = {file: made.pop("text")}
+        return made
+
+
+def awaitable(proposer: Proposer) -> Proposer:
+    """The proposer, whose method `propose` may be a plain one."""
+    if inspect.iscoroutinefunction(proposer.propose):
+        return proposer
+    return CallableProposer(proposer.propose, proposer)
 
 
 def _proposal(item: Item) -> Proposal:

@@ -84,8 +84,6 @@ def build_proposer(config: RunConfig, base: Path, *, folder: Path | None = None)
     try:
         made = config.proposer.build(Context(config=config, base=base, folder=folder))
     except ConfigError as error:
-        if "proposer" in str(error):
-            raise
         raise ConfigError(f"[proposer]: {error}") from error
     return best_of_n(made) if getattr(config.proposer, "best_of_n", False) else made
 

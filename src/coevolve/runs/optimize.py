@@ -9,14 +9,15 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
+from coevolve.core.events import Event
 from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.selector import Selector
-from coevolve.errors import InputError, StopRun
+from coevolve.errors import EmptyRounds, InputError, StopRun
 from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.isolation import Isolation, find_isolation
-from coevolve.proposers.base import Proposer, Repairer
+from coevolve.proposers.base import Proposer, Repairer, takes
 from coevolve.runs.optimize_arguments import (
     Evaluate,
     FunctionWorkload,
@@ -32,7 +33,6 @@ from coevolve.runs.optimize_arguments import (
     read_protocol,
     read_starts,
     read_tasks,
-    takes,
 )
 from coevolve.runs.result import Result, RunFolder
 from coevolve.runs.run import Listener, Run, blocking, each_of, extend, loop_runs
@@ -41,8 +41,9 @@ from coevolve.search.acceptance import Rules
 from coevolve.search.budget import CAPS, Budget, Settings
 from coevolve.search.candidate import Candidate, Files
 from coevolve.search.journal import Journal, MemoryJournal, Recorder
-from coevolve.search.loop import Search, open_run
+from coevolve.search.loop import Search, check_opening, open_run
 from coevolve.store import RunStore
+from coevolve.views.report import best
 
 
 class Options(TypedDict, total=False):
@@ -129,11 +130,14 @@ def optimize(
         listen: Called with every event, a `dict`, after its effect; or a list of such functions.
 
     Returns:
-        The best candidate, all others, and every outcome.
+        The best candidate, all others, and every outcome. `status.why` says why the search ended:
+        the rounds or a cap are used up, `listen` raised `StopRun`, or three rounds in a row had no
+        new candidate.
 
     Raises:
         InputError: An argument is not valid; the message names it.
-        StopRun: Something must be fixed first, such as an error in `evaluate` or a missing key.
+        StopRun: Something must be fixed first, such as an error in `evaluate` or a missing key;
+            or the search was to end before any candidate had a score.
 
     >>> advice = ["Be brief.", "Check units.", "Cite a source."]
     >>> result = optimize(
@@ -240,7 +244,7 @@ class _Plan:
         selector = Selector(pool, protocol=read_protocol(protocol, fraction), seed=seed)
         place = None if folder is None else read_folder_path(folder)
         sandbox = None if isolation is None else find_isolation(isolation)
-        proposer, seconds = read_proposer(propose, settings, found, place)
+        proposer, seconds = read_proposer(propose, settings, place)
         routine = inspect.isroutine(evaluate)
         return cls(
             settings=replace(settings, repair=isinstance(proposer, Repairer)),
@@ -261,7 +265,19 @@ class _Plan:
         )
 
     async def search(self, *, threads: bool) -> Result:
-        """Run the search, or continue the one in the folder."""
+        """Run the search, or continue the one in the folder.
+
+        If a listener ends it, or nothing new was proposed, what was found until then is returned.
+        """
+        wanted: list[StopRun] = []
+
+        def listen(event: Event) -> None:
+            try:
+                each_of(self.listeners)(event)
+            except StopRun as stop:
+                wanted.append(stop)
+                raise
+
         with self._journal() as journal:
             self._begin(journal)
             search = Search(
@@ -274,24 +290,27 @@ class _Plan:
                     threads=threads,
                 ),
                 self.proposer,
-                listen=each_of(self.listeners),
+                listen=listen,
                 proposal_seconds=self.proposal_seconds,
                 rules=Rules(briefing=self.briefing),
             )
             try:
-                state = await search.run()
+                await search.run()
             except StopRun as stop:
-                raise self._explained(stop) from stop.__cause__ or self.workload.error_in(stop)
+                ended = stop in wanted or isinstance(stop, EmptyRounds)
+                if not ended or best(search.state) is None:
+                    raise self._explained(stop) from stop.__cause__ or self.workload.error_in(stop)
         if isinstance(journal, MemoryJournal):
-            return Result(state, journal)
+            return Result(search.state, journal)
         assert self.folder is not None
-        return Result(state, RunFolder(self.folder), Run(self.folder))
+        return Result(search.state, RunFolder(self.folder), Run(self.folder))
 
     def _journal(self) -> AbstractContextManager[MemoryJournal | RunStore]:
         if self.folder is None:
             return nullcontext(MemoryJournal())
         if (self.folder / "run.db").exists():
             return RunStore.open(self.folder)
+        check_opening(self.settings, self.selector, self.starts, self.test)
         return RunStore.create(self.folder)
 
     def _begin(self, journal: Journal) -> None:

@@ -22,8 +22,9 @@ from coevolve.core.protocols import SearchProtocol, protocol_from_json, register
 from coevolve.errors import CandidateError, EventError, InputError, PoolError, StopRun, nearest
 from coevolve.executors.isolation import Harness, HarnessFault
 from coevolve.executors.workload import Score
-from coevolve.proposers.base import Proposal, Proposed, Proposer, View, as_proposed, call
+from coevolve.proposers.base import Proposer
 from coevolve.proposers.proposer_settings import check_ready
+from coevolve.proposers.scripted import CallableProposer, awaitable
 from coevolve.registry import find
 from coevolve.runs.building import build_proposer
 from coevolve.runs.config import RunConfig
@@ -113,54 +114,6 @@ class FunctionWorkload:
         except Exception as error:
             self.error = error
             raise
-
-
-class CallableProposer:
-    """A proposer that is a function of the view, or of the view and a count."""
-
-    def __init__(self, function: Callable[..., Any], file: str | None) -> None:
-        self._counts = takes(function, 2)
-        if not self._counts and not takes(function, 1):
-            raise InputError(
-                "propose must be a function of (view) or (view, count), got a function of "
-                f"{inspect.signature(function)}."
-            )
-        self._function, self._file = function, file
-
-    async def propose(self, view: View, count: int) -> Proposed:
-        given = await call(self._function, *((view, count) if self._counts else (view,)))
-        try:
-            return as_proposed(self._full(given, view.round), source="propose")
-        except InputError as error:  # a retry would not help
-            raise StopRun(str(error)) from error
-
-    def _full(self, given: Any, round: int) -> Any:
-        """Proposals in their full form, with a name and files."""
-        if isinstance(given, Proposed):
-            return given
-        if isinstance(given, str | Mapping | Proposal):
-            given = [given]
-        if not isinstance(given, Iterable):
-            raise InputError(
-                f"propose returned {given!r:.80}; return a text, a Proposal, a mapping with "
-                "'text' or 'files', or a list of these."
-            )
-        return [self._one(item, f"r{round}-{place}") for place, item in enumerate(given)]
-
-    def _one(self, item: Any, name: str) -> Any:
-        if isinstance(item, str):
-            item = {"text": item}
-        if not isinstance(item, Mapping):
-            return item
-        made = {"name": name, **item}
-        if "text" in made:
-            if self._file is None:
-                raise InputError(
-                    "propose returned a text, but the starting candidates do not have one file "
-                    "of the same name; return {'files': {path: text}}."
-                )
-            made["files"] = {self._file: made.pop("text")}
-        return made
 
 
 def read_tasks(given: Tasks, argument: str) -> tuple[Pool, dict[str, Any]]:
@@ -328,23 +281,19 @@ def read_listeners(given: Listener | Sequence[Listener]) -> list[Listener]:
 
 
 def read_proposer(
-    given: Propose, settings: Settings, starts: Mapping[str, Files], folder: Path | None
+    given: Propose, settings: Settings, folder: Path | None
 ) -> tuple[Proposer, float]:
     """The proposer, and the seconds that a proposal may take."""
     if isinstance(given, str | Mapping):
         return _configured({"kind": given} if isinstance(given, str) else given, settings, folder)
     if isinstance(given, Proposer) and not isinstance(given, type):
-        if inspect.iscoroutinefunction(given.propose):
-            return given, float("inf")
-        given = given.propose
+        return awaitable(given), float("inf")
     if not callable(given):
         raise InputError(
             "propose must be a function of (view) or (view, count), a Proposer, or the name of "
             f"one, got {given!r}."
         )
-    files = {tuple(contents) for contents in starts.values()}
-    only = files.pop() if len(files) == 1 else ()
-    return CallableProposer(given, only[0] if len(only) == 1 else None), float("inf")
+    return CallableProposer(given), float("inf")
 
 
 def _configured(
@@ -367,17 +316,6 @@ def _configured(
     proposer = build_proposer(config, Path(), folder=folder)
     check_ready(proposer)
     return proposer, config.proposer.patience
-
-
-def takes(function: Callable[..., Any], count: int) -> bool:
-    """Whether a function can be called with this number of arguments."""
-    try:
-        inspect.signature(function).bind(*range(count))
-    except TypeError:
-        return False
-    except ValueError:  # it has no signature
-        return True
-    return True
 
 
 def name_of(function: object) -> str:

@@ -211,7 +211,9 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
         key=lambda c: (c.name != now.best, -c.estimate.value if c.estimate else 0.0),
     )
     rows = [("", "candidate", "round", "estimate", "sealed test")]
-    for candidate in shown[:_SHOWN] + [c for c in shown[_SHOWN:] if c.round == 0]:
+    hidden = [c for c in shown[_SHOWN:] if c.round]
+    hidden = hidden if len(hidden) > 1 else []  # a line is as long as "and 1 more"
+    for candidate in (c for c in shown if c not in hidden):
         mark = "*" if candidate.name == now.best else ""
         round = "start" if candidate.round == 0 else str(candidate.round)
         test = "" if candidate.test is None else score(candidate.test)
@@ -223,9 +225,8 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
         yield "  ".join(cells).rstrip()
-    more = len(shown) - len(rows) + 1
-    if more > 0:
-        yield f"and {more} more"
+    if hidden:
+        yield f"and {len(hidden)} more"
     if now.chosen and (now.chosen.get("tied_with") or now.chosen.get("better_start")):
         yield f"Choice: {now.chosen['why']}"
     if now.missing:
@@ -233,7 +234,8 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
     if now.failures:
         yield "Failures: " + ", ".join(f"{kind} ({n:,})" for kind, n in now.failures.items())
     refused = [c for c in candidates if c.status == "refused"]
-    for candidate in refused[:_SHOWN]:
+    listed = len(refused) if len(refused) == _SHOWN + 1 else _SHOWN
+    for candidate in refused[:listed]:
         yield f"{candidate.name} was refused: {candidate.reason}"
-    if len(refused) > _SHOWN:
-        yield f"and {len(refused) - _SHOWN} more were refused"
+    if len(refused) > listed:
+        yield f"and {len(refused) - listed} more were refused"

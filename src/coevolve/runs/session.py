@@ -25,7 +25,7 @@ from coevolve.runs.building import (
 )
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.search.effects import fold
-from coevolve.search.loop import Search, open_run
+from coevolve.search.loop import Search, check_opening, open_run
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Executor
@@ -61,15 +61,17 @@ def open_folder(folder: Path, config: RunConfig, base: Path) -> None:
     check_ready(proposer)
     check_model(config, base)
     build_rules(config, benchmark, None)
-    selector = new_selector(config, benchmark.pool)
+    selector, test = new_selector(config, benchmark.pool), test_pool(benchmark)
+    settings = replace(config.settings(), repair=isinstance(proposer, Repairer))
+    check_opening(settings, selector, benchmark.starts, test)
     with _empty_store(folder) as store:
         open_run(
             store,
             name=config.run.name,
-            settings=replace(config.settings(), repair=isinstance(proposer, Repairer)),
+            settings=settings,
             selector=selector,
             starts=benchmark.starts,
-            test=test_pool(benchmark),
+            test=test,
             config={**config.to_json(), "project": os.path.relpath(base, folder.resolve())},
         )
 

@@ -13,6 +13,8 @@ from coevolve.search.candidate import Candidate
 from coevolve.search.run_state import CandidateState, RunRound, RunState, Status
 from coevolve.search.wave import Group, Wave
 
+ADVICE = "The journal is damaged or was written by another version; run `coevolve doctor`."
+
 
 def fold(events: Iterable[Event]) -> RunState:
     """The state of the run that these events record, from the first on."""
@@ -20,7 +22,7 @@ def fold(events: Iterable[Event]) -> RunState:
     first = next(lines, None)
     if first is None:
         raise EventError("the journal has no events: the run was never opened.")
-    with fitting(first):
+    with fitting(first, ADVICE):
         state = RunState.opened(first)
     for event in lines:
         apply(state, event)
@@ -31,11 +33,11 @@ def apply(state: RunState, event: Event) -> None:
     """Apply the next event: the only way a state changes."""
     handler = _HANDLERS.get(event["type"])
     if handler is None:
-        raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}.")
+        raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}. {ADVICE}")
     try:
         handler(state, event)
     except MISFITS as error:
-        raise misfit(event, error) from error
+        raise misfit(event, error, ADVICE) from error
     state.note(event)
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from coevolve.core.outcomes import Missing, Usage
-from coevolve.errors import CoevolveError, StopRun, titled
+from coevolve.errors import CoevolveError, EmptyRounds, StopRun, titled
 from coevolve.search.budget import Spending
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import Recorder
@@ -50,10 +50,15 @@ def cap_ahead(
 
 
 def closing_trials(state: RunState) -> int:
-    """Trials after the choice: the winner on every task, and the sealed test."""
-    rescored = len(state.selector.pool) if state.settings.rescore else 0
-    tested = 0 if state.test is None else (len(state.starts) + 1) * len(state.test.pool)
-    return (rescored + tested) * state.trials
+    """Trials after the choice: the winner on every task, and the sealed test.
+
+    A run that was extended may have tested its starting harnesses; its winner may still change.
+    """
+    needed = len(state.selector.pool) if state.settings.rescore else 0
+    if state.test is not None:
+        untested = [name for name in state.starts if name not in state.test.starts]
+        needed += (len(untested) + 1) * len(state.test.pool)
+    return needed * state.trials
 
 
 def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
@@ -120,7 +125,7 @@ def check_proposer(state: RunState) -> None:
     reasons = [last.note, *(state.candidates[name].reason for name in last.names)]
     why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
     then = f"{left} rounds are left" if left else "no round is left; start a new run"
-    raise StopRun(
+    raise EmptyRounds(
         f"{state.empty_rounds} rounds in a row had no candidate that could be evaluated. The last "
         f"round: {why}. Fix the proposer; {then}.",
         resumable=left > 0,

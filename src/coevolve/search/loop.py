@@ -58,19 +58,9 @@ def open_run(
         test: The sealed test tasks, scored once at the end, if there are any.
         config: The configuration the run was started with, as plain JSON.
     """
-    if len(starts) < LEAST_STARTS:
-        raise ConfigError(
-            f"a search needs two or more starting harnesses, got {len(starts)}; Phase 0 learns "
-            "from them which tasks distinguish harnesses."
-        )
-    _check_budget(settings, selector, len(starts), test)
+    check_opening(settings, selector, starts, test)
     candidates = []
     for start, files in starts.items():
-        if clean(start) != start:
-            raise ConfigError(
-                f"{start!r} is not a valid name of a starting harness; use letters, digits, "
-                "'-', '_', '.' and '+'."
-            )
         candidates.append(Candidate.of(files, name=start))
         for content in files.values():
             journal.put(content, durable=True)
@@ -86,11 +76,29 @@ def open_run(
     journal.append([("opened", body)])
 
 
-def _check_budget(settings: Settings, selector: Selector, starts: int, test: Pool | None) -> None:
-    """Refuse a cap on trials that is too small for Phase 0 and the sealed test."""
+def check_opening(
+    settings: Settings, selector: Selector, starts: Mapping[str, Files], test: Pool | None
+) -> None:
+    """Refuse what no run can be opened with, so that a caller creates no folder for it.
+
+    Raises:
+        ConfigError: There are too few starting harnesses, one has an invalid name, or the cap on
+            trials is too small for Phase 0 and the sealed test.
+    """
+    if len(starts) < LEAST_STARTS:
+        raise ConfigError(
+            f"a search needs two or more starting harnesses, got {len(starts)}; Phase 0 learns "
+            "from them which tasks distinguish harnesses."
+        )
+    for start in starts:
+        if clean(start) != start:
+            raise ConfigError(
+                f"{start!r} is not a valid name of a starting harness; use letters, digits, "
+                "'-', '_', '.' and '+'."
+            )
     trials = selector.events[0]["trials"]
-    needed = starts * len(selector.pool) * trials
-    needed += 0 if test is None else (starts + 1) * len(test) * trials
+    needed = len(starts) * len(selector.pool) * trials
+    needed += 0 if test is None else (len(starts) + 1) * len(test) * trials
     cap = settings.budget.trials
     if cap is not None and cap < needed:
         raise ConfigError(

@@ -80,9 +80,9 @@ class Broken:
 class Standing:
     """What is known of an earlier candidate.
 
-    `status` is "evaluated", "pending" or "refused"; `outcomes` has its scores by task. `delta` is
-    its estimate minus the best estimate before its round, starting harnesses included. It is None
-    for starting harnesses, and without an estimate.
+    `status` is "evaluated", "refused" or its progress, such as "ready"; `outcomes` has its scores
+    by task. `delta` is its estimate minus the best estimate before its round, starting harnesses
+    included. It is None for starting harnesses, and without an estimate.
     """
 
     candidate: Candidate

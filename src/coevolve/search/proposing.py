@@ -91,10 +91,9 @@ def _standing(state: RunState, known: CandidateState, before: float) -> Standing
     evaluated = known.status == Status.EVALUATED
     outcomes: dict[str, float | Missing] = state.selector.scores(known.name) if evaluated else {}
     estimate = state.estimate(known.name)
-    over = known.status in (Status.EVALUATED, Status.REFUSED)
     return Standing(
         candidate=known.candidate,
-        status=known.status.value if over else "pending",
+        status=known.status.value,
         reason=known.reason,
         estimate=estimate,
         outcomes=outcomes,

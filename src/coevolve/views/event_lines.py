@@ -44,6 +44,8 @@ class Narrator:
             f"{state.selector.protocol.name}, {plural(event['capacity'], 'worker')}, "
             f"isolation {event['isolation']}"
         )
+        if state.sessions > 1:
+            yield f"limits: {self._limits()}"
         if event["isolation"] == "process-as-root":
             yield (
                 "warning: candidates run as root and can do anything on this machine. Unless you "
@@ -119,6 +121,10 @@ class Narrator:
         thin = " (under half of its outcomes have a score)" if ended.thin else ""
         yield f"round {ended.number} done: {scores}{missing}{thin}{self._best()}"
 
+    def extended(self, event: Event) -> Iterator[str]:
+        """The limits of the run were raised."""
+        yield f"extended: {self._limits()}"
+
     def exhausted(self, event: Event) -> Iterator[str]:
         """A cap of the budget is reached, or the next step may exceed it."""
         name, spent = event["cap"], event["spent"][event["cap"]]
@@ -145,6 +151,12 @@ class Narrator:
             scores = [f"{name} {_known(tested(self.state, name))}" for name in names]
             yield f"sealed test: {', '.join(scores)}"
         yield f"ended: {event['why']}"
+
+    def _limits(self) -> str:
+        """The limits of the run, which may have been extended."""
+        caps = self.state.settings.budget.to_json().items()
+        known = [amount(name, cap) for name, cap in caps if cap is not None]
+        return ", ".join([plural(self.state.settings.rounds, "round"), *known])
 
     def _best(self) -> str:
         name = best(self.state)
@@ -175,6 +187,7 @@ _LINES: dict[str, Callable[[Narrator, Event], Iterator[str]]] = {
     "told": Narrator.closed,
     "settled": Narrator.settled,
     "exhausted": Narrator.exhausted,
+    "extended": Narrator.extended,
     "chosen": Narrator.chosen,
     "ended": Narrator.ended,
 }

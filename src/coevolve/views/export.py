@@ -68,7 +68,8 @@ def write_matrix(journal: Journal, path: Path) -> int:
     """
     opened = next(journal.events(until=1))
     pool = Pool.from_json(opened["selector"]["pool"])
-    arrays = matrix_arrays(pool, outcome_rows(journal.events()))
+    rows = (row for row in outcome_rows(journal.events()) if row.split == "validation")
+    arrays = matrix_arrays(pool, ((r.candidate, r.task, r.score, r.dollars) for r in rows))
     if not len(arrays["candidates"]):
         raise StateError("the run has no outcomes yet.")
     with path.open("wb") as file:
@@ -76,20 +77,25 @@ def write_matrix(journal: Journal, path: Path) -> int:
     return len(arrays["candidates"])
 
 
-def matrix_arrays(pool: Pool, rows: Iterable[OutcomeRow]) -> dict[str, Any]:
-    """Outcomes as the arrays of an outcome matrix; those after the final choice are left out."""
+def matrix_arrays(
+    pool: Pool, outcomes: Iterable[tuple[str, str, float | None, float]]
+) -> dict[str, Any]:
+    """Trials as the arrays of an outcome matrix: means over the trials of a cell with a score.
+
+    Args:
+        pool: The tasks.
+        outcomes: Candidate, task, score and dollars of each trial, in the order of proposal.
+    """
     sums: dict[str, np.ndarray[Any, np.dtype[np.float64]]] = {}
-    for row in rows:
-        if row.split != "validation":
-            continue
-        cells = sums.setdefault(row.candidate, np.zeros((3, len(pool))))
-        if row.score is not None:
-            cells[:, pool.position(row.task)] += (1, row.score, row.dollars)
+    for candidate, task, score, cost in outcomes:
+        cells = sums.setdefault(candidate, np.zeros((3, len(pool))))
+        if score is not None:
+            cells[:, pool.position(task)] += (1, score, cost)
     stacked = np.array(list(sums.values())).reshape(len(sums), 3, len(pool))
     trials, scores, dollars = stacked[:, 0], stacked[:, 1], stacked[:, 2]
     with np.errstate(invalid="ignore"):
         arrays = {"outcomes": scores / trials, "trials": trials.astype(np.int64)}
-        if dollars.any():
+        if (dollars > 0).any():
             arrays["cost"] = dollars / trials
     labels = np.empty(len(pool), dtype=object)
     for name in pool.names:
