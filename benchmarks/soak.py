@@ -41,7 +41,7 @@ SIZES = {False: (200, 2_000, 60), True: (20, 200, 8)}
 
 @dataclass
 class Drive:
-    """How a run was brought to its end: sessions, kills, and memory at each tenth of its trials."""
+    """How a run was brought to its end: sessions, kills, and its memory on the way."""
 
     trials: int
     sessions: int = 0
@@ -229,7 +229,7 @@ def main() -> None:
             for folder, state in zip((alone, shaken), states, strict=True)
         ]
     same_end(*states)
-    runs = [row(run, *found) for (run, *found) in zip(drives, drives.values(), sums, strict=True)]
+    runs = [row(run, drives[run], found) for run, found in zip(drives, sums, strict=True)]
     memory = [
         {"trials %": 10 * tenth}
         | {f"MB, {run}": f"{drive.memory.get(tenth, 0):.0f}" for run, drive in drives.items()}

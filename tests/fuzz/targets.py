@@ -6,23 +6,25 @@ function returns, or raises an error of our own (`CoevolveError`), soon and with
 
 import asyncio
 import functools
+import gzip
 import io
 import json
 import os
 import sqlite3
 import tempfile
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
+import httpx
 import numpy as np
 from hypothesis import strategies as st
 
 from coevolve.analysis.matrix_files import read_matrix
-from coevolve.benchmarks.base import make_pool
+from coevolve.benchmarks.base import _signatures, make_pool
 from coevolve.benchmarks.benchmark_settings import read_tasks
 from coevolve.benchmarks.command import read_score
 from coevolve.benchmarks.synthetic import SyntheticWorld
@@ -53,8 +55,10 @@ from coevolve.models.embedded.model_process import _parsed, _refusal
 from coevolve.models.embedded.scoring import Tokens
 from coevolve.models.gateway import _checked as checked_reply
 from coevolve.models.hosted import HostedProvider
+from coevolve.models.hosted_service import Service, understood
 from coevolve.models.hosted_service import _retry_after as retry_after
 from coevolve.models.provider import Message, ModelReply, ModelRequest, Sampling
+from coevolve.models.reply_limits import MOST_BYTES, _limit_reply
 from coevolve.models.request_payload import NAMES, read_request, read_texts
 from coevolve.models.response_cache import ResponseCache, _seal
 from coevolve.proposers.command.agent_process import Recording
@@ -69,6 +73,7 @@ from coevolve.proposers.command.usage_meters import (
 )
 from coevolve.proposers.llm.edits import apply_edits, read_edits, read_hunks
 from coevolve.proposers.llm.prompt_text import shortened
+from coevolve.proposers.llm.reply_blocks import is_program
 from coevolve.proposers.llm.reply_drafts import read_reply
 from coevolve.proposers.proposal_folder import FORM, collect, read_form
 from coevolve.proposers.scripted import first_line
@@ -279,6 +284,61 @@ def _hosted(answer: Any) -> None:
         assert reply.usage.tokens >= 0
 
 
+_FAILURES = (
+    {
+        "status_code": 429,
+        "body": {"error": {"message": "slow down", "param": "max_tokens", "code": "x"}},
+        "litellm_response_headers": {"retry-after": "Wed, 21 Oct 2026 07:28:00 GMT"},
+        "said": "Request too large: maximum context length is 8192 tokens",
+    },
+    {"status_code": 401, "body": None, "said": "Incorrect API key provided: sk-0123456789"},
+)
+
+
+def _failed(given: Any) -> None:
+    """Understand an error whose every part a service chose."""
+    if isinstance(given, dict):
+        error = RuntimeError(given.pop("said", ""))
+        headers = given.get("litellm_response_headers")
+        if not isinstance(headers, dict):  # LiteLLM makes them
+            given.pop("litellm_response_headers", None)
+        for name, value in given.items():
+            setattr(error, name, value)
+        service = Service(
+            name="served", base_url="http://localhost:1/v1", key="sk-0123456789", variable="KEY"
+        )
+        raise understood(error, service, _ASKED)
+
+
+class _Chunks(httpx.AsyncByteStream):
+    """A body in pieces, as a service sends it."""
+
+    def __init__(self, chunks: Sequence[bytes]) -> None:
+        self._chunks = chunks
+
+    async def __aiter__(self) -> AsyncIterator[bytes]:
+        for chunk in self._chunks:
+            yield chunk
+
+
+def _body(given: tuple[int, bytes, bytes, Sequence[bytes]]) -> None:
+    """Read a reply with any status, encoding, address and body."""
+    status, encoding, location, chunks = given
+    response = httpx.Response(
+        status,
+        headers=[(b"Content-Encoding", encoding), (b"Location", location)],
+        stream=_Chunks(chunks),
+        request=httpx.Request("POST", "http://localhost:1/v1"),
+    )
+
+    async def read() -> int:
+        await _limit_reply(response)
+        stream: Any = response.stream
+        return sum([len(part) async for part in stream])
+
+    assert asyncio.run(read()) <= MOST_BYTES
+
+
 class _Server:
     """A server of the embedded model that gives one other answer than expected."""
 
@@ -440,6 +500,12 @@ _STREAMS = [
     for stream in (samples.CLAUDE, samples.CODEX, samples.GEMINI, samples.OPENCODE)
     for line in stream.splitlines()
 ]
+
+
+def _sources(data: bytes) -> None:
+    first_line(data)
+    is_program(data.decode(errors="replace"))
+    _signatures(data.decode(errors="replace"))
 
 
 def _meters(data: bytes) -> None:
@@ -721,6 +787,23 @@ TARGETS: tuple[Target, ...] = (
         name="answers of a service", written_by="model", inputs=changed(*_HOSTED), read=_hosted
     ),
     Target(
+        name="errors of a service", written_by="model", inputs=changed(*_FAILURES), read=_failed
+    ),
+    Target(
+        name="bodies of a service",
+        written_by="model",
+        inputs=st.tuples(
+            st.sampled_from([200, 307, 500]),
+            st.sampled_from([b"gzip", b"deflate", b"identity", b"br", b""]),
+            spoiled(b"https://elsewhere:8080/v1?a=b", b"//x", b"http://[::1]:99999/"),
+            st.lists(
+                spoiled(gzip.compress(b'{"a": 1}', mtime=0), gzip.compress(bytes(10**6), mtime=0)),
+                max_size=3,
+            ),
+        ),
+        read=_body,
+    ),
+    Target(
         name="answers of the embedded model",
         written_by="model",
         inputs=st.tuples(_EMBEDDED, st.integers(0, 2)),
@@ -780,9 +863,12 @@ TARGETS: tuple[Target, ...] = (
     Target(
         name="sources",
         written_by="proposer",
-        inputs=spoiled(b'"""First."""\nx = 1\n', b"\xef\xbb\xbf# coding: utf-16\n")
+        inputs=spoiled(
+            b'"""First."""\ndef f(a: int = 1, *b) -> "x":\n    """Second."""\n',
+            b"\xef\xbb\xbf# coding: utf-16\n",
+        )
         | st.binary(max_size=60),
-        read=first_line,
+        read=_sources,
     ),
     Target(
         name="usage of agents",

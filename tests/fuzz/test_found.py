@@ -6,6 +6,7 @@ from typing import Any
 
 import pytest
 
+from coevolve.benchmarks.base import _signatures
 from coevolve.benchmarks.textclass.blocks.failure_findings import _trace
 from coevolve.errors import CoevolveError
 from coevolve.store.database import PAGE
@@ -104,6 +105,12 @@ def test_a_trace_that_is_too_deep_gives_no_finding() -> None:
 
     view: Any = Seen()
     assert _trace(view, "new", "t1") is None
+
+
+def test_a_default_that_is_too_deep_has_no_signature() -> None:
+    source = f"def answer(task={'-' * 2_000}1): ..."
+    assert compile(source, "harness.py", "exec")
+    assert list(_signatures(source)) == []
 
 
 def test_a_circle_of_pages_ends(tmp_path: Path) -> None:
