@@ -13,7 +13,7 @@ from typing import Any
 from hypothesis import HealthCheck, given, settings
 
 from coevolve.errors import CoevolveError
-from tests.fuzz.targets import Target
+from tests.fuzz.target import Target
 
 SECONDS = 20.0
 """Far more than any example needs, even on a busy machine."""
