@@ -142,7 +142,7 @@ def read_events(path: Path) -> Iterator[Any]:
             if line.strip():
                 try:
                     yield json.loads(line)
-                except ValueError as error:
+                except (ValueError, RecursionError) as error:
                     raise EventError(f"line {number} is not JSON: {error}.") from error
 
 

@@ -3,7 +3,7 @@
 import ast
 import shlex
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -329,17 +329,20 @@ def command_briefing(about: str, command: Sequence[str], *, network: bool) -> st
     return "\n\n".join(part for part in parts if part) + "\n"
 
 
-def _signatures(source: str) -> Iterator[tuple[str, str]]:
+def _signatures(source: str) -> list[tuple[str, str]]:
     """The functions of a file: name, and signature with the first line of the docstring."""
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # invalid escapes in the candidate
             tree = ast.parse(source)
+        functions = (ast.FunctionDef, ast.AsyncFunctionDef)
+        return [(node.name, _shown(node)) for node in tree.body if isinstance(node, functions)]
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return  # the check of the benchmark reports it
-    for node in tree.body:
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
-            about = (ast.get_docstring(node) or "").partition("\n")[0]
-            shown = f"`{node.name}({ast.unparse(node.args)}){gives}`"
-            yield node.name, f"{shown}: {about}" if about else shown
+        return []  # the check of the benchmark reports it
+
+
+def _shown(node: ast.FunctionDef | ast.AsyncFunctionDef) -> str:
+    gives = f" -> {ast.unparse(node.returns)}" if node.returns else ""
+    about = (ast.get_docstring(node) or "").partition("\n")[0]
+    shown = f"`{node.name}({ast.unparse(node.args)}){gives}`"
+    return f"{shown}: {about}" if about else shown

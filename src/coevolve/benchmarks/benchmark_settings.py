@@ -119,7 +119,7 @@ class CommandSettings(BenchmarkSettings):
         given = self.model_dump(mode="json", exclude={"kind", "tasks_file", "briefing"})
         given |= {"base": str(base), "starts": within(base, self.starts)}
         if self.briefing is not None:
-            given["briefing"] = (base / self.briefing).read_text(encoding="utf-8")
+            given["briefing"] = _text(base / self.briefing)
         if self.tasks_file is not None:
             given["tasks"] = read_tasks(base / self.tasks_file)
         factory = "coevolve.benchmarks.command:CommandBenchmark"
@@ -128,16 +128,25 @@ class CommandSettings(BenchmarkSettings):
 
 def read_tasks(path: Path) -> list[str] | dict[str, list[str]]:
     """The tasks in a file: one id per line, or JSON with a list or a list for each pool."""
-    text = path.read_text(encoding="utf-8")
+    text = _text(path)
     if path.suffix != ".json":
         return [line.strip() for line in text.splitlines() if line.strip()]
     try:
         found = json.loads(text)
-    except ValueError as error:
-        raise ConfigError(f"{path} is not JSON: {error}") from error
+    except (ValueError, RecursionError) as error:
+        raise ConfigError(f"{path} is not JSON: {error}.") from error
     if not isinstance(found, list | dict):
-        raise ConfigError(f"{path} must contain a list, or a list for each pool, got {found!r}.")
+        raise ConfigError(
+            f"{path} must contain a list, or a list for each pool, got {found!r:.80}."
+        )
     return found
+
+
+def _text(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise ConfigError(f"{path} cannot be read as UTF-8 text: {error}.") from error
 
 
 def within(base: Path, paths: Sequence[str]) -> list[str]:

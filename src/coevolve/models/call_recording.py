@@ -11,6 +11,7 @@ Lines are only appended. A line that a crash cut off is removed before the next 
 
 import fcntl
 import json
+import operator
 import os
 from collections import defaultdict, deque
 from collections.abc import Iterator, Mapping, Sequence
@@ -20,6 +21,8 @@ from itertools import islice
 from pathlib import Path
 from typing import Any, Self
 
+from coevolve.core.events import MISFITS
+from coevolve.core.outcomes import is_whole
 from coevolve.errors import StoreError
 from coevolve.models.model_errors import NotRecorded
 from coevolve.models.provider import JSON, ModelReply, ModelRequest, Provider, canonical
@@ -156,14 +159,11 @@ class ReplayProvider(Provider):
         self._replies: defaultdict[str, deque[ModelReply]] = defaultdict(deque)
         self._prompts: set[str] = set()
         self._counts: dict[str, int] = {}
-        for line in lines:
-            self._counts |= line.get("counts", {})
-            if "request" in line:
-                request = ModelRequest.from_json(line["request"])
-                self._prompts.add(_prompt(request))
-                replies = self._replies[request.key(self._identity)]
-                if not (replies and line["cached"]):  # a cached reply repeats an earlier one
-                    replies.append(ModelReply.from_json(line["reply"]))
+        for number, line in enumerate(lines, start=1):
+            try:
+                self._take(line)
+            except MISFITS as error:
+                raise _damaged(self.path, number) from error
 
     @property
     def identity(self) -> Mapping[str, JSON]:
@@ -208,8 +208,18 @@ class ReplayProvider(Provider):
     async def close(self) -> None:
         """Do nothing."""
 
+    def _take(self, line: Mapping[str, Any]) -> None:
+        counts = {text: operator.index(count) for text, count in line.get("counts", {}).items()}
+        self._counts |= counts
+        if "request" in line:
+            request = ModelRequest.from_json(line["request"])
+            self._prompts.add(_prompt(request))
+            replies = self._replies[request.key(self._identity)]
+            if not (replies and line["cached"]):  # a cached reply repeats an earlier one
+                replies.append(ModelReply.from_json(line["reply"]))
+
     def _head(self, lines: Sequence[Mapping[str, Any]]) -> Mapping[str, Any]:
-        heads = {line["model"]: line for line in lines if "identity" in line}
+        heads = {line["model"]: line for line in lines if _is_head(line)}
         called = {line["model"] for line in lines if "request" in line}
         if not called:
             raise RecordError(
@@ -251,21 +261,38 @@ def _read(path: Path) -> list[dict[str, Any]]:
     models: set[str] = set()
     for number, line in enumerate(lines, start=1):
         part = _parsed(line)
-        if "identity" in part:
-            models.add(part["model"])
-        if part.get("model") not in models:
-            raise RecordError(
-                f"the recording {path} is damaged in line {number}. Restore it from a copy, or "
-                "delete that line to replay without the call."
-            )
+        model = part.get("model")
+        if not isinstance(model, str):
+            raise _damaged(path, number)
+        if _is_head(part):
+            models.add(model)
+        if model not in models:
+            raise _damaged(path, number)
         found.append(part)
     return found
+
+
+def _is_head(part: Mapping[str, Any]) -> bool:
+    window = part.get("window")
+    return (
+        isinstance(part.get("identity"), dict)
+        and "window" in part
+        and (window is None or is_whole(window, least=0))
+        and isinstance(part.get("scores"), bool)
+    )
+
+
+def _damaged(path: Path, number: int) -> RecordError:
+    return RecordError(
+        f"the recording {path} is damaged in line {number}. Restore it from a copy, or delete "
+        "that line to replay without the call."
+    )
 
 
 def _parsed(line: bytes) -> dict[str, Any]:
     try:
         part = json.loads(line)
-    except ValueError:
+    except (ValueError, RecursionError):
         return {}
     return part if isinstance(part, dict) else {}
 

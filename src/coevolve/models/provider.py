@@ -2,13 +2,14 @@
 
 import json
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Protocol, Self
+from typing import Any, Literal, NamedTuple, Protocol, Self, get_args
 
-from coevolve.core.outcomes import Usage
-from coevolve.errors import ConfigError
+from coevolve.core.outcomes import Usage, is_whole
+from coevolve.errors import ConfigError, InputError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -155,7 +156,16 @@ class ModelRequest:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The request that `to_json` described."""
+        """The request that `to_json` described.
+
+        Raises:
+            InputError: It describes none.
+        """
+        with _described("request"):
+            return cls._from_json(data)
+
+    @classmethod
+    def _from_json(cls, data: Mapping[str, Any]) -> Self:
         lists = {name: tuple(data.get(name, ())) for name in ("choices", "stop")}
         messages = tuple(
             Message(turn["role"], turn["content"]) for turn in data.get("messages", ())
@@ -208,8 +218,28 @@ class ModelReply:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
-        """The reply that `to_json` described."""
-        return cls(**data)
+        """The reply that `to_json` described.
+
+        Raises:
+            InputError: It describes none.
+        """
+        with _described("reply"):
+            reply = cls(**data)
+            counts = (reply.tokens_in, reply.tokens_out, reply.tokens_kept)
+            if not isinstance(reply.text, str) or reply.finish not in get_args(Finish):
+                raise TypeError(f"{reply.text!r:.40}, {reply.finish!r:.40}")
+            if not all(is_whole(count, least=0) for count in counts):
+                raise TypeError(f"tokens {counts!r:.80}")
+            _ = reply.usage, reply.scores and [value + 0.0 for value in reply.scores.values()]
+            return reply
+
+
+@contextmanager
+def _described(what: str) -> Iterator[None]:
+    try:
+        yield
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise InputError(f"not a {what} to a model, or of one: {error!r:.200}.") from error
 
 
 def canonical(value: object) -> str:

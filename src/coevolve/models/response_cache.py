@@ -98,7 +98,10 @@ class ResponseCache:
         reply, seal = row
         if not isinstance(reply, bytes) or seal != _seal(key, reply):
             raise self._damaged(f"the reply at {key[:12]} has changed")
-        return ModelReply.from_json(json.loads(reply))
+        try:
+            return ModelReply.from_json(json.loads(reply))
+        except (ValueError, RecursionError) as error:
+            raise self._damaged(f"the reply at {key[:12]} cannot be read") from error
 
     def put(self, key: str, reply: ModelReply) -> None:
         """Store a reply, unless the key has one already."""

@@ -231,7 +231,7 @@ def read_config(path: Path) -> RunConfig:
         raise ConfigError(f"there is no file {path}; `coevolve init` writes one.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:  # TOMLDecodeError, or a number too long
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
     if isinstance(run := data.setdefault("run", {}), dict):
         run.setdefault("name", path.stem)

@@ -31,14 +31,15 @@ def fold(events: Iterable[Event]) -> RunState:
 
 def apply(state: RunState, event: Event) -> None:
     """Apply the next event: the only way a state changes."""
-    handler = _HANDLERS.get(event["type"])
+    kind = event["type"]
+    handler = _HANDLERS.get(kind) if isinstance(kind, str) else None
     if handler is None:
-        raise EventError(f"event {event['seq']} has the unknown type {event['type']!r}. {ADVICE}")
+        raise EventError(f"event {event['seq']} has the unknown type {kind!r:.80}. {ADVICE}")
     try:
         handler(state, event)
+        state.note(event)
     except MISFITS as error:
         raise misfit(event, error, ADVICE) from error
-    state.note(event)
 
 
 def _session(state: RunState, event: Event) -> None:

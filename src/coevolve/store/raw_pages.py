@@ -59,6 +59,8 @@ class RawPages:
     def _payload(self, page: bytes, at: int, size: int) -> bytes | None:
         if size <= _MOST_LOCAL:
             return page[at : at + size]
+        if size > len(self._files[0]) + len(self._files[1]):
+            return None  # a damaged length, which a circle of pages could fill for ever
         local = _LEAST_LOCAL + (size - _LEAST_LOCAL) % (PAGE - 4)
         local = local if local <= _MOST_LOCAL else _LEAST_LOCAL
         parts = [page[at : at + local]]

@@ -128,7 +128,7 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         loads = tomllib.loads if path.suffix == ".toml" else json.loads
         given = loads(text.decode())
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{path} cannot be read: {error}.") from error
     if not isinstance(given, dict):
         raise ConfigError(f"{path} must be an object, got a {type(given).__name__}.")

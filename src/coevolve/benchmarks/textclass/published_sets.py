@@ -186,7 +186,7 @@ def _line(row: dict[str, Any]) -> str:
 def _rows(data: bytes, name: str) -> list[dict[str, Any]]:
     try:
         rows = json.loads(data.decode("utf-8-sig"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ConfigError(f"{name} is not JSON: {error}.") from error
     if not isinstance(rows, list) or len(rows) != ROWS:
         got = f"{len(rows)} rows" if isinstance(rows, list) else f"a {type(rows).__name__}"

@@ -222,6 +222,7 @@ def _belongs(launch: Launch, pid: int) -> bool:
     folder = Path(f"/proc/{pid}")
     with contextlib.suppress(OSError):
         if launch.uid is not None:
-            return f"Uid:\t{launch.uid}\t" in (folder / "status").read_text()
+            # Bytes, from the beginning of a line: a process chooses its name, which is in there.
+            return b"\nUid:\t%d\t" % launch.uid in (folder / "status").read_bytes()
         return launch.mark.encode() in (folder / "environ").read_bytes().split(b"\0")
     return False

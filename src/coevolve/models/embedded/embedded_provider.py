@@ -4,11 +4,12 @@ import asyncio
 import importlib.util
 import os
 import time
-from collections.abc import AsyncIterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from coevolve.core.outcomes import is_whole
 from coevolve.errors import CoevolveError, ConfigError
 from coevolve.models.embedded.model_process import ModelProcess
 from coevolve.models.embedded.model_weights import MADE, MODEL, WINDOW, find_weights
@@ -22,6 +23,7 @@ from coevolve.models.embedded.scoring import (
     choose,
     tree,
 )
+from coevolve.models.model_errors import ModelReplyError
 from coevolve.models.provider import JSON, ModelReply, ModelRequest
 
 _CUT_OFF = "limit"
@@ -71,6 +73,10 @@ class EmbeddedProvider:
 
     async def complete(self, request: ModelRequest, /) -> ModelReply:
         """The answer to a request."""
+        with _readable():
+            return await self._answer(request)
+
+    async def _answer(self, request: ModelRequest) -> ModelReply:
         text = await self._tokens.text(request)
         prompt = await self._tokens.prompt(text)
         if not request.choices:
@@ -84,7 +90,8 @@ class EmbeddedProvider:
 
     async def count(self, texts: Sequence[str], /) -> list[int]:
         """The number of tokens of each text."""
-        return [len(tokens) for tokens in await self._tokens.many(texts, marks=True)]
+        with _readable():
+            return [len(tokens) for tokens in await self._tokens.many(texts, marks=True)]
 
     async def close(self) -> None:
         """End the model's process."""
@@ -100,11 +107,14 @@ class EmbeddedProvider:
                 temperature=request.temperature or 0.0,
                 seed=request.sample,
             )
+        text, written = answer["content"], answer["tokens_predicted"]
+        if not isinstance(text, str) or not is_whole(written, least=0):
+            raise TypeError(f"{text!r:.80} with {written!r:.80} tokens")
         return ModelReply(
-            text=answer["content"],
+            text=text,
             finish="length" if answer["stop_type"] == _CUT_OFF else "stop",
             tokens_in=len(prompt),
-            tokens_out=answer["tokens_predicted"],
+            tokens_out=written,
             tokens_kept=steps.kept or 0,
         )
 
@@ -147,6 +157,19 @@ class EmbeddedProvider:
     async def _steps(self, prompt: Sequence[int]) -> AsyncIterator[Steps]:
         async with self._slots.slot(prompt) as slot:
             yield Steps(self._process, slot.number)
+
+
+@contextmanager
+def _readable() -> Iterator[None]:
+    """Turn an error in reading an answer of the model's server into ours."""
+    try:
+        yield
+    except CoevolveError:
+        raise
+    except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as error:
+        raise ModelReplyError(
+            f"the server of the embedded model sent an unexpected answer: {error!r:.200}."
+        ) from error
 
 
 _LINE = "Question {0}: how many are {0} and {0}? Answer: {1}.\n"

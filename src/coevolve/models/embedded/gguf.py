@@ -34,6 +34,11 @@ _NUMBERS = {
     12: "d",
 }
 _ALIGNMENT = "general.alignment"
+_MOST_ALIGNMENT = 1 << 16
+_MOST_DIMENSIONS = 8
+_MOST_NESTED = 8
+_MOST_BYTES = 1 << 48
+_LARGE = 1 << 20
 
 
 class WeightsError(InputError):
@@ -85,7 +90,10 @@ class Header:
     @property
     def alignment(self) -> int:
         """Tensors begin at multiples of this many bytes."""
-        return self.facts[_ALIGNMENT].number if _ALIGNMENT in self.facts else 32
+        found = self.facts[_ALIGNMENT].number if _ALIGNMENT in self.facts else 32
+        if not 1 <= found <= _MOST_ALIGNMENT:
+            raise WeightsError(f"the alignment of a GGUF file cannot be {found}.")
+        return found
 
 
 def read_header(file: BinaryIO) -> Header:
@@ -133,24 +141,24 @@ def round_up(number: int, step: int) -> int:
 def _entry(file: BinaryIO) -> Entry:
     (kind,) = struct.unpack("<I", _take(file, 4))
     start = file.tell()
-    _skip(file, kind)
+    _skip(file, kind, _MOST_NESTED)
     end = file.tell()
     file.seek(start)
     return Entry(kind=kind, raw=_take(file, end - start))
 
 
-def _skip(file: BinaryIO, kind: int) -> None:
+def _skip(file: BinaryIO, kind: int, deeper: int) -> None:
     if kind in _NUMBERS:
         _take(file, struct.calcsize("<" + _NUMBERS[kind]))
     elif kind == STRING:
         _string(file)
-    elif kind == ARRAY:
+    elif kind == ARRAY and deeper:
         inner, count = struct.unpack("<IQ", _take(file, 12))
         if inner in _NUMBERS:
             _take(file, count * struct.calcsize("<" + _NUMBERS[inner]))
             return
         for _ in range(count):
-            _skip(file, inner)
+            _skip(file, inner, deeper - 1)
     else:
         raise WeightsError(f"a GGUF entry has the unknown type {kind}.")
 
@@ -158,8 +166,12 @@ def _skip(file: BinaryIO, kind: int) -> None:
 def _tensor(file: BinaryIO) -> Tensor:
     name = _string(file)
     (dimensions,) = struct.unpack("<I", _take(file, 4))
+    if dimensions > _MOST_DIMENSIONS:
+        raise WeightsError(f"tensor {name!r:.80} has {dimensions} dimensions.")
     shape = struct.unpack(f"<{dimensions}Q", _take(file, 8 * dimensions))
     kind, offset = struct.unpack("<IQ", _take(file, 12))
+    if offset > _MOST_BYTES:
+        raise WeightsError(f"tensor {name!r:.80} is at byte {offset:,}.")
     return Tensor(name=name, shape=shape, kind=kind, offset=offset)
 
 
@@ -174,10 +186,18 @@ def _packed(text: str) -> bytes:
 
 
 def _take(file: BinaryIO, count: int) -> bytes:
-    taken = file.read(count)
+    # Memory for all of a large count would be reserved before the file is found to be shorter.
+    taken = file.read(count if count < _LARGE else min(count, _left(file)))
     if len(taken) != count:
         raise WeightsError(f"the GGUF file ends early: {count} bytes needed, {len(taken)} left.")
     return taken
+
+
+def _left(file: BinaryIO) -> int:
+    here = file.tell()
+    end = file.seek(0, os.SEEK_END)
+    file.seek(here)
+    return end - here
 
 
 BLOCK = 32
@@ -239,7 +259,7 @@ def _converted(file: BinaryIO, header: Header, tensor: Tensor) -> Iterator[bytes
     left = size(tensor)
     while left:
         raw = file.read(min(left, _BLOCKS_AT_ONCE * _BYTES[tensor.kind]))
-        if not raw:
+        if len(raw) % _BYTES[tensor.kind] or not raw:
             raise WeightsError(f"the file ends within tensor {tensor.name!r}.")
         left -= len(raw)
         if tensor.kind == Q4_1:

@@ -36,7 +36,7 @@ async def post(socket: Path, path: str, body: dict[str, Any], key: str) -> tuple
     try:
         writer.write(_request(path, json.dumps(body).encode(), key))
         return _parsed(await reader.read())
-    except (OSError, ValueError) as error:
+    except OSError as error:
         raise WireError(f"the connection broke: {error}") from error
     finally:
         writer.close()
@@ -57,12 +57,15 @@ def _request(path: str, body: bytes, key: str) -> bytes:
 def _parsed(answer: bytes) -> tuple[int, Any]:
     head, found, body = answer.partition(_HEAD_END)
     if not found:
-        raise ValueError(f"no answer in {len(answer)} bytes")
+        raise WireError(f"no answer in {len(answer)} bytes")
     first, *lines = head.decode("latin-1").split("\r\n")
     fields = {name.lower(): value.strip() for name, _, value in (x.partition(":") for x in lines)}
-    if int(fields.get("content-length", -1)) != len(body):
-        raise ValueError(f"the answer ends early, after {len(body)} bytes")
-    return int(first.split()[1]), json.loads(body)
+    try:
+        if int(fields.get("content-length", -1)) != len(body):
+            raise WireError(f"the answer ends early, after {len(body)} bytes")
+        return int(first.split()[1]), json.loads(body)
+    except (ValueError, IndexError, RecursionError) as error:
+        raise WireError(f"the answer cannot be read: {error}") from error
 
 
 _OK, _BAD, _TOO_LONG = 200, 400, "exceed_context_size_error"
@@ -218,8 +221,9 @@ class Child:
 
 
 def _refusal(status: int, answer: Any) -> Exception:
-    error = answer.get("error", {}) if isinstance(answer, dict) else {}
-    why = f"{status}: {error.get('message', answer)}"
+    error = answer.get("error") if isinstance(answer, dict) else None
+    error = error if isinstance(error, dict) else {}
+    why = f"{status}: {str(error.get('message', answer))[:_TAIL]}"
     if error.get("type") == _TOO_LONG:
         return ContextTooLong(why)
     if status == _BAD:

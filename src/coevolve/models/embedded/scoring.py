@@ -350,6 +350,8 @@ class Scorer:
         forced = next((token for token in tokens if token not in self._partial), self._whole)
         known = await model.likely(path, forced, 1 if tokens == [forced] else MANY)
         if known is None:
+            if forced == self._whole:
+                raise ModelReplyError("the embedded model did not return any probability.")
             self._partial.add(forced)
             return await self._likely(tokens, path, model)
         missing = [token for token in tokens if token not in known]

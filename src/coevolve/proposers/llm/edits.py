@@ -3,6 +3,8 @@
 import re
 from typing import NamedTuple
 
+from coevolve.errors import InputError
+
 _SEARCH = re.compile(r"\s*<{5,9}\s*(?:SEARCH|ORIGINAL)?\s*$", re.IGNORECASE)
 _DIVIDER = re.compile(r"\s*={5,9}\s*$")
 _REPLACE = re.compile(r"\s*>{5,9}\s*(?:REPLACE|UPDATED)?\s*$", re.IGNORECASE)
@@ -16,7 +18,7 @@ class Edit(NamedTuple):
     replace: tuple[str, ...]
 
 
-class EditError(ValueError):
+class EditError(InputError):
     """The edit cannot be applied; the message is sent back to the model."""
 
 

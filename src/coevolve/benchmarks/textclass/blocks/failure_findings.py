@@ -257,7 +257,7 @@ def _trace(view: View, name: str, task: str) -> dict[str, Any] | None:
         return None
     try:
         found = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     trace = found.get("trace") if isinstance(found, dict) else None  # beside the printed output
     if not isinstance(trace, dict):

@@ -1,0 +1,164 @@
+"""Files of users: configurations, tasks, data sets and matrices."""
+
+import functools
+import io
+import json
+import tempfile
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from hypothesis import strategies as st
+
+from coevolve.analysis.matrix_files import read_matrix
+from coevolve.benchmarks.base import make_pool
+from coevolve.benchmarks.benchmark_settings import read_tasks
+from coevolve.benchmarks.textclass.data_sets import read_own, read_rows
+from coevolve.benchmarks.textclass.published_sets import law_split
+from coevolve.core.selector import Selector
+from coevolve.runs.config import RunConfig, read_config
+from tests.fuzz.inputs import changed, json_bytes, spoiled
+from tests.fuzz.target import Target, json_lines, resealed, scratch, written
+
+_TOML = b"""
+[run]
+name = "mine"
+seed = 5
+[search]
+rounds = 3
+candidates = 2
+fraction = 0.3
+[benchmark]
+kind = "function"
+file = "benchmark.py"
+starts = ["a", "b"]
+[proposer]
+kind = "scripted"
+folders = ["c"]
+[model]
+name = "openai/gpt"
+key = "KEY"
+[budget]
+trials = 100
+"""
+
+
+def _configurations() -> list[Any]:
+    path = Path(__file__).parents[1] / "runs" / "recorded_configurations.jsonl"
+    return [json.loads(line)["config"] for line in path.read_text().splitlines()]
+
+
+def _from_json(data: Any) -> None:
+    if isinstance(data, dict):
+        RunConfig.from_json(data, source="recorded")
+
+
+def _tasks(given: tuple[str, bytes]) -> None:
+    ending, data = given
+    make_pool(read_tasks(written(f"tasks.{ending}", data)))
+
+
+def _folder(given: tuple[str, bytes, bytes]) -> None:
+    name, words, rows = given
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+        good = b'{"question": "Wet?", "answer": "yes"}\n'
+        for split, data in {"train": rows, "val": good}.items():
+            (Path(folder) / f"{split}.jsonl").write_bytes(data)
+        (Path(folder) / name).write_bytes(words)
+        read_own(Path(folder))
+
+
+def _law(data: bytes) -> None:
+    law_split(data, "3-3.json")
+
+
+@functools.cache
+def _npz() -> bytes:
+    file = io.BytesIO()
+    outcomes = np.array([[0, 1, 0], [1, 0, 1], [1, 1, 1]])
+    np.savez(file, outcomes=outcomes, tasks=["a", "b", "c"], cost=outcomes * 0.1)
+    return file.getvalue()
+
+
+@functools.cache
+def _selector_events() -> list[dict[str, Any]]:
+    selector = Selector(make_pool(["a", "b"]), protocol="full")
+    for start in ("start-a", "start-b"):
+        selector.tell_full(start, {"a": 1, "b": 0})
+    (assignment,) = selector.ask(["new"])
+    selector.tell(assignment, {"a": 1, "b": 1})
+    return list(selector.events)
+
+
+def _selector(events: Any) -> None:
+    if isinstance(events, list):
+        written = resealed(events)
+        Selector.from_events(written)
+        _matrix(("jsonl", json_lines(written)))
+
+
+def _matrix(given: tuple[str, bytes]) -> None:
+    ending, data = given
+    read_matrix(written(f"outcomes.{ending}", data))
+
+
+TARGETS: tuple[Target, ...] = (
+    Target(
+        name="configuration file",
+        written_by="user",
+        inputs=spoiled(_TOML) | st.binary(max_size=60),
+        read=lambda data: read_config(written("mine.toml", data)),
+    ),
+    Target(
+        name="recorded configurations",
+        written_by="user",
+        inputs=changed(*_configurations()),
+        read=_from_json,
+    ),
+    Target(
+        name="tasks_file",
+        written_by="user",
+        inputs=st.tuples(
+            st.sampled_from(["json", "txt"]),
+            json_bytes(["a", "b"], {"easy": ["a"], "hard": ["b", "c"]}),
+        ),
+        read=_tasks,
+    ),
+    Target(
+        name="rows of a data set",
+        written_by="user",
+        inputs=json_bytes({"question": "Wet?", "answer": "yes"}),
+        read=lambda data: read_rows(data, Path("train.jsonl")),
+    ),
+    Target(
+        name="folder of a data set",
+        written_by="user",
+        inputs=st.tuples(
+            st.sampled_from(["task.toml", "task.json"]),
+            spoiled(b'instructions = "Classify."\nlabels = ["yes", "no"]\n')
+            | json_bytes({"instructions": "Classify.", "labels": ["yes", "no"]}),
+            json_bytes({"question": "Wet?", "answer": "yes"}),
+        ),
+        read=_folder,
+    ),
+    Target(
+        name="the published Law set",
+        written_by="user",
+        inputs=json_bytes([{"instruction": "a", "question": "b", "answer": "c"}] * 3),
+        read=_law,
+    ),
+    Target(
+        name="outcome matrices",
+        written_by="user",
+        inputs=st.tuples(
+            st.sampled_from(["npz", "jsonl"]), spoiled(_npz(), json_lines(_selector_events()))
+        ),
+        read=_matrix,
+    ),
+    Target(
+        name="events of a selector",
+        written_by="user",
+        inputs=changed(_selector_events()),
+        read=_selector,
+    ),
+)
