@@ -4,11 +4,12 @@ Run as a program with the folder of a run, it continues that run to its end. It 
 as lines of JSON: trials recorded so far, and megabytes in memory. `OUTAGES=1` in the environment
 adds outages, which come and go with the clock.
 
-The final outcome of a trial follows from its candidate and task alone, so two runs can be compared.
-Most are answered at once. Some fail once or twice before they are answered, some are lost to a
-fault that everybody shares, some to one that only this candidate meets, and some fail by the
-candidate's own fault. An outage fails whatever is tried while it lasts, except the last attempt at
-a trial; or it needs the operator and stops the run, which has to be resumed.
+The final outcome of a trial follows from its candidate and task alone, so two runs can be
+compared. Most are answered at once. Some fail once or twice before they are answered,
+some are lost to a fault that everybody shares, some to one that only this candidate meets, and
+some fail by the candidate's own fault. An outage fails whatever is tried while it lasts,
+except the last attempt at a trial; or it needs the operator and stops the run,
+which has to be resumed.
 """
 
 import asyncio
