@@ -623,8 +623,7 @@ class TestTheView:
         opened(journal, overlap=True)
         go_on(journal, proposer=proposer)
         pending = [
-            [s.candidate.round for s in v.standings if s.status == "ready"]
-            for v in proposer.seen
+            [s.candidate.round for s in v.standings if s.status == "ready"] for v in proposer.seen
         ]
         assert pending == [[], [1, 1], [2, 2]]
 
