@@ -18,7 +18,7 @@ from tests.executors.projects import Project, trial, with_executor
 from tests.search.stubs import StubProposer
 
 BENCHMARK = """
-import os, signal
+import contextlib, os, signal
 
 from coevolve.executors.isolation.process_table import descendants
 
@@ -45,7 +45,8 @@ class Killed(Benchmark):
             if harness.name.startswith("r") and not path.exists():
                 path.touch()
                 for pid in descendants(harness._sandbox._process.pid):
-                    os.kill(pid, signal.SIGKILL)
+                    with contextlib.suppress(ProcessLookupError):
+                        os.kill(pid, signal.SIGKILL)
                 break
         super().check(harness)
 """
