@@ -13,7 +13,7 @@ BENCHMARKS := matrices choosing findings wallclock textclass family embedded sea
 help:
 	@echo "make install     install everything into .venv; the command is .venv/bin/coevolve"
 	@echo "make demo        run a real search with the embedded model on a fifth of the evaluations"
-	@echo "make test        run the tests (about 5 minutes on two cores)"
+	@echo "make test        run the tests (about 7 minutes on two cores)"
 	@echo "make test-long   run the tests with all repetitions; record the result (45 minutes)"
 	@echo "make fuzz        try every parser with 10,000 inputs; record the result (15 minutes)"
 	@echo "make check       run ruff and mypy, check the imports, list the module sizes"

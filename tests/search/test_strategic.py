@@ -15,7 +15,7 @@ sys.path.append(str(Path(__file__).parents[2] / "benchmarks"))
 
 import strategic
 
-SEEDS = range(effort(2, 200))
+SEEDS = range(effort(1, 200))
 WAYS = [way for way in strategic.FAULTS.values() if way not in ("", "check")]
 
 
