@@ -8,14 +8,13 @@ PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
 PARALLEL := -n 4 --dist worksteal
 BENCHMARKS := matrices choosing findings wallclock textclass family embedded search strategic workers soak
 
-.PHONY: help install demo test test-long fuzz check bench figures lock clean
+.PHONY: help install demo test test-long check bench figures lock clean
 
 help:
 	@echo "make install     install everything into .venv; the command is .venv/bin/coevolve"
 	@echo "make demo        run a real search with the embedded model on a fifth of the evaluations"
 	@echo "make test        run the tests (about 7 minutes on two cores)"
 	@echo "make test-long   run the tests with all repetitions; record the result (half an hour or more)"
-	@echo "make fuzz        try every parser with 10,000 inputs; record the result"
 	@echo "make check       run ruff and mypy, check the imports, list the module sizes"
 	@echo "make bench       measure speed and quality; results go to benchmarks/results"
 	@echo "make bench-NAME  run one benchmark: $(BENCHMARKS)"
@@ -37,9 +36,6 @@ test: $(READY)
 
 test-long: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/long_tests.py $(PARALLEL)
-
-fuzz: $(READY)
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/fuzz.py
 
 check: $(READY)
 	@$(BIN)/ruff check .

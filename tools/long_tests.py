@@ -1,7 +1,8 @@
 """Run every test with all repetitions and record the result.
 
 The result is written to benchmarks/results/test-long.json: date, versions, counts, seconds, the
-names of the tests that failed or were skipped, and how many attacks were tried and held.
+names of the tests that failed or were skipped, how many attacks were tried and held, and the
+inputs and seconds of every fuzz target.
 """
 
 import json
@@ -10,10 +11,11 @@ import platform
 import subprocess
 import sys
 import tempfile
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from xml.etree import ElementTree
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -87,37 +89,75 @@ def main() -> int:
     return code
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Case:
+    """One test of a JUnit report; `noted` is what it recorded itself."""
+
+    module: str
+    name: str
+    seconds: float
+    failed: bool
+    skipped: str | None
+    noted: dict[str, str]
+
+    @classmethod
+    def read(cls, case: ElementTree.Element) -> Self:
+        """The test that an element of the report describes."""
+        skip = case.find("skipped")
+        return cls(
+            module=case.get("classname", ""),
+            name=f"{case.get('classname')}::{case.get('name')}",
+            seconds=float(case.get("time", 0)),
+            failed=case.find("failure") is not None or case.find("error") is not None,
+            skipped=None if skip is None else skip.get("message", ""),
+            noted={
+                entry.get("name", ""): entry.get("value", "") for entry in case.iter("property")
+            },
+        )
+
+    @property
+    def passed(self) -> bool:
+        return not self.failed and self.skipped is None
+
+
 def _read(report: Path) -> dict[str, Any]:
-    """The counts, the seconds and the names of a JUnit report."""
-    failed, skipped, passed = [], {}, 0
-    attacks: dict[str, dict[str, Any]] = {
-        what: {"attack": what, "cases": 0, "held": 0, "skipped": 0} for what in ATTACKS
-    }
+    """What a JUnit report says."""
     suite = ElementTree.parse(report).getroot().find("testsuite")
     if suite is None:
         raise ValueError(f"{report} has no test suite.")
-    for case in suite.iter("testcase"):
-        module = case.get("classname", "")
-        name = f"{module}::{case.get('name')}"
-        what = attack(module)
-        row = attacks[what] if what else {"cases": 0, "held": 0, "skipped": 0}
-        row["cases"] += 1
-        if case.find("failure") is not None or case.find("error") is not None:
-            failed.append(name)
-        elif (skip := case.find("skipped")) is not None:
-            skipped[name] = skip.get("message", "")
-            row["skipped"] += 1
-        else:
-            passed += 1
-            row["held"] += 1
+    cases = [Case.read(case) for case in suite.iter("testcase")]
+    skipped = {case.name: case.skipped for case in cases if case.skipped is not None}
+    failed = [case.name for case in cases if case.failed]
     return {
-        "passed": passed,
+        "passed": sum(case.passed for case in cases),
         "skipped": len(skipped),
         "failed": len(failed),
         "seconds": round(float(suite.get("time", 0))),
         "tests_failed": failed,
         "tests_skipped": skipped,
-        "attacks": list(attacks.values()),
+        "attacks": [_attacks(what, cases) for what in ATTACKS],
+        "fuzzed": [_fuzzed(case) for case in cases if "target" in case.noted],
+    }
+
+
+def _attacks(what: str, cases: list[Case]) -> dict[str, Any]:
+    tried = [case for case in cases if attack(case.module) == what]
+    return {
+        "what is tried": what,
+        "cases": len(tried),
+        "held": sum(case.passed for case in tried),
+        "skipped": sum(case.skipped is not None for case in tried),
+        "seconds": round(sum(case.seconds for case in tried)),
+    }
+
+
+def _fuzzed(case: Case) -> dict[str, Any]:
+    inputs = int(case.noted.get("inputs", 0))
+    return {
+        "target": case.noted["target"],
+        "inputs": inputs,
+        "seconds": round(case.seconds),
+        "held": case.passed,
     }
 
 
