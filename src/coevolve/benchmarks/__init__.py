@@ -20,5 +20,6 @@ PLUGS = {
     "function": "coevolve.benchmarks.benchmark_settings:FunctionSettings",
     "command": "coevolve.benchmarks.benchmark_settings:CommandSettings",
     "synthetic": "coevolve.benchmarks.synthetic.synthetic_settings:SyntheticSettings",
+    "harbor": "coevolve.benchmarks.harbor.harbor_settings:HarborSettings",
     "textclass": "coevolve.benchmarks.textclass.textclass_settings:TextClassificationSettings",
 }

@@ -1,0 +1,291 @@
+"""Harbor's tasks as a benchmark: each trial is one of Harbor's own, with the agent sandboxed."""
+
+import asyncio
+import contextlib
+import os
+import shutil
+import tempfile
+import uuid
+from collections.abc import Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+from coevolve.benchmarks.base import read_starts
+from coevolve.benchmarks.harbor.agent_check import check_agent
+from coevolve.benchmarks.harbor.agent_files import agent_briefing, built_in, frame_source
+from coevolve.benchmarks.harbor.task_folders import (
+    TaskFolder,
+    downloaded,
+    read_tasks_folder,
+    selected,
+)
+from coevolve.core.pool import Pool
+from coevolve.errors import ConfigError, UnknownTaskError, nearest
+from coevolve.executors.isolation import Harness
+from coevolve.executors.workload import Host, Score, attach_trace
+from coevolve.models.model_client import ModelClient
+from coevolve.search.candidate import Files
+from coevolve.search.leaks import Secret
+
+os.environ.setdefault("HARBOR_TELEMETRY", "0")
+os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
+
+DEFAULT_STARTS = ("terminus-2", "terminus-kira")
+"""The starting harnesses of the paper."""
+NAMESPACE = "coevolve.benchmarks.harbor.namespace_environment:NamespaceEnvironment"
+"""The environment without Docker."""
+SPARE_SECONDS = 120
+"""Added to the longest time of a trial, for what Harbor does between its phases."""
+PREFIX = "coevolve"
+"""Trials are named with it, so that leftovers can be found."""
+
+
+class HarborBenchmark:
+    """Tasks of Terminal-Bench, or any other of Harbor's data sets.
+
+    Harbor's own `Trial` starts the environment, runs the agent and the verifier. The agent is the
+    candidate's, in our sandbox; its commands and its calls of the model are served from outside.
+
+    Args:
+        path: A folder of tasks.
+        dataset: Instead, the name of a data set, downloaded by Harbor.
+        version: The version of a data set, if its name needs one.
+        registry: A registry file of your own, with data sets.
+        tasks: Patterns of tasks to use; all by default.
+        exclude: Patterns of tasks to leave out.
+        starts: Names of built-in harnesses, or folders with a `harness.py`.
+        environment: A type of Harbor's (`docker`, `daytona`, `modal`, ...), `namespace` for ours
+            without Docker, or `module:Class`.
+        environment_options: Arguments of the environment.
+        agent_options: Arguments of the agent, such as `max_turns`; those it does not take are
+            left out.
+        agent_timeout_multiplier: Stretches the time of the agent.
+        verifier_timeout_multiplier: Stretches the time of the verifier.
+        build_timeout_multiplier: Stretches the time to build and start an environment.
+        setup_timeout_multiplier: Stretches the time of the agent's setup.
+        reward: The name of the reward that counts, if a task has several.
+        costs: Expected cost of each task; by default the time limit of its agent.
+        trials_folder: Where the folders of trials are kept; by default they are removed.
+        host: Gives access to the model of the run.
+    """
+
+    frame: str
+    fresh_sandbox = True
+    grace_seconds = 60.0
+
+    def __init__(
+        self,
+        *,
+        path: str | Path | None = None,
+        dataset: str | None = None,
+        version: str | None = None,
+        registry: str | Path | None = None,
+        tasks: Sequence[str] = (),
+        exclude: Sequence[str] = (),
+        starts: Sequence[str] = DEFAULT_STARTS,
+        environment: str = "docker",
+        environment_options: Mapping[str, Any] | None = None,
+        agent_options: Mapping[str, Any] | None = None,
+        agent_timeout_multiplier: float = 1.0,
+        verifier_timeout_multiplier: float = 1.0,
+        build_timeout_multiplier: float = 1.0,
+        setup_timeout_multiplier: float = 1.0,
+        reward: str = "reward",
+        costs: Mapping[str, float] | None = None,
+        trials_folder: str | Path | None = None,
+        host: Host | None = None,
+    ) -> None:
+        if (path is None) == (dataset is None):
+            raise ConfigError("set either `path` or `dataset`, not both.")
+        folder = (
+            Path(path)
+            if path is not None
+            else downloaded(str(dataset), version, None if registry is None else Path(registry))
+        )
+        self.tasks = selected(read_tasks_folder(folder), tasks, exclude)
+        self.starts: dict[str, Files] = read_starts(_start_folders(starts))
+        known = {name: task.agent_seconds for name, task in self.tasks.items()}
+        for name in costs or {}:
+            if name not in self.tasks:
+                raise ConfigError(
+                    f"`costs` names {name!r}, which is not a task.{nearest(name, self.tasks)}"
+                )
+        self.pool = Pool(list(self.tasks), costs={**known, **(costs or {})})
+        self.frame = frame_source()
+        self._multipliers = {
+            "agent_timeout_multiplier": agent_timeout_multiplier,
+            "verifier_timeout_multiplier": verifier_timeout_multiplier,
+            "environment_build_timeout_multiplier": build_timeout_multiplier,
+            "agent_setup_timeout_multiplier": setup_timeout_multiplier,
+        }
+        longest = max(
+            task.seconds(
+                agent_timeout_multiplier,
+                verifier_timeout_multiplier,
+                build_timeout_multiplier,
+                setup_timeout_multiplier,
+            )
+            for task in self.tasks.values()
+        )
+        self.trial_seconds = longest + SPARE_SECONDS
+        agent_seconds = max(task.agent_seconds for task in self.tasks.values())
+        self.limits = {
+            "asks": 1_000_000,
+            "seconds": agent_seconds * agent_timeout_multiplier + SPARE_SECONDS,
+            "cpu_seconds": agent_seconds * agent_timeout_multiplier + SPARE_SECONDS,
+            "startup_seconds": 60,
+            "answer_mb": 32,
+            "memory_mb": 4096,
+            "processes": 64,
+        }
+        self._environment, self._environment_options = environment, environment_options or {}
+        self._agent_options = {"record_terminal_session": False, **(agent_options or {})}
+        self._reward = reward
+        self._kept = None if trials_folder is None else Path(trials_folder)
+        self._client = None if host is None else ModelClient(host)
+
+    @property
+    def briefing(self) -> str:
+        """What proposers should know about these harnesses."""
+        return agent_briefing(self.tasks.values(), self._multipliers["agent_timeout_multiplier"])
+
+    def secrets(self) -> dict[str, Secret]:
+        """The instructions of the tasks, which no candidate may contain."""
+        return {name: Secret(text=task.instruction) for name, task in self.tasks.items()}
+
+    def check(self, harness: Harness) -> None:
+        """Import the agent and let it work in a stub of an environment, with a stub of a model."""
+        check_agent(harness, self._agent_options)
+
+    def prepare(self, harness: Harness) -> None:
+        """Nothing is shared by trials."""
+
+    def run(self, harness: Harness, task: str, trial: int) -> Score:
+        """One of Harbor's trials."""
+        if task not in self.tasks:
+            raise UnknownTaskError(f"there is no task {task!r}.{nearest(task, self.tasks)}")
+        if self._client is None:
+            raise ConfigError("the benchmark was built without a host, which gives the model.")
+        self._client.begin(trial=trial)
+        with self._folder() as folder:
+            return self._tried(harness, self.tasks[task], folder)
+
+    def sweep(self) -> None:
+        """Remove what killed sessions left: environments and folders."""
+        from coevolve.benchmarks.harbor.trial_leftovers import sweep_leftovers
+
+        sweep_leftovers(self._environment_kind)
+
+    @property
+    def _environment_kind(self) -> str:
+        return NAMESPACE if self._environment == "namespace" else self._environment
+
+    @contextlib.contextmanager
+    def _folder(self) -> Any:
+        """A folder for Harbor's trials, removed afterwards unless they are kept."""
+        if self._kept is not None:
+            self._kept.mkdir(parents=True, exist_ok=True)
+            yield self._kept
+            return
+        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}-trials-"))
+        try:
+            yield folder
+        finally:
+            shutil.rmtree(folder, ignore_errors=True)
+
+    def _tried(self, harness: Harness, task: TaskFolder, folder: Path) -> Score:
+        from coevolve.benchmarks.harbor.agent_shim import (
+            AgentSession,
+            close_session,
+            open_session,
+        )
+        from coevolve.benchmarks.harbor.trajectories import trial_trace
+        from coevolve.benchmarks.harbor.trial_faults import score_of
+
+        assert self._client is not None
+        name = f"{PREFIX}-{os.getpid()}-{task.name[:32]}-{uuid.uuid4().hex[:8]}".lower()
+        session = AgentSession(
+            harness=harness,
+            model=self._client,
+            facts=self._facts(task),
+            options=self._agent_options,
+        )
+        open_session(name, session)
+        try:
+            result = asyncio.run(self._trial(name, task, folder))
+        finally:
+            close_session(name)
+        trace = trial_trace(result, session, folder / name)
+        try:
+            value = score_of(result, session.error, self._reward)
+        except Exception as error:
+            attach_trace(error, trace)
+            raise
+        return Score(value=value, usage=self._client.usage, trace=trace)
+
+    async def _trial(self, name: str, task: TaskFolder, folder: Path) -> Any:
+        from harbor import Trial, TrialConfig
+        from harbor.models.trial.config import (
+            AgentConfig,
+            EnvironmentConfig,
+            TaskConfig,
+            VerifierConfig,
+        )
+
+        kind = self._environment_kind
+        place = {"import_path": kind} if ":" in kind else {"type": kind}
+        config = TrialConfig(
+            task=TaskConfig(path=task.folder),
+            trial_name=name,
+            trials_dir=folder,
+            agent=AgentConfig(
+                import_path="coevolve.benchmarks.harbor.agent_shim:SandboxedAgent",
+                model_name=self._model_name,
+                kwargs={"session": name},
+            ),
+            environment=EnvironmentConfig(**place, kwargs=dict(self._environment_options)),
+            verifier=VerifierConfig(
+                import_path="coevolve.benchmarks.harbor.reward_guard:GuardedVerifier"
+            ),
+            **self._multipliers,
+        )
+        trial = await Trial.create(config)
+        return await trial.run()
+
+    @cached_property
+    def _model_facts(self) -> Mapping[str, Any]:
+        assert self._client is not None
+        return self._client.facts()
+
+    @property
+    def _model_name(self) -> str:
+        return f"openai/{self._model_facts['name'] or 'model'}"
+
+    def _facts(self, task: TaskFolder) -> dict[str, Any]:
+        """What the agent may know: the task's name would be a hint, so it is left out."""
+        return {
+            "task": "task",
+            "user": None,
+            "environment": {},
+            "model": self._model_name,
+            "window": self._model_facts["window"],
+        }
+
+
+def _start_folders(starts: Sequence[str]) -> dict[str, Path]:
+    known = built_in()
+    if isinstance(starts, str):
+        raise ConfigError(f"starts must be a list of names or folders, got {starts!r}.")
+    found: dict[str, Path] = {}
+    for entry in starts:
+        name = entry if entry in known else Path(entry).resolve().name
+        if name in found:
+            raise ConfigError(f"two starting harnesses are named {name!r}; rename a folder.")
+        found[name] = folder = known.get(entry, Path(entry).expanduser())
+        if not folder.is_dir():
+            raise ConfigError(
+                f"there is no harness {entry!r}: it is neither a folder nor one of "
+                f"{', '.join(known)}.{nearest(entry, known)}"
+            )
+    return found

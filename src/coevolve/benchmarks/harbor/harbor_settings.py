@@ -1,0 +1,76 @@
+"""Settings of Harbor's tasks."""
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Self
+
+from pydantic import Field, model_validator
+
+from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, Starts
+from coevolve.benchmarks.harbor.agent_files import built_in
+from coevolve.errors import InputError
+from coevolve.executors.workload import Spec
+from coevolve.settings import Amount, Context, Needed, Text, Texts
+
+
+class HarborSettings(BenchmarkSettings):
+    """Terminal-Bench and other tasks of Harbor; see `coevolve.benchmarks.harbor`."""
+
+    path: Text | None = None
+    dataset: Text | None = None
+    version: Text | None = None
+    registry: Text | None = None
+    tasks: Texts = ()
+    exclude: Texts = ()
+    starts: Starts = ("terminus-2", "terminus-kira")
+    environment: Text = "docker"
+    environment_options: dict[str, Any] = Field(default_factory=dict)
+    agent_options: dict[str, Any] = Field(default_factory=dict)
+    agent_timeout_multiplier: Amount = 1.0
+    verifier_timeout_multiplier: Amount = 1.0
+    build_timeout_multiplier: Amount = 1.0
+    setup_timeout_multiplier: Amount = 1.0
+    reward: Text = "reward"
+    costs: dict[str, Amount] | None = None
+    keep_trials: bool = True
+
+    @model_validator(mode="after")
+    def _has_one_source(self) -> Self:
+        if (self.path is None) == (self.dataset is None):
+            raise InputError("set either path or dataset, not both.")
+        for name in ("version", "registry"):
+            if getattr(self, name) is not None and self.dataset is None:
+                raise InputError(f"{name} has no effect without dataset.")
+        return self
+
+    def check(self, config: Any) -> None:
+        if config.model is None:
+            raise InputError(
+                f"benchmark.kind {self.kind!r} needs a model; add [model] with the name of a "
+                "hosted model (docs/models.md)."
+            )
+
+    def needs(self) -> Iterator[Needed]:
+        if self.path is not None:
+            yield ("path", self.path, "folder")
+        if self.registry is not None:
+            yield ("registry", self.registry, "file")
+        yield from (("starts", name, "harness") for name in self.starts)
+
+    def harnesses(self) -> Mapping[str, Path]:
+        return built_in()
+
+    def spec(self, context: Context) -> Spec:
+        base, known = context.base.resolve(), self.harnesses()
+        given = self.model_dump(mode="json", exclude={"kind", "keep_trials"})
+        for name in ("path", "registry"):
+            if given[name] is not None:
+                given[name] = str(base / given[name])
+        given["starts"] = [name if name in known else str(base / name) for name in self.starts]
+        if self.keep_trials and context.folder is not None:
+            given["trials_folder"] = str(context.folder.resolve() / "trials")
+        return Spec(
+            factory="coevolve.benchmarks.harbor.harbor_benchmark:HarborBenchmark",
+            arguments=given,
+            folder=base,
+        )

@@ -1,0 +1,92 @@
+"""Keeps what an agent leaves in an environment out of its verification, and flags attempts.
+
+The verifier of most tasks runs in the environment in which the agent worked. So before it runs,
+every process that the agent left is ended, and the folders of the tests and of the reward are
+made anew. What remains of the agent are files, which the task is about.
+"""
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, override
+
+from harbor.models.trial.paths import EnvironmentPaths
+from harbor.models.verifier.result import VerifierResult
+from harbor.verifier.verifier import Verifier, VerifierOutputParseError
+
+MOST_FLAGGED = 20
+"""Commands that are kept for the trace."""
+_TOUCHED = re.compile(
+    r"/logs/verifier|\breward\.(?:txt|json)|(?<![\w./-])/(?:tests|solution)(?![\w.-])"
+    r"|ld\.so\.preload|LD_PRELOAD|sitecustomize|usercustomize"
+)
+
+
+@dataclass(slots=True)
+class Suspicions:
+    """Commands that name what belongs to the verifier.
+
+    >>> found = Suspicions()
+    >>> for command in ("ls /app", "echo 1 > /logs/verifier/reward.txt"):
+    ...     found.look(command)
+    >>> found.count, found.shown
+    (1, ['echo 1 > /logs/verifier/reward.txt'])
+    """
+
+    count: int = 0
+    shown: list[str] = field(default_factory=list)
+
+    def look(self, command: object) -> None:
+        """Count a command if it is suspicious, and keep the first ones."""
+        if isinstance(command, str) and _TOUCHED.search(command):
+            self.count += 1
+            if len(self.shown) < MOST_FLAGGED:
+                self.shown.append(command[:300])
+
+
+class GuardedVerifier(Verifier):
+    """Harbor's verifier, after the agent's processes and forged files are gone."""
+
+    @override
+    async def verify(self) -> VerifierResult:
+        await end_agent_processes(self.environment)
+        await self._renew_folders()
+        result = await super().verify()
+        return self._checked(result)
+
+    async def _renew_folders(self) -> None:
+        """Make the folders of tests and reward anew; the agent may have put links there."""
+        paths = EnvironmentPaths.for_os(self.environment.os)
+        verifier, tests = str(paths.verifier_dir), str(paths.tests_dir)
+        # A mounted folder cannot be removed, but emptied.
+        command = (
+            f"rm -rf {tests}; [ -L {verifier} ] && rm -f {verifier}; mkdir -p {verifier} && "
+            f"find {verifier} -mindepth 1 -delete; chown root:root {verifier}; "
+            f"chmod 777 {verifier}"
+        )
+        await self.environment.exec(command, user="root", cwd="/")
+        for path in (self.trial_paths.reward_text_path, self.trial_paths.reward_json_path):
+            path.unlink(missing_ok=True)
+
+    def _checked(self, result: VerifierResult) -> VerifierResult:
+        rewards = result.rewards or {}
+        for name, value in rewards.items():
+            if not 0 <= float(value) <= 1:
+                raise VerifierOutputParseError(
+                    f"reward {name!r} is {value!r}; it must be between 0 and 1"
+                )
+        return result
+
+
+async def end_agent_processes(environment: Any) -> None:
+    """End every process in an environment except its first one."""
+    own = getattr(environment, "end_agent_processes", None)
+    if own is not None:
+        await own()
+        return
+    # Signals to all processes spare the first one and, unless it is asked to, the sender.
+    script = (
+        "for p in /proc/[0-9]*; do p=${p#/proc/}; "
+        '[ "$p" = 1 ] || [ "$p" = $$ ] || kill -9 "$p" 2>/dev/null; done; true'
+    )
+    for _ in range(3):  # a process may fork while it is looked for
+        await environment.exec(script, user="root", cwd="/")

@@ -1,0 +1,162 @@
+"""Tasks in Harbor's format: a folder of task folders, or a data set by name and version."""
+
+import asyncio
+import tomllib
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from fnmatch import fnmatch
+from pathlib import Path
+from typing import Any
+
+from coevolve.errors import ConfigError, nearest
+from coevolve.models.response_cache import cache_folder
+
+TERMINAL_BENCH = ("terminal-bench/terminal-bench-2-1", "2.1")
+"""The name of Terminal-Bench 2.1 at Harbor's registry, and the version that the paper used."""
+ALIASES = {"terminal-bench-2.1": TERMINAL_BENCH[0]}
+_AGENT_SECONDS, _VERIFIER_SECONDS, _BUILD_SECONDS = 600.0, 600.0, 600.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TaskFolder:
+    """One task: its folder, and what its `task.toml` says of time and difficulty."""
+
+    name: str
+    folder: Path
+    agent_seconds: float
+    verifier_seconds: float
+    build_seconds: float
+    difficulty: str = ""
+
+    @classmethod
+    def read(cls, folder: Path) -> "TaskFolder":
+        """The task in a folder.
+
+        Raises:
+            ConfigError: The folder has no valid task.
+        """
+        path = folder / "task.toml"
+        try:
+            said = tomllib.loads(path.read_text(encoding="utf-8"))
+        except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+            raise ConfigError(f"{path} cannot be read: {error}.") from error
+        for name in ("instruction.md", "environment", "tests"):
+            if not (folder / name).exists() and not said.get("steps"):
+                raise ConfigError(f"{folder} is not a Harbor task: it has no {name}.")
+        return cls(
+            name=folder.name,
+            folder=folder.resolve(),
+            agent_seconds=_seconds(said, "agent", "timeout_sec", _AGENT_SECONDS, path),
+            verifier_seconds=_seconds(said, "verifier", "timeout_sec", _VERIFIER_SECONDS, path),
+            build_seconds=_seconds(said, "environment", "build_timeout_sec", _BUILD_SECONDS, path),
+            difficulty=str(said.get("metadata", {}).get("difficulty", "")),
+        )
+
+    @property
+    def instruction(self) -> str:
+        """What the agent is asked to do."""
+        path = self.folder / "instruction.md"
+        return path.read_text(encoding="utf-8", errors="replace") if path.exists() else ""
+
+    def seconds(self, agent: float, verifier: float, build: float, setup: float) -> float:
+        """The longest that a trial of it can take, with multipliers for its parts."""
+        return (
+            self.build_seconds * build
+            + 360 * setup
+            + self.agent_seconds * agent
+            + self.verifier_seconds * verifier
+        )
+
+
+def _seconds(said: Mapping[str, Any], table: str, key: str, default: float, path: Path) -> float:
+    value = said.get(table, {}).get(key, default)
+    if isinstance(value, bool) or not isinstance(value, int | float) or value <= 0:
+        raise ConfigError(f"{path}: {table}.{key} must be a positive number, got {value!r}.")
+    return float(value)
+
+
+def read_tasks_folder(folder: Path) -> dict[str, TaskFolder]:
+    """All tasks in a folder, by name.
+
+    Raises:
+        ConfigError: It does not exist, or has no task.
+    """
+    if not folder.is_dir():
+        raise ConfigError(f"the folder of tasks {folder} does not exist.")
+    found = [path.parent for path in sorted(folder.glob("*/task.toml"))]
+    if not found:
+        raise ConfigError(
+            f"{folder} has no tasks: a task is a folder with task.toml, instruction.md, "
+            "environment and tests."
+        )
+    return {task.name: task for task in map(TaskFolder.read, found)}
+
+
+def selected(
+    tasks: Mapping[str, TaskFolder], include: Sequence[str], exclude: Sequence[str]
+) -> dict[str, TaskFolder]:
+    """The tasks that a pattern of `include` matches, if there are any, and none of `exclude`.
+
+    Raises:
+        ConfigError: A pattern matches no task, or none is left.
+    """
+    for pattern in (*include, *exclude):
+        if not any(fnmatch(name, pattern) for name in tasks):
+            raise ConfigError(f"no task matches {pattern!r}.{nearest(pattern, list(tasks))}")
+    found = {
+        name: task
+        for name, task in tasks.items()
+        if (not include or _matches(name, include)) and not _matches(name, exclude)
+    }
+    if not found:
+        raise ConfigError(f"`tasks` and `exclude` leave none of the {len(tasks)} tasks.")
+    return found
+
+
+def _matches(name: str, patterns: Iterable[str]) -> bool:
+    return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def downloaded(name: str, version: str | None = None, registry: Path | None = None) -> Path:
+    """The folder of a data set's tasks, downloaded through Harbor if it is not there yet.
+
+    Args:
+        name: As Harbor names it, such as "terminal-bench/terminal-bench-2-1".
+        version: A version, for names without an owner.
+        registry: A registry file of your own, instead of Harbor's registry.
+
+    Raises:
+        ConfigError: Harbor does not know it, or its registry cannot be reached.
+    """
+    name = ALIASES.get(name, name)
+    label = name.replace("/", "--") + (f"@{version}" if version else "")
+    folder = cache_folder() / "harbor" / "datasets" / label
+    done = folder / ".complete"
+    if done.exists():
+        return folder
+    try:
+        asyncio.run(_download(name, version, registry, folder))
+    except Exception as error:
+        shown = name if version is None else f"{name}@{version}"
+        raise ConfigError(
+            f"the data set {shown!r} cannot be downloaded ({type(error).__name__}: {error}). "
+            "Check the name and the network, or download it with `harbor download` elsewhere "
+            "and set `path` to its folder."
+        ) from error
+    done.touch()
+    return folder
+
+
+async def _download(name: str, version: str | None, registry: Path | None, folder: Path) -> None:
+    from harbor.models.job.config import DatasetConfig
+    from harbor.tasks.client import TaskClient
+
+    config = DatasetConfig(name=name, version=version, registry_path=registry)
+    tasks = await config.get_task_configs()
+    folder.mkdir(parents=True, exist_ok=True)
+    ids = [task.get_task_id() for task in tasks]
+    found = await TaskClient().download_tasks(task_ids=ids, output_dir=folder)
+    for path in found.paths:
+        link = folder / Path(path).name
+        if not link.exists():
+            link.symlink_to(Path(path).resolve())
