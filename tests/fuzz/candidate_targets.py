@@ -23,7 +23,8 @@ from coevolve.benchmarks.textclass.evaluators import (
 from coevolve.executors.channel import pack, prepared_from_json, result_from_json, worker_inbox
 from coevolve.executors.isolation.execution import Executed
 from coevolve.executors.isolation.framing import candidate_inbox, packed
-from coevolve.executors.isolation.harness_calls import checked, converse, reported
+from coevolve.executors.isolation.harness_calls import Conversation, checked, reported
+from coevolve.executors.isolation.interruption import Interruption
 from coevolve.executors.isolation.launch import Limits
 from coevolve.executors.local import _read as read_result
 from coevolve.executors.worker_process import stated_usage
@@ -45,20 +46,29 @@ _ANSWERS = (
     {"id": CALL, "error": {"type": "KeyError", "text": "'x'", "where": "harness.py, line 3"}},
     {"id": CALL, "large": "5,000,000 bytes"},
     {"id": CALL, "unsendable": "a set"},
-    {"ask": "model", "args": ["hello"], "kwargs": {"max_tokens": 5}},
+    {"ask": "model", "number": 1, "args": ["hello"], "kwargs": {"max_tokens": 5}},
+    {"ask": "model", "number": 2, "args": [], "kwargs": {}},
+    {"cancel": 1},
 )
 
 
 class _Forged:
     """A sandbox whose candidate writes any bytes to its pipe."""
 
-    unread = False
+    unread = 0
 
     def __init__(self, data: bytes) -> None:
         self._inbox = candidate_inbox(most=1 << 20)
         self._inbox.feed(data)
 
-    def receive(self, deadline: float, late: Callable[[], Exception]) -> dict[str, Any]:
+    def receive(
+        self,
+        deadline: float,
+        late: Callable[[], Exception],
+        until: Callable[[], bool] = lambda: False,
+    ) -> dict[str, Any] | None:
+        if until():
+            return None
         message = self._inbox.take()
         if message is None:
             raise late()
@@ -66,6 +76,9 @@ class _Forged:
 
     def send(self, message: object) -> None:
         packed(message)
+
+    def wake(self) -> None:
+        """Nobody sleeps."""
 
     def watched(self) -> Any:
         return closing(io.BytesIO())
@@ -80,7 +93,8 @@ def _converse(data: bytes) -> None:
         return str(prompt)
 
     sandbox: Any = _Forged(data)
-    message = converse(sandbox, CALL, Limits(), {"model": model})
+    talk = Conversation(sandbox, CALL, Limits(), {"model": model}, Interruption())
+    message = talk.at_once() if len(data) % 2 else talk.one_by_one()
     if "answer" in message:
         checked(message["answer"], float)
     raise reported(message, Limits())

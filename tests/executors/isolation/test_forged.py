@@ -77,6 +77,13 @@ MESSAGES = {
     "error-of-no-kind": ('{"id": 2, "error": 3}', "protocol"),
     "ask-of-a-wrong-type": ('{"ask": {}, "args": 1}', "protocol"),
     "ask-without-a-name": ('{"ask": null, "args": [], "kwargs": {}}', "protocol"),
+    "ask-without-a-number": ('{"ask": "echo", "args": [], "kwargs": {}}', "protocol"),
+    "ask-with-an-odd-number": (
+        '{"ask": "echo", "number": true, "args": [], "kwargs": {}}',
+        "protocol",
+    ),
+    "cancel-of-nothing": ('{"cancel": 1}', "protocol"),
+    "cancel-without-a-number": ('{"cancel": {}}', "protocol"),
     "ready-again": ('{"ready": 1}', "protocol"),
 }
 
@@ -123,7 +130,7 @@ def test_time_runs_out_while_bytes_dribble(isolation: Isolation, make: Make) -> 
 
 def test_a_flood_of_requests_ends(isolation: Isolation, make: Make) -> None:
     harness = make(FORGER, isolation, replace(STRICT, seconds=30))
-    ask = '{"ask": "echo", "args": ["' + "x" * 10_000 + '"], "kwargs": {}}'
+    ask = '{"ask": "echo", "number": 1, "args": ["' + "x" * 10_000 + '"], "kwargs": {}}'
     with pytest.raises(HarnessFault) as caught:
         harness.call("forge", ask, repeat=100_000, services={"echo": lambda text: text * 100})
     assert caught.value.kind in ("protocol", "ask-limit")

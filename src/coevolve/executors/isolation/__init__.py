@@ -4,6 +4,7 @@ from coevolve.executors.isolation.bubblewrap import Bubblewrap
 from coevolve.executors.isolation.detection import find_isolation
 from coevolve.executors.isolation.execution import Executed
 from coevolve.executors.isolation.harness_calls import Harness
+from coevolve.executors.isolation.interruption import CallInterrupted
 from coevolve.executors.isolation.launch import (
     HarnessFault,
     Isolation,
@@ -13,9 +14,12 @@ from coevolve.executors.isolation.launch import (
     SandboxError,
 )
 from coevolve.executors.isolation.plain_process import PlainProcess
+from coevolve.executors.isolation.service_calls import AskAbandoned, ServedAsk, current_ask
 
 __all__ = [
+    "AskAbandoned",
     "Bubblewrap",
+    "CallInterrupted",
     "Executed",
     "Harness",
     "HarnessFault",
@@ -25,5 +29,7 @@ __all__ = [
     "PlainProcess",
     "Program",
     "SandboxError",
+    "ServedAsk",
+    "current_ask",
     "find_isolation",
 ]

@@ -16,6 +16,7 @@ from coevolve.executors.isolation.launch import Launch, Program, confined, unuse
 from coevolve.executors.isolation.seccomp import filter_fd
 from coevolve.executors.isolation.system_paths import (
     RUNNER,
+    RUNNER_FILES,
     environment,
     links,
     masked,
@@ -23,7 +24,8 @@ from coevolve.executors.isolation.system_paths import (
 )
 
 FOLDER = "/candidate"
-_RUNNER = "/coevolve/runner.py"
+_PROGRAM = "/coevolve"
+_RUNNER = f"{_PROGRAM}/{RUNNER.name}"
 _WRITABLE = _TMP, _SHM = "/tmp", "/dev/shm"
 EMPTY = ("--perms", "0755", "--size", "4096", "--tmpfs")
 INSTALL = "apt install bubblewrap, dnf install bubblewrap"
@@ -148,7 +150,9 @@ def _system(network: bool, hidden: tuple[Path, ...]) -> tuple[str, ...]:
         options += _read_only(path)
     for folder in map(str, masked(shown, hidden)):
         options += [*EMPTY, folder, "--remount-ro", folder]
-    options += ["--ro-bind", str(RUNNER), _RUNNER, "--dev", "/dev", "--proc", "/proc"]
+    for file in RUNNER_FILES:
+        options += ["--ro-bind", str(file), f"{_PROGRAM}/{file.name}"]
+    options += ["--dev", "/dev", "--proc", "/proc"]
     # The first process is bwrap itself and has no filter: its memory must not be writable.
     return (*options, *EMPTY, "/proc/1", "--remount-ro", "/proc/1")
 

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from coevolve.executors.isolation.interruption import Interruption
 from coevolve.executors.isolation.launch import HarnessFault, Launch, Limits
 from coevolve.executors.isolation.sandbox import Output, Watch, end, exit_fault, start
 from coevolve.search.trials import Blame
@@ -88,17 +89,29 @@ class Pipes:
             self._stdin.close()
 
 
-def execute(launch: Launch, limits: Limits, stdin: bytes = b"") -> Executed:
-    """Run a program until it ends or exceeds a limit, whether or not it reads its input."""
+def execute(
+    launch: Launch,
+    limits: Limits,
+    stdin: bytes = b"",
+    interruption: Interruption | None = None,
+) -> Executed:
+    """Run a program until it ends, exceeds a limit or is interrupted.
+
+    It need not read its input.
+    """
     process = start(launch, stdin=subprocess.PIPE, stderr=subprocess.PIPE)
     try:
-        return _finish(launch, process, limits, stdin)
+        return _finish(launch, process, limits, stdin, interruption or Interruption())
     finally:
         end(launch, process)
 
 
 def _finish(
-    launch: Launch, process: subprocess.Popen[bytes], limits: Limits, stdin: bytes
+    launch: Launch,
+    process: subprocess.Popen[bytes],
+    limits: Limits,
+    stdin: bytes,
+    interruption: Interruption,
 ) -> Executed:
     assert process.stdout is not None
     assert process.stderr is not None
@@ -113,6 +126,8 @@ def _finish(
         left = began + limits.seconds - time.monotonic()
         if left <= 0:
             raise HarnessFault("time-limit", f"ran longer than {limits.seconds:g} s")
+        if interruption.is_set:
+            raise interruption.error()
         pipes.wait(min(left, watch.wait_seconds, left if pipes.open else 0.01))
         fault = watch.look() if watch.wait_seconds == 0 else None
         if fault is not None:

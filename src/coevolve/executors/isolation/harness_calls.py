@@ -4,14 +4,17 @@ Every message may be forged, because the candidate can write to the pipe itself.
 change its own answer that way.
 """
 
-import inspect
+import math
+import threading
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import closing
 from pathlib import Path
 from typing import Any, Self
 
 from coevolve.errors import InputError
 from coevolve.executors.isolation.execution import Executed, execute
+from coevolve.executors.isolation.interruption import CallInterrupted, Interruption
 from coevolve.executors.isolation.launch import (
     HarnessFault,
     Isolation,
@@ -21,12 +24,18 @@ from coevolve.executors.isolation.launch import (
     ReportedFault,
     SandboxError,
 )
-from coevolve.executors.isolation.sandbox import Sandbox, exit_fault
+from coevolve.executors.isolation.sandbox import MOST_UNREAD, Sandbox, exit_fault
+from coevolve.executors.isolation.service_calls import (
+    Message,
+    ServedAsk,
+    Services,
+    ServiceThreads,
+    ask_number,
+    read_ask,
+    serve,
+)
 from coevolve.executors.isolation.system_paths import site_packages
 from coevolve.search.candidate import only_text, read_folder
-
-Services = Mapping[str, Callable[..., object]]
-Message = dict[str, Any]
 
 
 def await_start(sandbox: Sandbox, limits: Limits) -> None:
@@ -67,45 +76,99 @@ def await_import(sandbox: Sandbox, limits: Limits) -> bool:
     return message.get("forks") is True
 
 
-def converse(sandbox: Sandbox, call: int, limits: Limits, services: Services) -> Message:
-    """Serve the requests of a call until it is answered; time in services does not count."""
-    late = HarnessFault("time-limit", f"ran longer than {limits.seconds:g} s")
-    deadline = time.monotonic() + limits.seconds
-    asked = 0
-    while True:
-        message: Message = sandbox.receive(deadline, lambda: late)
-        if "ask" not in message:
-            if isinstance(code := message.get("ended"), int):
-                raise exit_fault(code, limits)
-            if message.get("id") != call:
-                raise HarnessFault("protocol", "answered a different call")
-            return message
-        asked += 1
-        if asked > limits.asks:
-            raise HarnessFault("ask-limit", f"asked services more than {limits.asks} times")
-        if sandbox.unread:
-            raise HarnessFault("protocol", "asked a service before reading the last reply")
-        began = time.monotonic()
-        with sandbox.watched():
-            reply = serve(message, services)
-        deadline += time.monotonic() - began
-        sandbox.send(reply)
+class Conversation:
+    """Serves the requests of a call until it is answered.
 
+    Time in which a request is open does not count.
 
-def serve(message: Message, services: Services) -> Message:
-    """The reply to a request: the result of the service, or why it was not called."""
-    name, args, kwargs = message.get("ask"), message.get("args"), message.get("kwargs")
-    if not (isinstance(name, str) and isinstance(args, list) and isinstance(kwargs, dict)):
-        raise HarnessFault("protocol", "wrote an invalid request to a service")
-    service = services.get(name)
-    if service is None:
-        offered = ", ".join(sorted(services)) or "none"
-        return {"refused": f"unknown service {name!r}; available: {offered}"}
-    try:
-        inspect.signature(service).bind(*args, **kwargs)
-    except TypeError as error:
-        return {"refused": f"service {name!r}: {error}"}
-    return {"result": service(*args, **kwargs)}
+    Args:
+        sandbox: Where the call runs.
+        call: The number of the call.
+        limits: What the candidate may use.
+        services: What it may ask for.
+        interruption: Ends the call.
+    """
+
+    def __init__(
+        self,
+        sandbox: Sandbox,
+        call: int,
+        limits: Limits,
+        services: Services,
+        interruption: Interruption,
+    ) -> None:
+        self._sandbox, self._call, self._limits = sandbox, call, limits
+        self._services, self._interruption = services, interruption
+        self._asked = self._cancelled = 0
+
+    def one_by_one(self) -> Message:
+        """The message that ends the call; services run in this thread."""
+        deadline = time.monotonic() + self._limits.seconds
+        while True:
+            message: Message = self._sandbox.receive(deadline, self._late)
+            if "cancel" in message:
+                self._count_cancel(message)  # it was served before this message was read
+                continue
+            if "ask" not in message:
+                return self._answer(message)
+            self._count_ask()
+            asked = read_ask(message)
+            ask = ServedAsk(asked.service)
+            began = time.monotonic()
+            with self._interruption.acting(ask.cancel), self._sandbox.watched():
+                reply = serve(asked, self._services, ask)
+            deadline += time.monotonic() - began
+            self._sandbox.send(reply)
+
+    def at_once(self) -> Message:
+        """The message that ends the call; several services run at once in other threads."""
+        sandbox, left = self._sandbox, self._limits.seconds
+        threads = ServiceThreads(self._services, self._limits.open_asks, sandbox.wake)
+        with closing(threads):
+            while True:
+                for reply in threads.replies():
+                    sandbox.send(reply)
+                waiting, began = bool(threads.open), time.monotonic()
+                deadline = math.inf if waiting else began + left
+                message = sandbox.receive(deadline, self._late, lambda: threads.ready)
+                left -= 0 if waiting else time.monotonic() - began
+                if message is None:
+                    continue
+                if "cancel" in message:
+                    self._count_cancel(message)
+                    threads.cancel(ask_number(message["cancel"]))
+                elif "ask" in message:
+                    self._count_ask()
+                    refused = threads.add(read_ask(message))
+                    if refused is not None:
+                        sandbox.send(refused)
+                else:
+                    threads.replies()  # an error of a service counts more than the answer
+                    return self._answer(message)
+
+    def _late(self) -> HarnessFault:
+        return HarnessFault("time-limit", f"ran longer than {self._limits.seconds:g} s")
+
+    def _answer(self, message: Message) -> Message:
+        if isinstance(code := message.get("ended"), int):
+            raise exit_fault(code, self._limits)
+        if message.get("id") != self._call:
+            raise HarnessFault("protocol", "answered a different call")
+        return message
+
+    def _count_ask(self) -> None:
+        self._asked += 1
+        most = self._limits.asks
+        if self._asked > most:
+            raise HarnessFault("ask-limit", f"asked services more than {most} times")
+        if self._sandbox.unread > MOST_UNREAD:
+            raise HarnessFault("protocol", "asked services without reading their replies")
+
+    def _count_cancel(self, message: Message) -> None:
+        ask_number(message["cancel"])
+        self._cancelled += 1
+        if self._cancelled > self._asked:
+            raise HarnessFault("protocol", "cancelled more requests to services than it sent")
 
 
 def checked(value: Any, returns: type | None) -> Any:
@@ -149,7 +212,8 @@ class Harness:
     """A candidate whose functions can be called; each call may end in `HarnessFault`.
 
     Its sandbox starts with the first call and is restarted after a fault that ended it. Calls
-    share a process until `end_trial`. Only one thread at a time may use a harness.
+    share a process until `end_trial`. Only one thread at a time may use a harness; `interrupt`
+    may be called from any.
 
     Args:
         folder: The candidate's files.
@@ -161,6 +225,7 @@ class Harness:
         module: The module whose functions are called.
         frame: Source of a module of the benchmark that runs around the candidate's, in the same
             sandbox and equally untrusted; "frame:predict" calls its function `predict`.
+        fresh: Whether every trial gets a new sandbox, which imports the candidate again.
 
     >>> from tempfile import TemporaryDirectory
     >>> from coevolve.executors.isolation import find_isolation
@@ -182,12 +247,15 @@ class Harness:
         slot: int = 0,
         module: str = "harness",
         frame: str = "",
+        fresh: bool = False,
     ) -> None:
         self.folder, self.name, self.state = Path(folder), name, state
         self.isolation, self.limits = isolation, limits or Limits()
         self.services: Services = {}
-        self._slot, self._module, self._frame = slot, module, frame
+        self._slot, self._module, self._frame, self._fresh = slot, module, frame, fresh
         self._sandbox: Sandbox | None = None
+        self._interruption = Interruption()
+        self._closing = threading.Lock()
         self._called = self._stopped = False
         self._calls = 0
         self._output = ""
@@ -214,6 +282,7 @@ class Harness:
         *args: object,
         returns: type | None = None,
         services: Services | None = None,
+        concurrent: bool = False,
         **kwargs: object,
     ) -> Any:
         """Call a function of the candidate; arguments and answer are JSON values.
@@ -225,20 +294,46 @@ class Harness:
             returns: The type the answer must have; an int is accepted as a float.
             services: What the candidate may ask for, by name; by default the attribute
                 `services`. An exception in a service ends the call and is raised here.
+            concurrent: Whether up to 16 requests to services are served at once, each in a thread.
+                By default they are served one after another in this thread. A service may return
+                a `concurrent.futures.Future`.
             kwargs: JSON values.
 
         Raises:
             HarnessFault: The candidate failed, broke the protocol or exceeded a limit.
             SandboxError: The sandbox could not be started, which is not the candidate's fault.
+            CallInterrupted: Another thread called `interrupt`.
         """
         self._calls += 1
         request = {"call": function, "args": args, "kwargs": kwargs, "id": self._calls}
+        offered = self.services if services is None else services
+        interruption = self._interruption
+        try:
+            with interruption.acting(self._interrupt), interruption.running():
+                message = self._answered(request, offered, concurrent)
+        except CallInterrupted:
+            self.close()
+            raise
+        return checked(message["answer"], returns)
+
+    def interrupt(self) -> bool:
+        """End the running call or execution; it raises `CallInterrupted`. Any thread may do this.
+
+        The sandbox is killed at once. A call that waits for a service in its own thread ends when
+        the service does; one with `concurrent` services does not wait for them. Returns whether
+        anything was running; if not, nothing happens.
+        """
+        return self._interruption.set()
+
+    def _answered(self, request: Message, services: Services, concurrent: bool) -> Message:
         sandbox = self._ready()
         self._called = True
         try:
             sandbox.send(request)
-            offered = self.services if services is None else services
-            message = converse(sandbox, self._calls, self.limits, offered)
+            conversation = Conversation(
+                sandbox, self._calls, self.limits, services, self._interruption
+            )
+            message = conversation.at_once() if concurrent else conversation.one_by_one()
             sandbox.output.read_all()
             if "answer" not in message:
                 sandbox.check()  # a limit may be behind the error
@@ -249,7 +344,12 @@ class Harness:
                 self.close()
             raise
         self._output = sandbox.output.text
-        return checked(message["answer"], returns)
+        return message
+
+    def _interrupt(self) -> None:
+        with self._closing:
+            if self._sandbox is not None:
+                self._sandbox.interrupt()
 
     def execute(
         self,
@@ -264,6 +364,7 @@ class Harness:
         Raises:
             HarnessFault: The program exceeded a limit.
             SandboxError: The sandbox could not be started.
+            CallInterrupted: Another thread called `interrupt`.
         """
         self._output = ""
         program = Program(
@@ -274,7 +375,10 @@ class Harness:
             network=network,
             slot=2 * self._slot + 1,
         )
-        executed = execute(self.isolation.launch(program), self.limits, stdin)
+        with self._interruption.running():
+            executed = execute(
+                self.isolation.launch(program), self.limits, stdin, self._interruption
+            )
         self._output = (executed.stdout + executed.stderr).decode("utf-8", "replace")
         return executed
 
@@ -290,13 +394,16 @@ class Harness:
         The next call finds the candidate as its import left it.
         """
         called, self._called, self._stopped = self._called, False, False
-        if self._sandbox is not None and called and not self._sandbox.end_trial():
+        if self._sandbox is None or not called:
+            return
+        if self._fresh or not self._sandbox.end_trial():
             self.close()
 
     def close(self) -> None:
         """End the sandbox; the next call starts a new one."""
-        if self._sandbox is not None:
+        with self._closing:
             sandbox, self._sandbox = self._sandbox, None
+        if sandbox is not None:
             self._output = sandbox.output.text
             sandbox.close()
 
@@ -316,8 +423,12 @@ class Harness:
             self._sandbox.begin()
             return self._sandbox
         self._find_module()
-        self._sandbox = sandbox = Sandbox(self._launch, self.limits)
+        sandbox = Sandbox(self._launch, self.limits)
+        with self._closing:
+            self._sandbox = sandbox
         try:
+            if self._interruption.is_set:
+                raise self._interruption.error()
             await_start(sandbox, self.limits)
             if self._frame:
                 frame_candidate(sandbox, self.limits, self._frame)
@@ -341,6 +452,7 @@ class Harness:
             "framed": bool(self._frame),
             "paths": site_packages(),
             "answer_bytes": self.limits.answer_bytes,
+            "open_asks": self.limits.open_asks,
         }
         program = Program(
             folder=self.folder,

@@ -43,6 +43,7 @@ class Limits:
         answer_mb: Size of one answer, or of one request to a service, as JSON.
         startup_seconds: Wall-clock time for importing the candidate, before its first call.
         asks: Requests to services in one call.
+        open_asks: Requests to services that are not answered yet, at any time.
 
     >>> Limits(seconds=10).cpu
     20
@@ -57,6 +58,7 @@ class Limits:
     answer_mb: float = 4
     startup_seconds: float = 20
     asks: int = 1000
+    open_asks: int = 64
 
     def __post_init__(self) -> None:
         for field in fields(self):

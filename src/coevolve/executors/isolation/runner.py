@@ -9,30 +9,38 @@ from __future__ import annotations
 
 import os
 import sys
-from _thread import allocate_lock
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
-    from types import ModuleType, TracebackType
+    from types import TracebackType
     from typing import Any
 
     Config = dict[str, Any]
 
 FRAME = "coevolve_frame"
+HOST = "host_requests.py"
 
 
 def main(argv: list[str]) -> None:
     """Confine this process, then serve calls or become another program."""
     config: Config = codec()[1](argv[1])
+    requests = beside(HOST) if config["serve"] else ""
     confine(config)
     if config["serve"]:
-        return serve(config["serve"])
+        return serve(config["serve"], requests)
     try:
         os.execvp(argv[2], argv[2:])
     except OSError as error:
         os.write(2, f"{argv[2]}: {error.strerror}\n".encode())
         os._exit(127)
+
+
+def beside(name: str) -> str:
+    """The text of a file in the folder of this one."""
+    folder = os.path.dirname(__file__)  # noqa: PTH120
+    with open(f"{folder}/{name}", encoding="utf-8") as file:  # noqa: PTH123
+        return file.read()
 
 
 def confine(config: Config) -> None:
@@ -100,7 +108,7 @@ class Link:
 
     def __init__(self, fds: tuple[int, int], most: int) -> None:
         (self.reader, self.writer), self.most = fds, most
-        self.pid, self.calling, self.lock = os.getpid(), False, allocate_lock()
+        self.pid = os.getpid()
         self._encode, self._decode = codec()
 
     def send(self, message: dict[str, Any]) -> None:
@@ -131,30 +139,7 @@ class Link:
         return data
 
 
-class AskError(Exception):
-    """A request to a service was refused."""
-
-
-def host(link: Link) -> ModuleType:
-    """The module `coevolve_host`, through which a candidate asks for services."""
-
-    def ask(service: str, /, *args: object, **kwargs: object) -> object:
-        """Ask a service of the host; arguments and result are JSON."""
-        if not link.calling:
-            raise AskError("services are available only during a call")
-        with link.lock:
-            link.send({"ask": service, "args": args, "kwargs": kwargs})
-            reply = link.receive()
-        if "refused" in reply:
-            raise AskError(reply["refused"])
-        return reply["result"]
-
-    module = type(sys)("coevolve_host", "The services of the candidate's host.")
-    module.__dict__.update(ask=ask, AskError=AskError)
-    return module
-
-
-def serve(config: Config) -> None:
+def serve(config: Config, requests: str) -> None:
     """Import the candidate's module, then answer calls, in a process of their own for each trial.
 
     The frame is executed first, before a file of the candidate can replace a module it imports.
@@ -166,12 +151,14 @@ def serve(config: Config) -> None:
     sys.dont_write_bytecode, sys.argv = True, [config["module"]]
     sys.path += config["paths"]
     sys.stdout.reconfigure(line_buffering=True)  # type: ignore[union-attr]
-    sys.modules["coevolve_host"] = host(link)
+    host = executed("coevolve_requests", requests)
+    asks = host.Asks(link, config["open_asks"])
+    sys.modules["coevolve_host"] = host.host_module(asks)
     link.send({"ready": os.getpid()})
     modules: dict[str, Any] = {}
     try:
         if config["framed"]:
-            modules["frame"] = framed(link.receive()["frame"])
+            modules["frame"] = executed(FRAME, link.receive()["frame"])
             link.send({"framed": True})
         sys.path[:0] = [config["folder"]]
         modules[""] = getattr(modules.get("frame"), "load", __import__)(config["module"])
@@ -181,14 +168,13 @@ def serve(config: Config) -> None:
     answer(link, {"loaded": True, "forks": forks})
     call = trials.fork() if forks else link.receive()
     while True:
-        link.calling = True
+        asks.begin_call()
         try:
             reply = {"answer": perform(modules, call), "id": call["id"]}
         except BaseException as error:
             reply = {"error": describe(error, config), "id": call["id"]}
-        link.calling = False
-        answer(link, reply)
-        call = link.receive()
+        asks.end_call(lambda reply=reply: answer(link, reply))
+        call = asks.next_call()
 
 
 class Seeds:
@@ -411,10 +397,11 @@ class NoFunction(Exception):  # noqa: N818
     """The candidate has no such function."""
 
 
-def framed(source: str) -> ModuleType:
-    """The module of the benchmark that runs around the candidate."""
-    module = sys.modules[FRAME] = type(sys)(FRAME)
-    exec(compile(source, FRAME, "exec"), module.__dict__)
+def executed(name: str, source: str) -> Any:
+    """The module of a source, which is not a file that the candidate could see."""
+    module: Any = type(sys)(name)
+    sys.modules[name] = module
+    exec(compile(source, name, "exec"), module.__dict__)
     return module
 
 

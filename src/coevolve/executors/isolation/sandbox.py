@@ -1,16 +1,21 @@
 """A running sandbox: its process, its pipes, its output, and the watch over its resources."""
 
 import contextlib
+import fcntl
 import os
 import select
 import signal
+import struct
 import subprocess
+import termios
 import threading
 import time
+from collections import deque
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from coevolve.executors.isolation.framing import candidate_inbox, packed
+from coevolve.executors.isolation.interruption import CallInterrupted
 from coevolve.executors.isolation.launch import (
     MEGABYTE,
     HarnessFault,
@@ -39,6 +44,8 @@ _LONGEST_TIDYING = 1.0
 EVERY_SECONDS = 0.05
 _LOOKS_PER_SEARCH = 20
 """Checks of the process tree between two searches for processes that left it."""
+MOST_UNREAD = 64 * MEGABYTE
+"""Bytes of replies that a candidate may leave unread while it sends further requests."""
 MOST_FILES = 50_000
 """Files in private folders: each takes kernel memory, which no other limit counts."""
 
@@ -207,6 +214,35 @@ def exit_fault(code: int, limits: Limits) -> HarnessFault:
     return HarnessFault("killed", f"its process was ended by {name}")
 
 
+class Waker:
+    """Wakes a thread that waits in `poll`; any thread may do so, even after `close`."""
+
+    def __init__(self) -> None:
+        self.fd, self._writer = os.pipe()
+        os.set_blocking(self.fd, False)
+        os.set_blocking(self._writer, False)
+        self._lock = threading.Lock()
+        self._open = True
+
+    def wake(self) -> None:
+        """Make the descriptor readable."""
+        with self._lock, contextlib.suppress(BlockingIOError):  # if full, it is readable anyway
+            if self._open:
+                os.write(self._writer, b".")
+
+    def clear(self) -> None:
+        """Make it unreadable again."""
+        with contextlib.suppress(BlockingIOError):
+            os.read(self.fd, _CHUNK)
+
+    def close(self) -> None:
+        """Close the descriptors."""
+        with self._lock:
+            self._open = False
+            os.close(self.fd)
+            os.close(self._writer)
+
+
 class Sandbox:
     """A started program with a pipe each way and one for its output.
 
@@ -234,11 +270,16 @@ class Sandbox:
         self.output = Output(self._process.stdout.fileno(), limits)
         os.set_blocking(self._to, False)
         os.set_blocking(self._from, False)
-        self._inbox, self._outbox = candidate_inbox(limits.answer_bytes), memoryview(b"")
+        self._inbox = candidate_inbox(limits.answer_bytes)
+        self._outbox: deque[memoryview] = deque()
+        self._unread_trial = False
+        self._waker = Waker()
+        self._interrupted = False
         self._poll, self._messages = select.poll(), select.poll()
         self._poll.register(self._from, select.POLLIN)
         self._messages.register(self._from, select.POLLIN)
         self._poll.register(self.output.fd, select.POLLIN)
+        self._poll.register(self._waker.fd, select.POLLIN)
         self._watch = Watch(self._launch, self._process.pid, limits)
         self._leftovers: LeftoverCheck | None = None
         self._stopped: list[int] = []
@@ -250,9 +291,19 @@ class Sandbox:
         return self._thread.is_alive()
 
     @property
-    def unread(self) -> bool:
-        """Whether the program has not yet read everything that was sent."""
-        return bool(self._outbox)
+    def unread(self) -> int:
+        """How many bytes that were sent are not in the pipe of the program yet."""
+        return sum(map(len, self._outbox))
+
+    def wake(self) -> None:
+        """Make `receive` look at `until` again; any thread may call this."""
+        self._waker.wake()
+
+    def interrupt(self) -> None:
+        """Kill all processes and make `receive` fail; any thread may do this before `close`."""
+        self._interrupted = True
+        self._waker.wake()
+        kill_all(self._launch, self._process.pid)
 
     def begin(self) -> None:
         """Begin a call: forget the output, restart the CPU clock."""
@@ -261,13 +312,22 @@ class Sandbox:
 
     def send(self, message: object) -> None:
         """Send a message; what the pipe cannot take now is sent later."""
-        data = packed(message)
-        self._outbox = memoryview(bytes(self._outbox) + data if self._outbox else data)
+        self._outbox.append(memoryview(packed(message)))
         self._flush()
 
-    def receive(self, deadline: float, late: Callable[[], Exception]) -> Any:
-        """The next message; raises `late()` after the deadline."""
-        while True:
+    def receive(
+        self,
+        deadline: float,
+        late: Callable[[], Exception],
+        until: Callable[[], bool] = lambda: False,
+    ) -> Any:
+        """The next message; raises `late()` after the deadline.
+
+        Returns None as soon as `until` is true, which is looked at after `wake`.
+        """
+        while not until():
+            if self._interrupted:
+                raise CallInterrupted("the call was interrupted.")
             message = self._inbox.take()
             if message is not None:
                 return message
@@ -275,6 +335,7 @@ class Sandbox:
             if now >= deadline:
                 raise late()
             self._wait(min(deadline - now, self._watch.wait_seconds))
+        return None
 
     def has_message(self) -> bool:
         """Whether a message has arrived that was not received yet."""
@@ -289,6 +350,7 @@ class Sandbox:
     def stop_trial(self) -> None:
         """Kill the process of the trial, without waiting for its end."""
         if self._leftovers is not None:
+            self._unread_trial = bool(self._outbox) or _unread(self._to)
             self._stopped = self._leftovers.trial_processes()
             for pid in self._stopped:
                 send_signal(pid, signal.SIGKILL)
@@ -303,6 +365,8 @@ class Sandbox:
             return False
         if not self._stopped:
             self.stop_trial()
+        if self._unread_trial:
+            return False  # the runner would take the rest for its next call
         stopped, self._stopped = self._stopped, []
         if not stopped and not self.has_message():
             return False  # the runner could not fork
@@ -354,6 +418,7 @@ class Sandbox:
         end(self._launch, self._process)
         os.close(self._to)
         os.close(self._from)
+        self._waker.close()
         if self._leftovers is not None:
             self._leftovers.close()
 
@@ -368,6 +433,8 @@ class Sandbox:
                 self._read()
             elif fd == self._to:
                 self._flush()
+            elif fd == self._waker.fd:
+                self._waker.clear()
             elif not self.output.read():
                 self._poll.unregister(fd)
 
@@ -383,12 +450,15 @@ class Sandbox:
     def _flush(self) -> None:
         try:
             while self._outbox:
-                self._outbox = self._outbox[os.write(self._to, self._outbox) :]
+                left = self._outbox[0]
+                left = self._outbox[0] = left[os.write(self._to, left) :]
+                if not left:
+                    self._outbox.popleft()
         except BlockingIOError:
             self._poll.register(self._to, select.POLLOUT)
             return
         except BrokenPipeError:
-            self._outbox = memoryview(b"")  # the other pipe reports the end
+            self._outbox.clear()  # the other pipe reports the end
         with contextlib.suppress(KeyError):
             self._poll.unregister(self._to)
 
@@ -402,3 +472,9 @@ class Sandbox:
         if not self._thread.is_alive():
             return SandboxError("the sandbox ended together with the thread that started it.")
         return self._launch.memory_fault(self._limits) or exit_fault(code, self._limits)
+
+
+def _unread(pipe: int) -> bool:
+    """Whether a pipe contains bytes that were not read."""
+    (count,) = struct.unpack("i", fcntl.ioctl(pipe, termios.FIONREAD, b"\0" * 4))
+    return bool(count)

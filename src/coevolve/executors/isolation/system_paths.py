@@ -12,6 +12,7 @@ from pathlib import Path
 from coevolve.errors import StopRun
 
 RUNNER = Path(__file__).with_name("runner.py")
+RUNNER_FILES = (RUNNER, RUNNER.with_name("host_requests.py"))
 
 _PACKAGE = RUNNER.resolve().parents[2]
 _INSTALLED = "python*/*-packages"
