@@ -15,10 +15,11 @@ The messages sent to the model are the prompt, then assistant messages with tool
 answered by `tool` messages with the terminal's output.
 
 Requires Harbor >=0.24,<0.26. Overrides these private methods of Terminus 2: `_execute_commands`,
-`_handle_llm_interaction`, `_get_completion_confirmation_message`, `_limit_output_length`,
-`_summarize`, `_reset_per_run_state`. It also sets `_prompt_template`, reads `_session` and
-`_llm._build_base_kwargs`, `_llm._extract_usage_info`, `_llm._handle_litellm_error`, and writes
-`_api_request_times`, `_summarization_count`, `chat._messages` and `chat._cumulative_*`.
+`_handle_llm_interaction`, `_get_completion_confirmation_message`, `_get_error_response_type`,
+`_limit_output_length`, `_summarize` and `_reset_per_run_state`. It also sets `_prompt_template`,
+reads `_session`, calls `_llm._build_base_kwargs`, `_llm._extract_usage_info` and
+`_llm._handle_litellm_error`, and writes `_api_request_times`, `_summarization_count`,
+`chat._messages` and `chat._cumulative_*`.
 """
 
 import asyncio
@@ -149,6 +150,9 @@ class AgentHarness(Terminus2):
 
     def _get_completion_confirmation_message(self, terminal_output):
         return CHECKLIST.format(terminal_output=terminal_output, instruction=self._task)
+
+    def _get_error_response_type(self):
+        return "tool call"
 
     async def _execute_commands(self, commands, session):
         """Type every command and wait for its marker; return the output without markers."""
