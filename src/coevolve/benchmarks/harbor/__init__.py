@@ -1,0 +1,1 @@
+"""Terminal-Bench and other Harbor tasks."""
