@@ -15,8 +15,8 @@ def git(*arguments):
     ).stdout.strip()
 
 
-RESCUED = "e9b3d46ec59a1d361a35baa04654e15e978f955f"
-MAIN = "0ac134179b90742a1433568cd2426cc9a7ba83cb"
+RESCUED = "798e1872618a027fdad3d74caa2ca73efbd9d15e"
+MAIN = "37539bb48aff3cce743da14dbd0c984e11a9b67f"
 good = (
     git("rev-parse", "refs/heads/rescue") == RESCUED
     and git("rev-parse", "refs/heads/main") == MAIN
