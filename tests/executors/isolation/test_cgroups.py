@@ -62,7 +62,7 @@ def test_socket_buffers_of_many_processes_are_memory(make: Make, isolation: Isol
 def test_a_group_ends_with_its_sandbox_and_takes_all_processes_along(
     make: Make, isolation: Isolation
 ) -> None:
-    parent = cgroups._parent()
+    parent = cgroups.parent_group()
     assert isinstance(parent, Path)
     harness = make(SOCKETS, isolation, LIMITS)
     harness.call("daemon")
@@ -91,9 +91,9 @@ def fresh(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable[
         (group / "cgroup.procs").write_text(f"{os.getpid()}\n{others}")
         return group
 
-    cgroups._parent.cache_clear()
+    cgroups.parent_group.cache_clear()
     yield make
-    cgroups._parent.cache_clear()
+    cgroups.parent_group.cache_clear()
 
 
 def test_a_group_of_our_own_is_divided(fresh: Callable[..., Path]) -> None:
@@ -108,7 +108,7 @@ def test_a_worker_uses_the_group_that_its_engine_divided(fresh: Callable[..., Pa
     (group.parent / "own").write_text("0::/ours/coevolve-engine\n")
     stale = group / "coevolve-sandbox-4194999-0"
     stale.mkdir()
-    assert cgroups._parent() == group
+    assert cgroups.parent_group() == group
     assert not stale.exists()
 
 
@@ -138,7 +138,7 @@ def test_a_system_with_other_groups_has_none(fresh: Callable[..., Path]) -> None
 def test_a_sandbox_without_a_group_starts_as_before(
     tmp_path: Path, isolation: Isolation, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(cgroups, "_parent", lambda: "none")
+    monkeypatch.setattr(cgroups, "parent_group", lambda: "none")
     launch = isolation.launch(Program(folder=tmp_path, limits=LIMITS))
     launch.started()
     launch.close()

@@ -61,7 +61,7 @@ class Group:
 
 def grouped(launch: Launch, limits: Limits) -> Launch:
     """The same program in a control group with these limits, where there can be one."""
-    parent = _parent()
+    parent = parent_group()
     if isinstance(parent, str):
         return launch
     group = Group(parent / f"{_SANDBOX}{os.getpid()}-{next(_numbers)}")
@@ -85,12 +85,12 @@ def grouped(launch: Launch, limits: Limits) -> Launch:
 
 def why_no_groups() -> str:
     """Why sandboxes get no control groups here; empty if they do."""
-    parent = _parent()
+    parent = parent_group()
     return parent if isinstance(parent, str) else ""
 
 
 @functools.cache
-def _parent() -> Path | str:
+def parent_group() -> Path | str:
     """The group in which this process may make groups with limits, or why there is none."""
     if not (_ROOT / "cgroup.controllers").exists():
         return "this system does not have control groups of version 2"

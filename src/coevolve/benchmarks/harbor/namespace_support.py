@@ -1,0 +1,49 @@
+"""Whether task environments without Docker can run on this machine, and with which limits."""
+
+import functools
+import os
+import platform
+import re
+import shutil
+from pathlib import Path
+
+from coevolve.benchmarks.harbor.namespace_limits import why_no_limits
+from coevolve.models.response_cache import cache_folder
+
+_KERNEL = (5, 19)
+"""The first Linux whose overlayfs accepts folders with mapped owners."""
+
+
+def environments_folder() -> Path:
+    """Where the folders of running environments are."""
+    return cache_folder() / "harbor" / "environments"
+
+
+@functools.cache
+def why_unavailable() -> str:
+    """Why environments cannot run here; empty if they can."""
+    if platform.system() != "Linux":
+        return f"it needs Linux, and this is {platform.system()}"
+    if os.geteuid():
+        return (
+            "it needs root, to map 65,536 user ids and to mount; "
+            "run as root or use Harbor's docker environment"
+        )
+    release = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
+    if release < _KERNEL:
+        return f"it needs Linux 5.19 or newer, and this is {platform.release()}"
+    if shutil.which("bwrap") is None:
+        return "the program bwrap is missing; install the package bubblewrap"
+    if "overlay" not in Path("/proc/filesystems").read_text().split():
+        return "the kernel has no overlayfs; load it with: modprobe overlay"
+    return ""
+
+
+def missing_limits() -> list[str]:
+    """What is not limited here, and why."""
+    found = [text] if (text := why_no_limits()) else []
+    if shutil.which("mkfs.ext4") is None:
+        found.append("no limit on the disk: mkfs.ext4 is missing; install the package e2fsprogs")
+    elif not Path("/dev/loop-control").exists():
+        found.append("no limit on the disk: this machine has no loop devices")
+    return found

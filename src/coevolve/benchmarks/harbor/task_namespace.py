@@ -1,0 +1,561 @@
+"""One running task environment: start it, run commands in it, copy files, stop it.
+
+This is the side of the owner; `namespace_keeper` is the other side. It knows nothing of Harbor.
+"""
+
+import asyncio
+import base64
+import contextlib
+import json
+import os
+import shutil
+import socket
+import stat
+import subprocess
+import sys
+import tarfile
+import tempfile
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path, PurePosixPath
+from typing import IO, Any, Literal
+
+from coevolve.benchmarks.harbor.namespace_leftovers import new_name
+from coevolve.benchmarks.harbor.namespace_limits import NamespaceLimits, control_groups
+from coevolve.errors import CoevolveError
+from coevolve.executors.isolation.seccomp import container_filter
+
+FIRST_ID = 200_000
+"""The user of this machine that is root in an environment; 65,536 ids from here are in use."""
+
+IDS = 65_536
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+SHARED_MEMORY = 64 << 20
+_LONGEST_STOP = 20.0
+_PIECE = 1 << 16
+# What Docker leaves to a container: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
+# setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.
+CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
+_PROGRAM = """
+import sys, types
+for name in ("coevolve", "coevolve.benchmarks", "coevolve.benchmarks.harbor"):
+    sys.modules[name] = types.ModuleType(name)
+    sys.modules[name].__path__ = [sys.argv[2]]
+from coevolve.benchmarks.harbor.namespace_keeper import main
+main()
+"""
+
+type Network = Literal["loopback", "slirp4netns", "host"]
+type OnOutput = Callable[[str], Awaitable[None]]
+
+
+class NamespaceError(CoevolveError):
+    """A task environment could not be made, or has ended."""
+
+
+class TransferError(NamespaceError):
+    """Files could not be copied into or out of an environment."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A part of the root: a folder of this machine, the layers above it, and where it is.
+
+    Args:
+        base: The lowest folder. Its owner 0 is root in the environment.
+        layers: Folders above it, highest first, as an environment has written them.
+        at: Where it is in the root; empty for the root itself.
+    """
+
+    base: Path
+    layers: tuple[Path, ...] = ()
+    at: str = ""
+
+    @property
+    def name(self) -> str:
+        """The name of the folder with what is written to this tree."""
+        return self.at.replace("/", "-") or "root"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamespacePlan:
+    """What an environment is made of.
+
+    Args:
+        trees: The parts of its root, outer parts first.
+        limits: What its processes may use together.
+        network: `loopback` has no way out; `slirp4netns` reaches the outside but not this
+            machine; `host` shares the network of this machine and is for trusted builds only.
+        hostname: Its name for itself.
+        workdir: The folder in which commands start.
+        folders: Folders to make if they are missing, with their modes.
+        keep: Keep what was written, in `upper` in the folder of the environment.
+    """
+
+    trees: tuple[Tree, ...]
+    limits: NamespaceLimits = field(default_factory=NamespaceLimits)
+    network: Network = "loopback"
+    hostname: str = "task"
+    workdir: str = "/"
+    folders: Mapping[str, int] = field(default_factory=dict)
+    keep: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Execution:
+    """The end of a command: its output, standard error included, and its exit status."""
+
+    output: str
+    code: int
+
+
+class TaskNamespace:
+    """A running environment.
+
+    Args:
+        plan: What it is made of.
+        folder: Where the folders of environments are.
+        output_bytes: How much output of a command is kept.
+        transfer_bytes: How much one transfer may copy.
+    """
+
+    def __init__(
+        self,
+        plan: NamespacePlan,
+        folder: Path,
+        *,
+        output_bytes: int = 16 << 20,
+        transfer_bytes: int = 1 << 30,
+    ) -> None:
+        self.plan = plan
+        self.name = new_name()
+        self.folder = folder / self.name
+        self._output_bytes = output_bytes
+        self._transfer_bytes = transfer_bytes
+        self._keeper: subprocess.Popen[bytes] | None = None
+        self._control: socket.socket | None = None
+        self._replies: dict[int, asyncio.Future[dict[str, Any]]] = {}
+        self._listener: asyncio.Task[None] | None = None
+        self._drains: set[int] = set()
+        self._last = 0
+
+    async def start(self) -> None:
+        """Make it and wait until it runs."""
+        self.folder.mkdir(parents=True)
+        own, other = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        own.setblocking(False)
+        with other:
+            fd = str(other.fileno())
+            argv = (sys.executable, "-I", "-S", "-c", _PROGRAM, fd, str(Path(__file__).parent))
+            self._keeper = subprocess.Popen(
+                argv,
+                pass_fds=(other.fileno(),),
+                env={"PATH": PATH},
+                cwd="/",
+                start_new_session=True,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+            )
+        self._control = own
+        self._listener = asyncio.create_task(self._listen())
+        try:
+            answer = self._expect(0)
+            _send(own, self._request())
+            reply = await answer
+            if "failed" in reply:
+                raise NamespaceError(f"the environment cannot be started: {reply['failed']}")
+        except BaseException:
+            await asyncio.shield(self.stop())
+            raise
+
+    def _request(self) -> dict[str, Any]:
+        plan = self.plan
+        bwrap = shutil.which("bwrap")
+        if bwrap is None:
+            raise NamespaceError("the program bwrap is missing; install the package bubblewrap")
+        share_cgroup = not Path("/proc/self/ns/cgroup").exists()
+        arguments = [
+            *("--proc", "/proc", "--dev", "/dev", "--perms", "1777"),
+            *("--size", str(SHARED_MEMORY), "--tmpfs", "/dev/shm", "--mqueue", "/dev/mqueue"),
+            *("--unshare-pid", "--unshare-ipc", "--unshare-uts", "--hostname", plan.hostname),
+            *(() if share_cgroup else ("--unshare-cgroup",)),
+            *("--die-with-parent", "--as-pid-1", "--cap-drop", "ALL", "--chdir", "/"),
+        ]
+        disk = plan.limits.disk_mb
+        return {
+            "folder": str(self.folder),
+            "first_id": FIRST_ID,
+            "ids": IDS,
+            "trees": [
+                {
+                    "base": str(tree.base),
+                    "layers": [str(layer) for layer in tree.layers],
+                    "at": tree.at,
+                    "name": tree.name,
+                }
+                for tree in plan.trees
+            ],
+            "groups": control_groups(self.name, plan.limits),
+            "disk_bytes": 0 if disk is None else disk << 20,
+            "network": plan.network,
+            "files": _engine_files(plan.hostname, plan.network),
+            "folders": {plan.workdir: 0o755, **plan.folders},
+            "bwrap": bwrap,
+            "arguments": arguments,
+            "cgroup_namespace": not share_cgroup,
+            "capabilities": list(CAPABILITIES),
+            "filter": base64.b64encode(container_filter()).decode(),
+            "keep": plan.keep,
+        }
+
+    async def exec(
+        self,
+        argv: Sequence[str],
+        *,
+        cwd: str | None = None,
+        env: Mapping[str, str] | None = None,
+        user: str | int | None = None,
+        timeout: float | None = None,
+        on_output: OnOutput | None = None,
+    ) -> Execution:
+        """Run a command and wait for it, but not for what it leaves in the background.
+
+        Raises:
+            TimeoutError: It has not ended in time; its process group was killed.
+        """
+        variables = {"PATH": PATH, "HOSTNAME": self.plan.hostname, **(env or {})}
+        reader, writer = os.pipe()
+        collected = _Output(reader, self._output_bytes, on_output)
+        request = {
+            "op": "exec",
+            "argv": list(argv),
+            "cwd": cwd or self.plan.workdir,
+            "env": variables,
+            "user": user,
+        }
+        try:
+            code = await self._call(request, [writer], timeout=timeout)
+            await collected.rest()
+        except BaseException:
+            collected.close()
+            raise
+        self._drain(collected)
+        return Execution(output=collected.text(), code=code)
+
+    async def end_processes(self) -> None:
+        """Kill every process in the environment except its first."""
+        if await self._call({"op": "end_processes"}, []):
+            raise NamespaceError(f"processes of the environment {self.name} cannot be ended.")
+
+    async def put_file(
+        self, source: Path, target: str, *, owner: str | None = None, mode: int | None = None
+    ) -> None:
+        """Copy a file of this machine to a path in the environment, or into a folder there."""
+
+        def fill(file: IO[bytes]) -> None:
+            with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+                info = archive.gettarinfo(str(source.resolve(strict=True)), "file")
+                with source.open("rb") as content:
+                    archive.addfile(info, content)
+
+        await self._put(fill, target, folder=False, name=source.name, owner=owner, mode=mode)
+
+    async def put_folder(
+        self, source: Path, target: str, *, owner: str | None = None, mode: int | None = None
+    ) -> None:
+        """Copy the contents of a folder of this machine into a folder of the environment."""
+
+        def fill(file: IO[bytes]) -> None:
+            with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
+                archive.add(source, ".", filter=_plain)
+
+        if not source.is_dir():
+            raise TransferError(f"{source} is not a folder.")
+        await self._put(fill, target, folder=True, name="", owner=owner, mode=mode)
+
+    async def _put(self, fill: Callable[[IO[bytes]], None], target: str, **facts: Any) -> None:
+        with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as errors:
+            await asyncio.to_thread(fill, file)
+            file.flush()
+            if file.tell() > self._transfer_bytes + (1 << 20):
+                raise TransferError(
+                    f"the files for {target} have more than the {self._transfer_bytes >> 20} MB "
+                    "that may be copied; raise `transfer_mb`."
+                )
+            request = {"op": "unpack", "path": target, **facts}
+            await self._move(request, file, errors)
+
+    async def get_file(self, source: str, target: Path) -> None:
+        """Copy a file of the environment to a path of this machine."""
+        if target.is_dir():
+            target /= PurePosixPath(source).name
+        async with self._got(source, folder=False) as file:
+            await asyncio.to_thread(_extract_file, file, target)
+
+    async def get_folder(self, source: str, target: Path) -> None:
+        """Copy the files and folders in a folder of the environment; links are left out."""
+        async with self._got(source, folder=True) as file:
+            await asyncio.to_thread(_extract_folder, file, target, self._transfer_bytes)
+
+    @contextlib.asynccontextmanager
+    async def _got(self, source: str, *, folder: bool):  # type: ignore[no-untyped-def]
+        with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as errors:
+            request = {"op": "pack", "path": source, "limit": self._transfer_bytes}
+            await self._move({**request, "folder": folder}, file, errors)
+            file.seek(0)
+            yield file
+
+    async def _move(self, request: dict[str, Any], file: IO[bytes], errors: IO[bytes]) -> None:
+        fds = [os.dup(file.fileno()), os.dup(errors.fileno())]
+        if await self._call(request, fds):
+            errors.seek(0)
+            text = errors.read(4096).decode(errors="replace").strip()
+            raise TransferError(f"files cannot be copied: {text}.")
+
+    async def stop(self) -> None:
+        """End it, with all that belongs to it."""
+        if self._control is not None:
+            self._control.close()
+            self._control = None
+        if self._listener is not None:
+            self._listener.cancel()
+            self._listener = None
+        for fd in self._drains:
+            asyncio.get_running_loop().remove_reader(fd)
+            os.close(fd)
+        self._drains.clear()
+        if self._keeper is not None:
+            try:
+                await asyncio.to_thread(self._keeper.wait, _LONGEST_STOP)
+            except subprocess.TimeoutExpired:
+                self._keeper.kill()
+                self._keeper.wait()
+            self._keeper = None
+        self._fail_all("the environment was stopped")
+        if not self.plan.keep:
+            shutil.rmtree(self.folder, ignore_errors=True)
+
+    async def _call(
+        self, request: dict[str, Any], fds: list[int], *, timeout: float | None = None
+    ) -> int:
+        """Send a request with descriptors, which it closes; the exit status of its process."""
+        try:
+            if self._control is None:
+                raise NamespaceError(f"the environment {self.name} has ended.")
+            self._last += 1
+            number = self._last
+            answer = self._expect(number)
+            _send(self._control, {**request, "id": number}, fds)
+        except OSError as error:
+            raise NamespaceError(f"the environment {self.name} has ended ({error}).") from error
+        finally:
+            for fd in fds:
+                os.close(fd)
+        try:
+            reply = await asyncio.wait_for(answer, timeout)
+        except (TimeoutError, asyncio.CancelledError):
+            if self._control is not None:
+                with contextlib.suppress(OSError):
+                    _send(self._control, {"op": "kill", "id": number})
+            raise
+        finally:
+            self._replies.pop(number, None)
+        if "failed" in reply:
+            raise NamespaceError(f"{self.name}: {reply['failed']}.")
+        return int(reply["exit"])
+
+    def _expect(self, number: int) -> asyncio.Future[dict[str, Any]]:
+        answer = asyncio.get_running_loop().create_future()
+        self._replies[number] = answer
+        return answer
+
+    async def _listen(self) -> None:
+        control = self._control
+        assert control is not None
+        loop = asyncio.get_running_loop()
+        try:
+            while data := await loop.sock_recv(control, 1 << 16):
+                reply = json.loads(data)
+                answer = self._replies.get(reply["id"])
+                if answer is not None and not answer.done():
+                    answer.set_result(reply)
+        except OSError:
+            pass  # the same as its end, below
+        self._fail_all("the environment has ended")
+
+    def _fail_all(self, why: str) -> None:
+        for answer in self._replies.values():
+            if not answer.done():
+                answer.set_result({"failed": why})
+
+    def _drain(self, collected: "_Output") -> None:
+        """Read and forget what background processes still write, else they would be killed."""
+        fd = collected.detach()
+        if fd is None:
+            return
+        loop = asyncio.get_running_loop()
+        self._drains.add(fd)
+
+        def forget() -> None:
+            with contextlib.suppress(BlockingIOError):
+                if not os.read(fd, _PIECE):
+                    loop.remove_reader(fd)
+                    self._drains.discard(fd)
+                    os.close(fd)
+
+        loop.add_reader(fd, forget)
+
+
+class _Output:
+    """Collects what a command writes, up to a limit."""
+
+    def __init__(self, fd: int, limit: int, on_output: OnOutput | None) -> None:
+        self._fd: int | None = fd
+        self._limit = limit
+        self._kept = bytearray()
+        self._dropped = 0
+        self._on_output = on_output
+        self._tellers: set[asyncio.Task[None]] = set()
+        os.set_blocking(fd, False)
+        asyncio.get_running_loop().add_reader(fd, self._read)
+
+    def _read(self) -> bool:
+        """Read what there is; whether there may be more."""
+        if self._fd is None:
+            return False
+        try:
+            piece = os.read(self._fd, _PIECE)
+        except BlockingIOError:
+            return False
+        if not piece:
+            self.close()
+            return False
+        room = max(0, self._limit - len(self._kept))
+        self._kept += piece[:room]
+        self._dropped += len(piece) - len(piece[:room])
+        if self._on_output is not None:
+            self._tell(piece.decode(errors="replace"), self._on_output)
+        return True
+
+    def _tell(self, text: str, on_output: OnOutput) -> None:
+        before = next(iter(self._tellers), None)
+
+        async def in_order() -> None:
+            if before is not None:
+                await asyncio.wait([before])
+            await on_output(text)
+
+        self._tellers = {asyncio.create_task(in_order())}
+
+    async def rest(self) -> None:
+        """Read what the command has written before its end."""
+        for _ in range((self._limit + self._dropped) // _PIECE + 64):
+            if not self._read():
+                break
+        for teller in self._tellers:
+            await teller
+
+    def text(self) -> str:
+        """What was kept, with a note on what was not."""
+        text = self._kept.decode(errors="replace")
+        if self._dropped:
+            text += f"\n[{self._dropped} more bytes of output were dropped]\n"
+        return text
+
+    def detach(self) -> int | None:
+        """The descriptor, no longer read by this; None if the output has ended."""
+        fd, self._fd = self._fd, None
+        if fd is not None:
+            asyncio.get_running_loop().remove_reader(fd)
+        return fd
+
+    def close(self) -> None:
+        """Stop reading."""
+        fd = self.detach()
+        if fd is not None:
+            os.close(fd)
+
+
+def _engine_files(hostname: str, network: Network) -> dict[str, str]:
+    """The files that a container engine writes into each container."""
+    hosts = (
+        "127.0.0.1\tlocalhost",
+        "::1\tlocalhost ip6-localhost ip6-loopback",
+        "fe00::0\tip6-localnet",
+        "ff00::0\tip6-mcastprefix",
+        "ff02::1\tip6-allnodes",
+        "ff02::2\tip6-allrouters",
+        f"127.0.1.1\t{hostname}",
+    )
+    if network == "host":
+        servers = Path("/etc/resolv.conf").read_text()
+    else:
+        servers = "nameserver 10.0.2.3\n" if network == "slirp4netns" else ""
+    return {
+        "/etc/hosts": "".join(f"{line}\n" for line in hosts),
+        "/etc/hostname": f"{hostname}\n",
+        "/etc/resolv.conf": servers,
+    }
+
+
+def _send(control: socket.socket, request: dict[str, Any], fds: Sequence[int] = ()) -> None:
+    memory = os.memfd_create("request", os.MFD_CLOEXEC)
+    try:
+        with os.fdopen(os.dup(memory), "wb") as file:
+            file.write(json.dumps(request).encode())
+        socket.send_fds(control, [b"x"], [memory, *fds])
+    finally:
+        os.close(memory)
+
+
+def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
+    """A member of an upload without pipes and devices; hard links were resolved before."""
+    return member if member.isreg() or member.isdir() or member.issym() else None
+
+
+def _extract_file(file: IO[bytes], target: Path) -> None:
+    with tarfile.open(fileobj=file, mode="r|") as archive:
+        member = archive.next()
+        content = archive.extractfile(member) if member is not None and member.isreg() else None
+        if member is None or content is None:
+            raise TransferError(f"the environment sent no file for {target}.")
+        target.parent.mkdir(parents=True, exist_ok=True)
+        _write(content, target, member.mode)
+
+
+def _extract_folder(file: IO[bytes], target: Path, limit: int) -> None:
+    """Write regular files and folders below the target. The archive is not trusted."""
+    target.mkdir(parents=True, exist_ok=True)
+    with tarfile.open(fileobj=file, mode="r|") as archive:
+        for member in archive:
+            name = PurePosixPath(member.name)
+            if name.is_absolute() or ".." in name.parts or not (member.isreg() or member.isdir()):
+                raise TransferError(f"the environment sent {member.name!r}, which is refused.")
+            limit -= member.size
+            if limit < 0:
+                raise TransferError("the environment sent more than may be copied.")
+            place = target / name
+            _refuse_links(target, place)
+            if member.isdir():
+                place.mkdir(parents=True, exist_ok=True)
+                continue
+            place.parent.mkdir(parents=True, exist_ok=True)
+            content = archive.extractfile(member)
+            if content is not None:
+                _write(content, place, member.mode)
+
+
+def _refuse_links(top: Path, place: Path) -> None:
+    """No folder on the way to a file may be a link out of the target."""
+    for folder in place.relative_to(top).parents:
+        if (top / folder).is_symlink() and str(folder) != ".":
+            raise TransferError(f"{top / folder} is a link, so nothing is written there.")
+
+
+def _write(content: IO[bytes], place: Path, mode: int) -> None:
+    if place.is_symlink() or place.exists():
+        place.unlink()
+    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
+    with os.fdopen(os.open(place, flags, stat.S_IRUSR | stat.S_IWUSR), "wb") as file:
+        shutil.copyfileobj(content, file)
+        os.fchmod(file.fileno(), (mode & 0o777) | 0o600)
