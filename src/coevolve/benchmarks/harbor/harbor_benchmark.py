@@ -66,12 +66,13 @@ class HarborBenchmark:
         setup_timeout_multiplier: Stretches the time of the agent's setup.
         reward: The name of the reward that counts, if a task has several.
         costs: Expected cost of each task; by default the time limit of its agent.
+        fresh_sandbox: Whether every trial imports the candidate anew; otherwise its process is
+            forked from one that has imported it.
         trials_folder: Where the folders of trials are kept; by default they are removed.
         host: Gives access to the model of the run.
     """
 
     frame: str
-    fresh_sandbox = True
     grace_seconds = 60.0
 
     def __init__(
@@ -93,6 +94,7 @@ class HarborBenchmark:
         setup_timeout_multiplier: float = 1.0,
         reward: str = "reward",
         costs: Mapping[str, float] | None = None,
+        fresh_sandbox: bool = True,
         trials_folder: str | Path | None = None,
         host: Host | None = None,
     ) -> None:
@@ -142,6 +144,7 @@ class HarborBenchmark:
         self._environment, self._environment_options = environment, environment_options or {}
         self._agent_options = {"record_terminal_session": False, **(agent_options or {})}
         self._reward = reward
+        self.fresh_sandbox = fresh_sandbox
         self._kept = None if trials_folder is None else Path(trials_folder)
         self._client = None if host is None else ModelClient(host)
 

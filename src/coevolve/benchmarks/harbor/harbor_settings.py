@@ -32,6 +32,7 @@ class HarborSettings(BenchmarkSettings):
     setup_timeout_multiplier: Amount = 1.0
     reward: Text = "reward"
     costs: dict[str, Amount] | None = None
+    fresh_sandbox: bool = True
     keep_trials: bool = True
 
     @model_validator(mode="after")

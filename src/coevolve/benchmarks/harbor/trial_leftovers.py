@@ -37,9 +37,10 @@ def sweep_leftovers(environment: str) -> list[str]:
     if environment == "docker":
         removed += sweep_docker()
     elif environment.endswith(":NamespaceEnvironment"):
-        from coevolve.benchmarks.harbor.namespace_environment import sweep_environments
+        from coevolve.benchmarks.harbor.namespace_leftovers import sweep_leftovers as sweep
+        from coevolve.benchmarks.harbor.namespace_support import environments_folder
 
-        removed += sweep_environments()
+        removed += sweep(environments_folder())
     return removed
 
 

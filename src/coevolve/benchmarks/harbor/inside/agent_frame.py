@@ -9,8 +9,10 @@ import asyncio
 import base64
 import inspect
 import os
+import sys
 import tempfile
 import time
+from importlib.util import find_spec
 from pathlib import Path
 
 import coevolve_host
@@ -41,10 +43,7 @@ _trial = None
 def load(name):
     """Import the candidate's module and find its agent."""
     global _agent_class
-    import litellm
-
-    litellm.acompletion, litellm.completion = acompletion, completion
-    litellm.aresponses = litellm.responses = _no_responses
+    sys.meta_path.insert(0, ServedModel())
     module = __import__(name)
     from harbor import BaseAgent
 
@@ -56,6 +55,28 @@ def load(name):
         raise TypeError(f"{CLASS} does not define {', '.join(missing)}")
     _agent_class = found
     return module
+
+
+class ServedModel:
+    """Replaces the functions of litellm that call a model, as soon as it is imported.
+
+    Importing it takes seconds, so agents that do not use it do not wait for it.
+    """
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "litellm":
+            return None
+        sys.meta_path.remove(self)
+        spec = find_spec(name)
+        execute = spec.loader.exec_module
+
+        def execute_and_replace(module):
+            execute(module)
+            module.acompletion, module.completion = acompletion, completion
+            module.aresponses = module.responses = _no_responses
+
+        spec.loader.exec_module = execute_and_replace
+        return spec
 
 
 def setup(options, facts):
@@ -223,8 +244,9 @@ def raise_error(done):
 
 def register(facts):
     """Tell litellm the window of the model, which agents look up."""
-    import litellm
-
+    litellm = sys.modules.get("litellm")
+    if litellm is None:
+        return
     known = {"litellm_provider": "openai", "mode": "chat", "supports_function_calling": True}
     if facts["window"]:
         known |= {"max_input_tokens": facts["window"], "max_tokens": facts["window"]}
