@@ -8,6 +8,7 @@ from typing import Any
 from pydantic import Field
 
 from coevolve import registry
+from coevolve.executors.benchmark_needs import GRACE_SECONDS, Needs
 from coevolve.executors.isolation import Limits
 from coevolve.executors.local import Contents, LocalExecutor
 from coevolve.executors.worker_process import Services
@@ -26,6 +27,7 @@ class Work:
         workers: How many attempts may run at once.
         isolation: The isolation of candidate code: a name for `find_isolation`.
         limits: What a candidate may use.
+        needs: What the benchmark needs, unless the user's settings say otherwise.
         services: What benchmarks may ask the engine for, by name.
     """
 
@@ -34,18 +36,20 @@ class Work:
     workers: int = 1
     isolation: str = "auto"
     limits: Limits = field(default_factory=Limits)
+    needs: Needs = field(default_factory=Needs)
     services: Services = field(default_factory=dict)
 
 
 class ExecutorSettings(Table):
     """The settings of an executor; the base class for those of your own executor.
 
-    `seconds` are for one attempt at a trial, `prepare_seconds` for a check or a preparation.
+    `seconds` are for one attempt at a trial, `prepare_seconds` for a check or a preparation. If
+    `seconds` are left out, the benchmark's `trial_seconds` apply, which are 600 by default.
     """
 
     kind: Text = "local"
     workers: Count | None = None
-    seconds: Amount = 600.0
+    seconds: Amount | None = None
     prepare_seconds: Amount = 3600.0
 
     @abstractmethod
@@ -86,12 +90,15 @@ class FactoryExecutor(ExecutorSettings):
 
 
 def _arguments(settings: ExecutorSettings, work: Work) -> dict[str, Any]:
+    grace = work.needs.grace_seconds
     return {
         "contents": work.contents,
         "workers": work.workers,
         "isolation": work.isolation,
         "limits": work.limits,
-        "trial_seconds": settings.seconds,
+        "trial_seconds": settings.seconds or work.needs.trial_seconds,
         "prepare_seconds": settings.prepare_seconds,
         "services": work.services,
+        # Executors of others need not know it unless a benchmark does.
+        **({} if grace == GRACE_SECONDS else {"grace_seconds": grace}),
     }

@@ -19,6 +19,7 @@ from types import ModuleType
 from typing import Any, cast
 
 from coevolve.errors import ConfigError, InputError, StateError
+from coevolve.executors.benchmark_needs import needs_of
 from coevolve.executors.failures import classify, named
 from coevolve.executors.isolation import (
     HarnessFault,
@@ -66,7 +67,7 @@ class InProcessExecutor:
             each other.
         isolation: How candidate code is isolated: "auto", "bwrap", "process", "process-as-root",
             or an isolation. None runs it in this process, with all its permissions.
-        limits: What a candidate may use, if it is isolated.
+        limits: What a candidate may use, if it is isolated; None uses those of the benchmark.
         threads: Whether plain functions run in threads instead of the thread of the event loop.
 
     >>> class Constant:
@@ -99,7 +100,8 @@ class InProcessExecutor:
             )
         self.capacity = workers
         self._workload, self._contents = workload, contents
-        self._limits = limits or Limits()
+        self._needs = needs_of(workload)
+        self._limits = limits or self._needs.limited()
         self._awaits = inspect.iscoroutinefunction(workload.run)
         self._threads = threads
         self._free = asyncio.Semaphore(workers)
@@ -191,6 +193,7 @@ class InProcessExecutor:
                     state=found,
                     slot=slot.number,
                     frame=frame_of(self._workload),
+                    fresh=self._needs.fresh_sandbox,
                     flag=bytearray(2),
                 )
             slot.held = held
@@ -336,6 +339,7 @@ class TrustedHarness(WatchedHarness):
         *args: object,
         returns: type | None = None,
         services: object = None,
+        concurrent: bool = False,
         **kwargs: object,
     ) -> Any:
         """What a function of the candidate returns; a coroutine if it is an `async` one."""

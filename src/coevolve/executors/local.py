@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import ConfigError, InputError, StateError
+from coevolve.executors.benchmark_needs import GRACE_SECONDS, TRIAL_SECONDS
 from coevolve.executors.channel import Message, prepared_from_json, result_from_json
 from coevolve.executors.failures import (
     CandidateFault,
@@ -47,6 +48,7 @@ class WorkerPool:
         setup: The message that makes a worker ready.
         size: The number of workers.
         start_seconds: How long a worker may take to become ready.
+        grace_seconds: How long a worker that is ended may take to clean up.
         services: What workers may ask the engine for.
         forked: Whether to fork them from one process if possible.
     """
@@ -57,13 +59,14 @@ class WorkerPool:
         *,
         size: int,
         start_seconds: float,
+        grace_seconds: float = GRACE_SECONDS,
         services: Services,
         forked: bool = False,
     ) -> None:
         self.size = size
         self._setup = setup
         self._services = services
-        self._start_seconds = start_seconds
+        self._start_seconds, self._grace_seconds = start_seconds, grace_seconds
         self._forked = forked
         self._free = asyncio.Semaphore(size)
         self._slots = list(range(size))
@@ -108,10 +111,14 @@ class WorkerPool:
                     raise
                 raise self._timeout_error(worker, ready, seconds) from None
             finally:
-                del self._busy[worker]
-                self._put_back(worker, healthy)
-                if not self._busy:
-                    self._none_busy.set()
+                try:
+                    if self._closed or not healthy:
+                        await worker.end(self._grace_seconds)
+                finally:
+                    del self._busy[worker]
+                    self._put_back(worker, healthy)
+                    if not self._busy:
+                        self._none_busy.set()
 
     async def close(self) -> None:
         """End every worker; attempts that are running end with a fault."""
@@ -127,7 +134,7 @@ class WorkerPool:
                 deadline.reschedule(now)
         idle, self._idle = self._idle, []
         try:
-            await asyncio.gather(*(worker.close() for worker in idle))
+            await asyncio.gather(*(worker.close(self._grace_seconds) for worker in idle))
             while self._busy:
                 self._none_busy.clear()
                 await self._none_busy.wait()
@@ -249,6 +256,7 @@ class LocalExecutor:
         trial_seconds: Time limit of one attempt, including the time spent waiting for services.
             A worker that exceeds it is ended; the blame depends on what it was waiting for.
         prepare_seconds: Time limit for building the benchmark, for a check and a preparation.
+        grace_seconds: How long a worker that is ended may take to clean up; then it is killed.
         services: What benchmarks may ask the engine for, by name. A function that waits should
             be async; otherwise it blocks the engine. The `usage` in an answer (tokens_in,
             tokens_out, dollars) counts for the attempt, however it ends, unless its result
@@ -263,11 +271,16 @@ class LocalExecutor:
         workers: int = 1,
         isolation: str | Isolation = "auto",
         limits: Limits | None = None,
-        trial_seconds: float = 600,
+        trial_seconds: float = TRIAL_SECONDS,
         prepare_seconds: float = 3600,
+        grace_seconds: float = GRACE_SECONDS,
         services: Services | None = None,
     ) -> None:
-        numbers = {"trial_seconds": trial_seconds, "prepare_seconds": prepare_seconds}
+        numbers = {
+            "trial_seconds": trial_seconds,
+            "prepare_seconds": prepare_seconds,
+            "grace_seconds": grace_seconds,
+        }
         for name, value in {"workers": workers, **numbers}.items():
             if not value > 0:
                 raise InputError(f"{name} must be positive, got {value!r}.")
@@ -288,6 +301,7 @@ class LocalExecutor:
             setup,
             size=workers,
             start_seconds=prepare_seconds,
+            grace_seconds=grace_seconds,
             services=self._services,
             forked=sys.platform == "linux" and workers > processors(),
         )

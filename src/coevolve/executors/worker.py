@@ -14,21 +14,21 @@ import os
 import signal
 import socket
 import sys
-import threading
 import traceback
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import NoReturn
 
 from coevolve.errors import CoevolveError
+from coevolve.executors.benchmark_needs import needs_of
 from coevolve.executors.channel import (
     Message,
     Pipe,
     PipeError,
     done_to_json,
-    fault_from_json,
     fault_to_json,
 )
-from coevolve.executors.failures import FaultError, classify
+from coevolve.executors.engine_host import PipeHost, Terminated
+from coevolve.executors.failures import classify
 from coevolve.executors.fork_server import Child, ForkCheck, ForkLoop
 from coevolve.executors.isolation import Limits, find_isolation
 from coevolve.executors.worker_process import die_with
@@ -78,29 +78,6 @@ def _serve(flag: int, fork_requests: list[int]) -> None:
         worker.serve()
 
 
-class Terminated(BaseException):
-    """The engine asked this process to end."""
-
-
-class PipeHost:
-    """The engine, reached through the socket; one request at a time, from any thread."""
-
-    def __init__(self, pipe: Pipe) -> None:
-        self.pipe = pipe
-        self._lock = threading.Lock()
-
-    def ask(self, service: str, /, **payload: Any) -> Any:
-        """The answer of a service of the engine; raises its fault if it failed."""
-        with self._lock:
-            self.pipe.send({"ask": service, "payload": payload})
-            answer = self.pipe.receive()
-        if answer is None:
-            raise Terminated
-        if "fault" in answer:
-            raise FaultError(fault_from_json(answer["fault"]))
-        return answer["answer"]
-
-
 class Worker:
     """A workload, and the harness of the candidate it evaluated last."""
 
@@ -114,13 +91,24 @@ class Worker:
         self._isolation = find_isolation(setup["isolation"], hidden=hidden)
         self._host = PipeHost(pipe)
         self._workload: Workload = spec.build(self._host)
+        self._needs = needs_of(self._workload)
         self._harness: WatchedHarness | None = None
 
     def __enter__(self) -> "Worker":
         return self
 
     def __exit__(self, *_: object) -> None:
+        """End the candidate, then let the benchmark clean up."""
+        try:
+            self._drop()
+        finally:
+            close = getattr(self._workload, "close", None)
+            if close is not None:
+                close()
+
+    def _drop(self) -> None:
         if self._harness is not None:
+            self._harness.interrupt()  # a thread of the benchmark may be in a call
             self._harness.close()
 
     def continue_as(self, child: Child, unset: list[str]) -> bool:
@@ -138,19 +126,20 @@ class Worker:
 
     def serve(self) -> None:
         """Answer requests until the engine closes the socket."""
-        while (request := self._pipe.receive()) is not None:
+        while (request := self._host.next_request()) is not None:
             self._flag[1] = 0
             try:
                 done = self._done(request)
             except Exception as error:
                 traceback.print_exc()
                 done = Prepared(fault=classify(error))
+            self._host.end_request()
             try:
-                self._pipe.send(done_to_json(done))
+                self._host.send(done_to_json(done))
             except PipeError as error:
                 unsent = CoevolveError(f"the answer of the benchmark cannot be sent: {error}")
                 failed = Prepared(fault=classify(unsent), usage=done.usage)
-                self._pipe.send(done_to_json(failed))
+                self._host.send(done_to_json(failed))
             if self._harness is not None:
                 self._harness.end_trial()  # now that the engine can continue
 
@@ -169,7 +158,7 @@ class Worker:
     def _harness_of(self, candidate: Message | None) -> WatchedHarness:
         """The harness of a candidate; the one of the last request if none is named."""
         if candidate is not None:
-            self.__exit__()
+            self._drop()
             self._harness = WatchedHarness(
                 Path(candidate["folder"]),
                 isolation=self._isolation,
@@ -178,6 +167,7 @@ class Worker:
                 state=None if candidate["state"] is None else json.loads(candidate["state"]),
                 slot=self._slot,
                 frame=frame_of(self._workload),
+                fresh=self._needs.fresh_sandbox,
                 flag=self._flag,
             )
         if self._harness is None:
@@ -202,6 +192,7 @@ def _shared(number: int) -> mmap.mmap:
 
 
 def _terminate(number: int, frame: object) -> NoReturn:
+    signal.signal(signal.SIGTERM, signal.SIG_IGN)  # nothing interrupts the cleaning up
     raise Terminated
 
 

@@ -19,6 +19,7 @@ from typing import Any, NamedTuple, Protocol
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import InputError, nearest
+from coevolve.executors.benchmark_needs import GRACE_SECONDS
 from coevolve.executors.channel import (
     AsyncPipe,
     Message,
@@ -41,7 +42,6 @@ Services = Mapping[str, Callable[..., Any]]
 _COSTS = frozenset(("tokens_in", "tokens_out", "dollars"))
 _TAIL = 16_000
 _GRACE = 3.0
-_KILL_GRACE = 0.5
 _POLL = 0.005
 _PR_SET_PDEATHSIG = 1
 
@@ -49,11 +49,11 @@ _PR_SET_PDEATHSIG = 1
 class ServiceUse:
     """The services that an attempt used: their cost and the time spent waiting for them.
 
-    It is known even if the worker never answers.
+    It is known even if the worker never answers. Several may be used at once.
 
     >>> use = ServiceUse()
-    >>> use.begin("model")
-    >>> use.end({"text": "yes", "usage": {"tokens_in": 90, "tokens_out": 1, "dollars": 0.02}})
+    >>> asked = use.begin("model")
+    >>> use.end(asked, {"usage": {"tokens_in": 90, "tokens_out": 1, "dollars": 0.02}})
     >>> use.counted(Usage(seconds=2.5))
     Usage(tokens_in=90, tokens_out=1, dollars=0.02, seconds=2.5)
     """
@@ -61,16 +61,23 @@ class ServiceUse:
     def __init__(self) -> None:
         self.usage = Usage()
         self._waited = 0.0
-        self._service = ""
-        self._since: float | None = None
+        self._since = 0.0
+        self._count = 0
+        self._open: dict[int, tuple[str, float]] = {}
 
-    def begin(self, service: str) -> None:
-        """A service is asked; without `end` it never answered."""
-        self._service, self._since = service, time.monotonic()
+    def begin(self, service: str) -> int:
+        """A service is asked; without `end` it never answered. Returns a number for `end`."""
+        now = time.monotonic()
+        if not self._open:
+            self._since = now
+        self._count += 1
+        self._open[self._count] = (service, now)
+        return self._count
 
-    def end(self, answer: object = None) -> None:
-        """The service answered or failed."""
-        self._waited, self._since = self.waited_seconds, None
+    def end(self, asked: int, answer: object = None) -> None:
+        """The service answered or failed, or its answer is not needed any more."""
+        if self._open.pop(asked, None) is not None and not self._open:
+            self._waited += time.monotonic() - self._since
         self.usage += stated_usage(answer)
 
     def restart_clock(self) -> None:
@@ -79,18 +86,19 @@ class ServiceUse:
 
     @property
     def waits_for(self) -> str:
-        """The service that has not answered yet; empty if there is none."""
-        return "" if self._since is None else self._service
+        """The service that has not answered for the longest time; empty if there is none."""
+        return next((service for service, _ in self._open.values()), "")
 
     @property
     def waiting_seconds(self) -> float:
-        """How long the engine has waited for the current answer."""
-        return 0.0 if self._since is None else time.monotonic() - self._since
+        """How long the engine has waited for that service."""
+        since = next((since for _, since in self._open.values()), None)
+        return 0.0 if since is None else time.monotonic() - since
 
     @property
     def waited_seconds(self) -> float:
-        """How long the engine has waited for all answers, including the current one."""
-        return self._waited + self.waiting_seconds
+        """How long the engine has waited for any answer, up to now."""
+        return self._waited + (time.monotonic() - self._since if self._open else 0.0)
 
     def counted(self, usage: Usage) -> Usage:
         """A usage with what the services reported, unless it states tokens or dollars itself."""
@@ -184,7 +192,7 @@ def kill_tree(process: Process, grace: float) -> None:
     It first gets `grace` seconds to end by itself and to clean up. Then it is stopped, so it
     starts nothing while its children are killed.
     """
-    if process.poll() is None:
+    if grace and process.poll() is None:
         send_signal(process.pid, signal.SIGTERM)
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(grace)
@@ -227,6 +235,9 @@ class WorkerHandle:
         self._services = services
         self._start = start
         self._process: Process | None = None
+        self._sending = asyncio.Lock()
+        self._answers: dict[int, asyncio.Task[object]] = {}
+        self._replies: set[asyncio.Task[None]] = set()
         self._tail = b""
         self._ready = False
         self._ended = False
@@ -286,48 +297,96 @@ class WorkerHandle:
     async def ask(self, request: Message) -> Message:
         """The answer to a request; services that the worker asks for meanwhile are provided."""
         packed = pack(request)
+        lost = True
         try:
-            await self._pipe.send(packed)
+            await self._send(packed)
             while (message := await self._pipe.receive()) is not None:
-                if "ask" not in message:
+                if "ask" in message:
+                    self._begin(message)
+                elif "cancel" not in message:
+                    lost = False
                     return message
-                await self._pipe.send(await self._served(message))
+                elif (answer := self._answers.get(message["cancel"])) is not None:
+                    answer.cancel()
         except PipeError as error:
             reason = f"the worker sent an invalid message: {error}"
             raise self._lost(reason, kind="worker-garbage") from error
         except ConnectionError:
             pass
+        finally:
+            await self._end_services(lost=lost)
         raise await self._exit_error()
 
-    def kill(self) -> None:
-        """End the process and everything it started, now."""
+    async def end(self, grace: float) -> None:
+        """End the process; it gets `grace` seconds to clean up, then everything is killed."""
+        try:
+            if not self._ended and self._process is not None and self.alive:
+                send_signal(self._process.pid, signal.SIGTERM)
+                await self._wait(grace)
+        finally:
+            self.kill(grace=0)
+
+    def kill(self, grace: float = GRACE_SECONDS) -> None:
+        """End the process and everything it started, while this thread waits."""
         if not self._ended:
             if self._process is not None:
-                kill_tree(self._process, _KILL_GRACE)
+                kill_tree(self._process, grace)
             self._ended = True
             asyncio.get_running_loop().remove_reader(self._log)
             self._ours.close()
             self._theirs.close()
 
-    async def close(self) -> None:
+    async def close(self, grace: float = GRACE_SECONDS) -> None:
         """Let an idle process end by itself, or end it after a short wait."""
         try:
             if not self._ended:
                 self._pipe.close()
-                await self._wait(_GRACE)
+                await self._wait(max(grace, _GRACE))
         finally:
             self.kill()
 
-    async def _served(self, message: Message) -> bytes:
-        self.use.begin(message["ask"])
+    async def _send(self, packed: bytes) -> None:
+        async with self._sending:  # a message must not be mixed with another
+            await self._pipe.send(packed)
+
+    def _begin(self, message: Message) -> None:
+        """Serve a request of the worker while others are served too."""
+        number, use = message["number"], self.use
+        answer = asyncio.ensure_future(self._answer(message["ask"], message["payload"]))
+        self._answers[number] = answer
+        task = asyncio.create_task(self._reply(number, answer, use, use.begin(message["ask"])))
+        self._replies.add(task)
+        task.add_done_callback(self._replies.discard)
+
+    async def _reply(
+        self, number: int, answer: "asyncio.Task[object]", use: ServiceUse, asked: int
+    ) -> None:
+        """Send the answer of a service; nothing if the attempt has ended."""
         try:
-            answer = await self._answer(message["ask"], message["payload"])
-            self.use.end(answer)
-            return pack({"answer": answer})
-        except Exception as error:  # not CancelledError: then there was no answer
+            found = await asyncio.shield(answer)
+            use.end(asked, found)
+            reply = pack({"number": number, "answer": found})
+        except asyncio.CancelledError:
+            if number not in self._answers:
+                return  # it never answered
+            use.end(asked)
+            reply = pack({"number": number, "cancelled": True})
+        except Exception as error:
             # Several attempts may wait for one call that fails; its cost is counted once.
-            self.use.end({"usage": vars(error).pop("usage", None)})
-            return pack({"fault": fault_to_json(classify(error))})
+            use.end(asked, {"usage": vars(error).pop("usage", None)})
+            reply = pack({"number": number, "fault": fault_to_json(classify(error))})
+        self._answers.pop(number, None)
+        await self._send(reply)
+
+    async def _end_services(self, *, lost: bool) -> None:
+        """Cancel the services that are still at work; `lost` says that the worker is, too."""
+        answers, self._answers = list(self._answers.values()), {}
+        replies = list(self._replies)
+        for task in [*answers, *(replies if lost else ())]:
+            task.cancel()
+        # A reply that is being sent is sent whole, else the next message would be unreadable.
+        if answers or replies:
+            await asyncio.gather(*answers, *replies, return_exceptions=True)
 
     async def _answer(self, name: str, payload: Message) -> object:
         if name not in self._services:

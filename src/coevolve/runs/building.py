@@ -14,8 +14,10 @@ from coevolve.benchmarks.base import (
     services_of,
 )
 from coevolve.core.pool import Pool
-from coevolve.errors import ConfigError
+from coevolve.errors import CoevolveError, ConfigError, StopRun
+from coevolve.executors.benchmark_needs import needs_of
 from coevolve.executors.executor_settings import Work
+from coevolve.executors.failures import named
 from coevolve.executors.local import Contents
 from coevolve.executors.workload import Host, Spec
 from coevolve.models.gateway import Gateway
@@ -66,6 +68,7 @@ def _checked(found: object, factory: str) -> Benchmark:
         raise ConfigError(f"the pool of benchmark {factory!r} is not a Pool: {found.pool!r}.")
     check_starts(found.starts)
     check_sealed(found)
+    needs_of(found)
     return found
 
 
@@ -146,16 +149,38 @@ def build_executor(
         around: Wraps the executor.
     """
     services = {**services_of(benchmark), **(gateway.services() if gateway else {})}
+    needs = needs_of(benchmark)
     work = Work(
         benchmark=benchmark_spec(config, base),
         contents=contents,
         workers=at_once or workers(config),
         isolation=config.isolation.kind,
-        limits=config.isolation.limits(),
+        limits=config.isolation.limits(needs),
+        needs=needs,
         services=services,
     )
     executor = around(config.executor.build(Context(config=config, base=base), work))
     return executor if gateway is None else _WithGateway(executor, gateway)
+
+
+def sweep(benchmark: Benchmark) -> None:
+    """Let a benchmark remove what killed sessions have left, before any worker starts.
+
+    Raises:
+        StopRun: It failed.
+    """
+    clean = getattr(benchmark, "sweep", None)
+    if clean is None:
+        return
+    try:
+        clean()
+    except CoevolveError:
+        raise
+    except Exception as error:
+        raise StopRun(
+            f"the benchmark could not remove what earlier sessions left: {named(error)}. Remove "
+            "it yourself or fix `sweep` of the benchmark, then resume the run."
+        ) from error
 
 
 class _WithGateway:

@@ -22,6 +22,7 @@ from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, FactoryBen
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.protocols import SearchProtocol, checked_protocol, protocol, register
 from coevolve.errors import ConfigError, InputError, UnknownProtocolError, nearest
+from coevolve.executors.benchmark_needs import Needs
 from coevolve.executors.executor_settings import ExecutorSettings, FactoryExecutor, LocalSettings
 from coevolve.executors.isolation import Limits
 from coevolve.models.model_settings import ModelPlug, ModelSettings
@@ -101,14 +102,17 @@ class IsolationSettings(
         "LimitsTable",
         __base__=Table,
         kind=(Literal["auto", "bwrap", "process", "process-as-root"], "auto"),
-        **_keys(Limits),
+        **{name: (kind | None, None) for name, (kind, _) in _keys(Limits).items()},
     )
 ):
-    """`[isolation]`: where candidate code runs, and a key for each of its `Limits`."""
+    """`[isolation]`: where candidate code runs, and a key for each of its `Limits`.
 
-    def limits(self) -> Limits:
-        """The limits on candidate code."""
-        return Limits(**self.model_dump(exclude={"kind"}))
+    Limits that are left out are those of the benchmark, or the defaults.
+    """
+
+    def limits(self, needs: Needs | None = None) -> Limits:
+        """The limits on candidate code, with those of the benchmark that the user has not set."""
+        return (needs or Needs()).limited(self.model_dump(exclude={"kind"}))
 
 
 class RunConfig(Table):

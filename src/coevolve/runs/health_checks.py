@@ -8,6 +8,7 @@ from pathlib import Path
 
 from coevolve.benchmarks.base import leak_scan_of
 from coevolve.errors import CoevolveError, StopRun
+from coevolve.executors.benchmark_needs import needs_of
 from coevolve.executors.isolation import find_isolation
 from coevolve.executors.isolation.cgroups import why_no_groups
 from coevolve.executors.isolation.detection import why_not_bubblewrap
@@ -196,7 +197,9 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
         # A stub of the model: a check costs no money.
         benchmark = build_benchmark(config, base, StubModel() if config.model else None)
         for found in check_benchmark(
-            benchmark, isolation=config.isolation.kind, limits=config.isolation.limits()
+            benchmark,
+            isolation=config.isolation.kind,
+            limits=config.isolation.limits(needs_of(benchmark)),
         ):
             about = f"benchmark, {found.about}"
             yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)

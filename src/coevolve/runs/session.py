@@ -22,6 +22,7 @@ from coevolve.runs.building import (
     build_rules,
     check_model,
     priced,
+    sweep,
 )
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.search.effects import fold
@@ -97,6 +98,7 @@ def session(
         config, base = recorded_config(opened, folder)
         benchmark = build_benchmark(config, base)
         _check_unchanged(opened, benchmark)
+        sweep(benchmark)
         gateway = None
         if config.model is not None:
             state = fold(store.skim())

@@ -11,6 +11,7 @@ from coevolve.benchmarks.base import Benchmark, briefing_of, leak_scan_of, seale
 from coevolve.core.outcomes import Missing, checked_score
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError
+from coevolve.executors.benchmark_needs import needs_of
 from coevolve.executors.failures import classify
 from coevolve.executors.isolation import Executed, Harness, Isolation, Limits, find_isolation
 from coevolve.executors.workload import Score, frame_of
@@ -71,6 +72,7 @@ class Bench:
                 limits=self._limits,
                 name=name,
                 frame=frame_of(self._benchmark),
+                fresh=needs_of(self._benchmark).fresh_sandbox,
             ) as harness:
                 return self._run(harness, trials)
 
@@ -137,13 +139,16 @@ def check_benchmark(
     Args:
         benchmark: Yours.
         isolation: Where candidate code runs.
-        limits: Its limits.
+        limits: Its limits; by default those that the benchmark states.
     """
     where = find_isolation(isolation) if isinstance(isolation, str) else isolation
     static = list(_static(benchmark))
     if any(found.kind == "failed" for found in static):
         return static
-    return [*static, *_trials(benchmark, Bench(benchmark, where, limits or Limits()))]
+    return [
+        *static,
+        *_trials(benchmark, Bench(benchmark, where, limits or needs_of(benchmark).limited())),
+    ]
 
 
 def _static(benchmark: Benchmark) -> Iterator[Finding]:

@@ -338,7 +338,7 @@ def test_open_requests_stop_the_clock_but_a_loop_without_any_does_not(
         time.sleep(1.5)
         return 3
 
-    services = {"slow": slow, "quick": quick}
+    services: dict[str, Callable[..., Any]] = {"slow": slow, "quick": quick}
     source = "\nimport time\ndef waits():\n    return coevolve_host.submit('slow').result()\n"
     harness = make(ASKER + source, isolation, replace(ROOMY, seconds=1))
     assert harness.call("waits", services=services, concurrent=True) == 3
