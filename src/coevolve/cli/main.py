@@ -14,6 +14,7 @@ from coevolve.cli.diff_command import diff
 from coevolve.cli.doctor_command import doctor
 from coevolve.cli.estimate_command import estimate
 from coevolve.cli.export_command import export
+from coevolve.cli.harbor_command import harbor
 from coevolve.cli.init_command import init
 from coevolve.cli.model_command import model
 from coevolve.cli.propose_command import propose
@@ -70,4 +71,5 @@ _TOOLS = (demo, worlds, protocols, replay, analyse)
 for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_TOOLS)):
     app.command()(_command)
 app.add_typer(data)
+app.add_typer(harbor)
 app.add_typer(model, name="model")

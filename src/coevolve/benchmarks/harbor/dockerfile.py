@@ -101,9 +101,9 @@ def read_dockerfile(path: Path, *, base_env: Mapping[str, str] | None = None) ->
 
 
 def parse_dockerfile(text: str, *, base_env: Mapping[str, str] | None = None) -> Dockerfile:
-    """Read the text of a Dockerfile; see `read_dockerfile`.
+    r"""Read the text of a Dockerfile; see `read_dockerfile`.
 
-    >>> parse_dockerfile("FROM debian:12\\nWORKDIR /app\\nRUN make").steps[1].argv
+    >>> parse_dockerfile("FROM debian:12\nWORKDIR /app\nRUN make").steps[1].argv
     ('/bin/sh', '-c', 'make')
     """
     state = _State(env=dict(base_env or {}))

@@ -17,7 +17,7 @@ from harbor.environments.capabilities import (
 from harbor.models.task.config import NetworkMode, NetworkPolicy
 from harbor.models.trial.config import ResourceMode
 
-from coevolve.benchmarks.harbor.dockerfile import Dockerfile, DockerfileError, read_dockerfile
+from coevolve.benchmarks.harbor.dockerfile import Dockerfile, read_dockerfile
 from coevolve.benchmarks.harbor.namespace_leftovers import sweep_leftovers
 from coevolve.benchmarks.harbor.namespace_limits import NamespaceLimits
 from coevolve.benchmarks.harbor.namespace_support import environments_folder, why_unavailable

@@ -51,6 +51,9 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _PLACE = "/tmp"
 """Where the root is assembled, in a mount namespace that only this program sees."""
 
+_FIRST_PROGRAM = "trap '' CHLD; echo started; exec sleep infinity </dev/null >/dev/null 2>&1"
+"""What Harbor runs in a container; without the signal the kernel removes ended orphans."""
+
 _LONGEST_START = 20.0
 _LONGEST_KILL = 5.0
 _OPEN_FILES = 1 << 20
@@ -214,7 +217,7 @@ class Keeper:
         argv = [
             *(self.wanted["bwrap"], "--bind", f"{_PLACE}/root", "/", *self.wanted["arguments"]),
             *("--ro-bind", f"{_PLACE}/sys", "/sys", "--info-fd", str(facts_end), "--", "/bin/sh"),
-            *("-c", "echo started; exec sleep infinity </dev/null >/dev/null 2>&1"),
+            *("-c", _FIRST_PROGRAM),
         ]
         self.bwrap = os.fork()
         if not self.bwrap:

@@ -8,6 +8,7 @@ import fcntl
 import hashlib
 import json
 import os
+import re
 import shutil
 import stat
 from collections.abc import Iterator, Mapping
@@ -28,12 +29,14 @@ _DESCRIPTION = "root.json"
 _HOST_PROGRAMS = ("usr", "bin", "sbin", "lib", "lib32", "lib64", "libx32")
 _HOST_PACKAGES = "var/lib/dpkg"
 _HOST_ETC = (
-    "alternatives bash.bashrc ca-certificates ca-certificates.conf debian_version default "
-    "deluser.conf adduser.conf dpkg environment ld.so.cache ld.so.conf ld.so.conf.d localtime "
-    "login.defs lsb-release mime.types nsswitch.conf os-release pam.conf pam.d profile profile.d "
-    "protocols python3 python3.11 python3.12 python3.13 security services shells skel ssl "
-    "terminfo timezone"
-).split()
+    *("alternatives", "bash.bashrc", "ca-certificates", "ca-certificates.conf"),
+    *("debian_version", "default", "deluser.conf", "adduser.conf", "dpkg", "environment"),
+    *("ld.so.cache", "ld.so.conf", "ld.so.conf.d", "localtime", "login.defs"),
+    *("lsb-release", "mime.types", "nsswitch.conf", "os-release", "pam.conf", "pam.d"),
+    *("profile", "profile.d", "protocols", "python3", "python3.11", "python3.12"),
+    *("python3.13", "security", "services", "shells", "skel", "ssl", "terminfo"),
+    *("timezone"),
+)
 _MODES = {"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777, "run": 0o755}
 _EMPTY = (
     *("dev", "proc", "sys", "home", "mnt", "media", "opt", "srv", "boot", "root", "tmp", "run"),
@@ -232,14 +235,50 @@ def find_root(image: str, *, chosen: str | None, more: Mapping[str, str]) -> Roo
     if name == HOST:
         return host_root()
     if "/" in name:
-        return RootFolder.read(Path(name).expanduser())
+        return _given_folder(Path(name).expanduser())
     return RootFolder.read(roots_folder() / name)
+
+
+def _given_folder(folder: Path) -> RootFolder:
+    """A folder of the user: a prepared root, or the files of one."""
+    if (folder / _DESCRIPTION).exists():
+        return RootFolder.read(folder)
+    if not (folder / "bin").exists():
+        raise InputError(f"{folder} is not a root: it has no bin. Give the folder that is `/`.")
+    facts = folder.stat()
+    stamp = f"{folder.resolve()}\0{facts.st_ino}\0{facts.st_ctime_ns}"
+    identity = hashlib.sha256(stamp.encode()).hexdigest()[:16]
+    return RootFolder(name=folder.name, files=folder, identity=identity)
 
 
 def root_name(image: str) -> str | None:
     """The name of the root that stands for an image; None for an unknown image.
 
-    >>> root_name("python:3.13-slim-bookworm"), root_name("ubuntu:24.04")
-    ('python-3.13-bookworm', 'ubuntu-noble')
+    >>> root_name("python:3.13-slim-bookworm"), root_name("ubuntu:24.04"), root_name("redis")
+    ('python-3.13-bookworm', 'ubuntu-noble', None)
     """
+    plain = image.partition("@")[0].removeprefix("docker.io/").removeprefix("library/")
+    name, _, tag = plain.partition(":")
+    tag = tag or "latest"
+    for pattern, root in _IMAGES.get(name, ()):
+        if found := re.fullmatch(pattern, tag):
+            return root.format(*found.groups())
     return None
+
+
+_IMAGES = {
+    "debian": (
+        (r"(?:bookworm|12(?:\.\d+)?)(?:-\d+)?(?:-slim)?", "debian-bookworm"),
+        (r"(?:trixie|13(?:\.\d+)?|latest|stable)(?:-\d+)?(?:-slim)?", "debian-trixie"),
+        (r"(?:bullseye|11(?:\.\d+)?)(?:-\d+)?(?:-slim)?", "debian-bullseye"),
+    ),
+    "ubuntu": (
+        (r"24\.04|noble(?:-\d+)?|latest", "ubuntu-noble"),
+        (r"22\.04|jammy(?:-\d+)?", "ubuntu-jammy"),
+    ),
+    "python": (
+        (r"(3\.\d+)(?:\.\d+)?(?:-slim)?(?:-bookworm)?", "python-{}-bookworm"),
+        (r"(3\.\d+)(?:\.\d+)?(?:-slim)?-trixie", "python-{}-trixie"),
+    ),
+}
+"""Tags of images, as patterns, and the roots that stand for them."""

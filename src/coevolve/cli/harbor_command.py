@@ -1,0 +1,106 @@
+"""`coevolve harbor`: task environments without Docker."""
+
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from coevolve.cli.command_arguments import AsJson
+from coevolve.cli.console_output import Screen, echo, echo_error, echo_json, table
+
+harbor = typer.Typer(
+    name="harbor",
+    no_args_is_help=True,
+    help="Prepare task environments that need no Docker, and check tasks for them.",
+)
+
+
+@harbor.command()
+def prepare(
+    roots: Annotated[
+        list[str] | None,
+        typer.Argument(help="Roots to prepare. Without any, list the known ones."),
+    ] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(
+            "--from",
+            metavar="FILE|FOLDER",
+            help="Make one root from an archive of `docker export`, or from a folder.",
+        ),
+    ] = None,
+    mirror: Annotated[
+        str | None,
+        typer.Option(metavar="URL", help="Where packages are. Default: the machine's own."),
+    ] = None,
+    env: Annotated[
+        list[str] | None,
+        typer.Option(metavar="NAME=VALUE", help="A variable of the image, with --from."),
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Prepare root folders from Debian's packages or from a container."""
+    from coevolve.benchmarks.harbor.root_folders import roots_folder
+    from coevolve.benchmarks.harbor.root_preparation import import_root, known_roots, prepare_root
+    from coevolve.errors import InputError
+
+    if not roots:
+        here = sorted(path.parent.name for path in roots_folder().glob("*/root.json"))
+        if as_json:
+            echo_json({"known": known_roots(), "here": here})
+        else:
+            echo(f"known: {', '.join(known_roots())}")
+            echo(f"here, in {roots_folder()}: {', '.join(here) or 'none'}")
+        return
+    if source is not None:
+        if len(roots) != 1:
+            raise InputError(f"--from makes one root, and {len(roots)} were named.")
+        if wrong := [word for word in env or () if "=" not in word]:
+            raise InputError(f"--env {wrong[0]!r} is not NAME=VALUE.")
+        pairs = dict(word.partition("=")[::2] for word in env or ())
+        made = [import_root(roots[0], source, env=pairs)]
+    elif env:
+        raise InputError("--env needs --from.")
+    else:
+        made = [prepare_root(name, mirror=mirror, say=echo_error) for name in roots]
+    if as_json:
+        echo_json([{"root": root.name, "folder": str(root.files)} for root in made])
+        return
+    for root in made:
+        echo(f"{root.name}: {root.files}")
+
+
+@harbor.command()
+def check(
+    tasks: Annotated[Path, typer.Argument(help="A task folder, or a folder of them.")],
+    root: Annotated[
+        str | None, typer.Option(help="The root for all tasks. Default: by their base images.")
+    ] = None,
+    build: Annotated[bool, typer.Option("--build", help="Build the tasks, too.")] = False,
+    as_json: AsJson = False,
+) -> None:
+    """List which tasks can be built here, and why others cannot."""
+    from coevolve.benchmarks.harbor.namespace_support import missing_limits, why_unavailable
+    from coevolve.benchmarks.harbor.task_check import check_tasks
+
+    unavailable = why_unavailable()
+    rows = check_tasks(tasks, root=root, build=build and not unavailable)
+    failed = [row for row in rows if row.reason]
+    if as_json:
+        listed: list[dict[str, Any]] = [
+            {"task": row.task, "image": row.image, "root": row.root, "reason": row.reason}
+            for row in rows
+        ]
+        limits = missing_limits()
+        echo_json({"unavailable": unavailable, "missing_limits": limits, "tasks": listed})
+    else:
+        made = table("task", "image", "root", "result")
+        for row in rows:
+            made.add_row(row.task, row.image, row.root, row.reason or row.result)
+        Screen().print(made)
+        echo(f"{len(rows) - len(failed)} of {len(rows)} tasks can be built.")
+        for text in (unavailable, *missing_limits()):
+            if text:
+                echo_error(text)
+    if failed or unavailable:
+        raise typer.Exit(1)

@@ -1,0 +1,66 @@
+"""What tests of the terminal tasks share: their folder, the scripted model, and Harbor jobs."""
+
+import importlib
+import shutil
+import sys
+from pathlib import Path
+from typing import Any
+
+from harbor import Job, JobConfig
+from harbor.models.job.config import DatasetConfig
+from harbor.models.trial.config import AgentConfig, EnvironmentConfig
+
+from coevolve.benchmarks.harbor.namespace_support import why_unavailable
+
+EXAMPLE = Path(__file__).parents[3] / "examples" / "terminal_bench"
+TASKS = sorted(path for path in (EXAMPLE / "tasks").iterdir() if path.is_dir())
+HARNESSES = ("terminus_2", "terminus_kira", "wait_after", "environment_snapshot")
+PROGRAMS = ("git", "make", "ps", "python3", "sqlite3", "tmux")
+NAMESPACE = "coevolve.benchmarks.harbor.namespace_environment:NamespaceEnvironment"
+
+
+def example_module(name: str) -> Any:
+    """A module of the example, which is not part of the package."""
+    if str(EXAMPLE) not in sys.path:
+        sys.path.insert(0, str(EXAMPLE))
+    return importlib.import_module(name)
+
+
+def why_not() -> str:
+    """Why tasks cannot run on this machine's own programs, empty if they can."""
+    missing = [name for name in PROGRAMS if shutil.which(name) is None]
+    return f"{', '.join(missing)} missing" if missing else why_unavailable()
+
+
+def harness(name: str, url: str) -> AgentConfig:
+    """A starting harness that asks the model at an address."""
+    return AgentConfig(
+        import_path=f"coevolve.benchmarks.harbor.harnesses.{name}.harness:AgentHarness",
+        model_name="openai/scripted",
+        kwargs={"api_base": url, "record_terminal_session": False},
+    )
+
+
+async def rewards(
+    folder: Path, agents: list[AgentConfig], tasks: list[str], concurrent: int = 6
+) -> dict[str, dict[str, float | None]]:
+    """Run Harbor's own job without Docker; the reward of each task by the agent's name."""
+    config = JobConfig(
+        job_name="job",
+        jobs_dir=folder / "jobs",
+        n_concurrent_trials=concurrent,
+        quiet=True,
+        agents=agents,
+        environment=EnvironmentConfig(
+            import_path=NAMESPACE,
+            kwargs={"root": "host", "folder": str(folder / "environments")},
+        ),
+        datasets=[DatasetConfig(path=EXAMPLE / "tasks", task_names=tasks)],
+    )
+    result = await (await Job.create(config)).run()
+    found: dict[str, dict[str, float | None]] = {}
+    for trial in result.trial_results:
+        verdict = trial.verifier_result
+        reward = (verdict.rewards or {}).get("reward") if verdict else None
+        found.setdefault(trial.agent_info.name, {})[trial.task_name.split("/")[-1]] = reward
+    return found
