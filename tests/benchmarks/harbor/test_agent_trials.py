@@ -1,7 +1,7 @@
 """What an agent in the sandbox can and cannot do in a trial."""
 
+import contextlib
 import json
-import os
 from pathlib import Path
 from typing import Any
 
@@ -30,9 +30,7 @@ def bench(tmp_path: Path, environment_cache: Path) -> Bench:
 
 def said(tried: Any) -> str:
     """What the agent noted in its answer file."""
-    return "\n".join(
-        path.read_text() for path in sorted(tried.folder.glob("*/agent/notes.json"))
-    )
+    return "\n".join(path.read_text() for path in sorted(tried.folder.glob("*/agent/notes.json")))
 
 
 NOTE = "(self.logs_dir / 'notes.json').write_text(json.dumps({}))"
@@ -142,16 +140,9 @@ def test_time_is_up_and_the_work_so_far_counts(tmp_path: Path, environment_cache
 
 
 @pytest.mark.parametrize(
-    ("body", "kind"),
-    [
-        ("raise ValueError('broken')", "finished"),
-        ("os._exit(3)", "finished"),
-        ("await asyncio.sleep(0)\nbytearray(8 << 30)", "finished"),
-    ],
+    "body", ["raise ValueError('broken')", "os._exit(3)", "bytearray(8 << 30)"]
 )
-def test_an_agent_that_fails_is_at_fault_and_its_work_counts(
-    bench: Bench, body: str, kind: str
-) -> None:
+def test_an_agent_that_fails_is_at_fault_and_its_work_counts(bench: Bench, body: str) -> None:
     tried = bench.tried(agent(SOLVE + "\n" + body))
     assert (tried.score, tried.trace["ended"]) == (1.0, "NonZeroAgentExitCodeError")
     assert bench.tried(agent(body)).score == 0.0
@@ -180,7 +171,8 @@ def test_tests_planted_by_the_agent_are_not_run(bench: Bench) -> None:
         agent(
             """
 await environment.exec("mkdir -p /tests && ln -s /tmp /tests/link")
-await environment.exec("rm -rf /logs/verifier; ln -s /tmp /logs/verifier; echo 1 > /tmp/reward.txt")
+await environment.exec("rm -rf /logs/verifier; ln -s /tmp /logs/verifier")
+await environment.exec("echo 1 > /tmp/reward.txt")
 """
         )
     )
@@ -330,15 +322,13 @@ def test_a_task_that_cannot_be_built_stops_the_run(
 
 
 def test_nothing_of_a_trial_is_left(bench: Bench) -> None:
-    before = set(os.listdir("/proc"))
-    bench.tried(
-        agent("await environment.exec('setsid sleep 4321 >/dev/null 2>&1 &')\n" + SOLVE)
-    )
-    sleeping = [
-        pid
-        for pid in set(os.listdir("/proc")) - before
-        if pid.isdigit()
-        and Path(f"/proc/{pid}/cmdline").exists()
-        and b"4321" in Path(f"/proc/{pid}/cmdline").read_bytes()
-    ]
-    assert sleeping == []
+    bench.tried(agent("await environment.exec('setsid sleep 4321 >/dev/null 2>&1 &')\n" + SOLVE))
+    assert [line for line in command_lines() if "sleep\x004321" in line] == []
+
+
+def command_lines() -> list[str]:
+    found = []
+    for path in Path("/proc").glob("[0-9]*/cmdline"):
+        with contextlib.suppress(OSError):
+            found.append(path.read_text(errors="replace"))
+    return found

@@ -116,5 +116,5 @@ def test_every_name_in_the_table_is_an_error_of_harbor() -> None:
 def test_one_of_several_rewards_must_be_named() -> None:
     several = result(rewards={"speed": 0.5, "accuracy": 1.0})
     assert reward_of(several, "speed") == 0.5
-    with pytest.raises(InputError, match="it has accuracy, speed. Set `reward`"):
+    with pytest.raises(InputError, match=r"it has accuracy, speed\. Set `reward`"):
         reward_of(several)

@@ -110,7 +110,7 @@ class FakeModel:
         self.asked += 1
         self.requests.append(request)
         usage = {"tokens_in": 10, "tokens_out": 5, "dollars": 0.001}
-        self.usage += Usage(**usage)
+        self.usage += Usage(tokens_in=10, tokens_out=5, dollars=0.001)
         reply = {"text": "", "finish": "stop", "scores": None, "usage": usage}
         return {**reply, **(self._answer(request["messages"]) if self._answer else {})}
 

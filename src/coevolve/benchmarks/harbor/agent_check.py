@@ -1,4 +1,4 @@
-"""A check of a candidate's agent before it costs anything: a trial without environment or model."""
+"""A check of an agent before it costs anything: a trial without environment or model."""
 
 import json
 import threading
@@ -12,7 +12,7 @@ MOST_CALLS = 12
 MOST_COMMANDS = 300
 SECONDS = 120.0
 INSTRUCTION = "This is a check of the agent. There is nothing to do; finish."
-_FACTS = {
+_FACTS: dict[str, Any] = {
     "task": "check",
     "user": None,
     "environment": {},

@@ -267,9 +267,9 @@ class EnvironmentServices:
             task = self._loop.create_task(_told(work), context=self._context)
             task.add_done_callback(functools.partial(_settle, future))
             future.add_done_callback(
-                lambda done: self._loop.call_soon_threadsafe(task.cancel)
-                if done.cancelled()
-                else None
+                lambda done: (
+                    self._loop.call_soon_threadsafe(task.cancel) if done.cancelled() else None
+                )
             )
 
         self._loop.call_soon_threadsafe(start)

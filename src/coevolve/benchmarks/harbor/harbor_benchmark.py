@@ -237,7 +237,8 @@ class HarborBenchmark:
         )
 
         kind = self._environment_kind
-        place = {"import_path": kind} if ":" in kind else {"type": kind}
+        place: dict[str, Any] = {"import_path": kind} if ":" in kind else {"type": kind}
+        multipliers: dict[str, Any] = self._multipliers
         config = TrialConfig(
             task=TaskConfig(path=task.folder),
             trial_name=name,
@@ -251,7 +252,7 @@ class HarborBenchmark:
             verifier=VerifierConfig(
                 import_path="coevolve.benchmarks.harbor.reward_guard:GuardedVerifier"
             ),
-            **self._multipliers,
+            **multipliers,
         )
         trial = await Trial.create(config)
         return await trial.run()

@@ -122,7 +122,8 @@ def shortened_steps(steps: list[dict[str, Any]]) -> dict[str, Any]:
 def _seconds(timing: Any) -> float | None:
     if timing is None or timing.started_at is None or timing.finished_at is None:
         return None
-    return round((timing.finished_at - timing.started_at).total_seconds(), 2)
+    seconds: float = (timing.finished_at - timing.started_at).total_seconds()
+    return round(seconds, 2)
 
 
 def _end_of(path: Path) -> str:
