@@ -30,7 +30,7 @@ from coevolve.executors.local import _read as read_result
 from coevolve.executors.worker_process import stated_usage
 from coevolve.formatting import csv_cell, json_text, one_line, visible
 from coevolve.models.hosted_service import _retry_after as retry_after
-from coevolve.models.provider import Sampling
+from coevolve.models.provider import ModelRequest, Sampling
 from coevolve.models.request_payload import NAMES, read_request, read_texts
 from coevolve.proposers.llm.prompt_text import shortened
 from coevolve.proposers.workspace.workspace import _readable
@@ -150,6 +150,47 @@ _REQUESTS = (
         "stop": ["\n"],
         "sample": 2,
     },
+    {
+        "messages": [
+            {"role": "system", "content": "Use the tools."},
+            {
+                "role": "user",
+                "content": [
+                    {
+                        "type": "text",
+                        "text": "What is this?",
+                        "cache_control": {"type": "ephemeral"},
+                    },
+                    {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}},
+                ],
+            },
+            {
+                "role": "assistant",
+                "content": None,
+                "reasoning_content": "Look.",
+                "tool_calls": [
+                    {
+                        "id": "c1",
+                        "type": "function",
+                        "function": {"name": "run", "arguments": "{}"},
+                    }
+                ],
+            },
+            {"role": "tool", "tool_call_id": "c1", "name": "run", "content": "a file"},
+        ],
+        "tools": [
+            {
+                "type": "function",
+                "function": {"name": "run", "description": "Runs.", "parameters": {"a": [1]}},
+            }
+        ],
+        "tool_choice": {"type": "function", "function": {"name": "run"}},
+        "parallel_tool_calls": True,
+        "response_format": {"type": "json_schema", "json_schema": {"name": "x", "schema": {}}},
+        "reasoning_effort": "low",
+        "top_p": 0.5,
+        "overflow": "reply",
+    },
 )
 
 
@@ -157,7 +198,9 @@ def _request(payload: Any) -> None:
     if isinstance(payload, dict):
         request = read_request(payload, Sampling())
         request.key({"name": "m"})
-        request.conversation()
+        [message.to_json() for message in request.conversation()]
+        assert ModelRequest.from_json(request.to_json()) == request
+        _ = request.agentic, request.texts()
     read_texts(payload)
 
 

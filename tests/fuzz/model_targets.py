@@ -4,6 +4,7 @@ import asyncio
 import functools
 import gzip
 from collections.abc import AsyncIterator, Sequence
+from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -44,6 +45,19 @@ _HOSTED = (
         },
     },
     {"choices": [{"finish_reason": "length", "message": {"content": None}}], "usage": None},
+    {
+        "choices": [
+            {
+                "finish_reason": "tool_calls",
+                "message": {
+                    "content": None,
+                    "reasoning_content": "Well.",
+                    "tool_calls": [{"id": "c1", "function": {"name": "run", "arguments": "{}"}}],
+                },
+            }
+        ],
+        "usage": {"prompt_tokens": 12, "completion_tokens": 3},
+    },
 )
 _ASKED = ModelRequest(prompt="Is water wet?", choices=("yes", "no"), max_tokens=9, stop=("\n",))
 
@@ -65,7 +79,8 @@ def _hosted(answer: Any) -> None:
         supports_response_schema=lambda name: False,
         token_counter=lambda model, text: len(text),
     )
-    for request in (_ASKED, ModelRequest(prompt="Is water wet?", max_tokens=9)):
+    plain = ModelRequest(prompt="Is water wet?", max_tokens=9)
+    for request in (_ASKED, plain, replace(plain, tools="[]")):
         reply = asyncio.run(provider.complete(request))
         reply.to_json()
         checked_reply(reply, request)

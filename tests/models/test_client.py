@@ -150,7 +150,7 @@ def test_a_stub_has_the_caps_it_is_given() -> None:
         client.model("a")
 
 
-@pytest.mark.parametrize("name", ["api_key", "base_url", "name", "system", "reasoning_effort"])
+@pytest.mark.parametrize("name", ["api_key", "base_url", "name", "system", "headers"])
 def test_there_is_no_argument_for_keys_or_another_model(name: str) -> None:
     client = ModelClient(Host())
     with pytest.raises(TypeError):

@@ -123,7 +123,8 @@ def test_an_answer_comes_back_is_paid_once_and_is_in_the_trace(tmp_path: Path) -
 def test_a_candidate_can_count_and_ask_for_the_facts(tmp_path: Path) -> None:
     counted, facts = ran(tmp_path, Gateway(FakeProvider()), "count", "facts")
     assert said(counted) == [3, 5]
-    assert said(facts).keys() == {"name", "window", "scores", "trial_calls", "trial_tokens"}
+    caps = {"trial_calls", "trial_tokens"}
+    assert said(facts).keys() == {"name", "window", "scores", "tools", *caps}
 
 
 def test_a_candidate_reaches_no_other_model_address_or_key(tmp_path: Path) -> None:

@@ -274,6 +274,7 @@ def test_services_count_tokens_and_know_the_facts() -> None:
         "name": "fake",
         "window": 4096,
         "scores": True,
+        "tools": False,
         "trial_calls": 3,
         "trial_tokens": 500,
     }

@@ -62,7 +62,7 @@ def test_conversation_is_sent_turn_by_turn() -> None:
     turns = (Message("user", "Hi."), Message("assistant", "Hello."), Message("user", "Wet?"))
     with Endpoint() as endpoint:
         asked(provider(endpoint), request(None, messages=turns))
-    assert endpoint.seen[0].body["messages"] == [turn._asdict() for turn in turns]
+    assert endpoint.seen[0].body["messages"] == [turn.to_json() for turn in turns]
 
 
 def test_key_of_the_environment_never_goes_to_a_server_of_ones_own(

@@ -93,7 +93,11 @@ def test_no_request_gets_a_longer_answer_than_is_configured() -> None:
         ({"messages": [{"role": "root", "content": "a"}]}, "a role must be one of"),
         ({"messages": [{"role": ["user"], "content": "a"}]}, "a role must be one of"),
         ({"messages": [{"role": "user", "content": None}]}, "content of a message must be text"),
-        ({"messages": [{"role": "user", "content": "a", "name": "b"}]}, "role and a content"),
+        (
+            {"messages": [{"role": "user", "content": "a", "name": "b"}]},
+            "only a message of the tool",
+        ),
+        ({"messages": [{"role": "user", "content": "a", "to": "b"}]}, "role and a content"),
         (turns("user", "user"), "alternate.*the user first and last.*; got user, user"),
         (turns("user", "assistant"), "the user first and last"),
         (turns("assistant", "user"), "the user first and last"),
@@ -123,7 +127,7 @@ def test_no_request_gets_a_longer_answer_than_is_configured() -> None:
         ({"prompt": "a", "api_key": "mine"}, "cannot have 'api_key'"),
         ({"prompt": "a", "base_url": "http://elsewhere"}, "cannot have 'base_url'"),
         ({"prompt": "a", "system": "obey"}, "cannot have 'system'"),
-        ({"prompt": "a", "reasoning_effort": "high"}, "cannot have 'reasoning_effort'"),
+        ({"prompt": "a", "reasoning_effort": "as much as you can"}, "a word such as low"),
         ({"prompt": "a", "extra_headers": {}}, "cannot have 'extra_headers'"),
     ],
 )

@@ -7,12 +7,29 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevolve.models.provider import Message, ModelReply, ModelRequest, Role
+from coevolve.models.provider import Message, ModelReply, ModelRequest, Role, ToolCall, canonical
 
 texts = st.text(max_size=8)
 some = st.lists(texts, max_size=3).map(tuple)
 roles: list[Role] = ["system", "user", "assistant"]
-turns = st.builds(Message, st.sampled_from(roles), texts)
+calls = st.lists(st.builds(ToolCall, texts, texts, texts), max_size=2).map(tuple)
+image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,AAAA"}}
+plain = st.builds(lambda role, text: Message(role, text), st.sampled_from(roles), texts)
+called = st.builds(
+    lambda text, calls, why: Message("assistant", text, tool_calls=calls, reasoning=why),
+    texts,
+    calls,
+    texts,
+)
+told = st.builds(lambda text, to: Message("tool", text, tool_call_id=to, name="run"), texts, texts)
+shown = st.builds(
+    lambda text: Message.from_json(
+        {"role": "user", "content": [{"type": "text", "text": text}, image]}
+    ),
+    texts,
+)
+turns = plain | called | told | shown
+written = st.dictionaries(texts, texts, max_size=2).map(canonical) | st.just("")
 requests = st.builds(
     ModelRequest,
     prompt=st.none() | texts,
@@ -25,6 +42,11 @@ requests = st.builds(
     stop=some,
     sample=st.integers(0, 3),
     reasoning_effort=st.none() | st.sampled_from(["low", "high"]),
+    top_p=st.none() | st.sampled_from([0.5, 1.0]),
+    tools=written,
+    tool_choice=written,
+    parallel_tool_calls=st.none() | st.booleans(),
+    response_format=written,
 )
 identities = st.dictionaries(
     texts, st.none() | st.booleans() | st.integers() | texts | st.lists(texts), max_size=3
@@ -68,6 +90,11 @@ def test_every_part_of_a_request_counts_for_its_key() -> None:
         "stop": ("\n",),
         "sample": 1,
         "reasoning_effort": "low",
+        "top_p": 0.5,
+        "tools": "[1]",
+        "tool_choice": '"auto"',
+        "parallel_tool_calls": False,
+        "response_format": '{"type":"text"}',
     }
     assert others.keys() == ModelRequest.__dataclass_fields__.keys()
     keys = {replace(ASKED, **{name: value}).key({}) for name, value in others.items()}
@@ -88,7 +115,7 @@ def test_addresses_stay_what_they_are() -> None:
 
 def test_a_prompt_is_what_the_user_says_after_the_system() -> None:
     request = replace(ASKED, system="Be brief.")
-    assert request.conversation() == [("system", "Be brief."), ("user", "Wet?")]
+    assert request.conversation() == [Message("system", "Be brief."), Message("user", "Wet?")]
     assert request.texts() == ["Be brief.", "Wet?"]
 
 
@@ -96,4 +123,8 @@ def test_a_reply_survives_json() -> None:
     reply = ModelReply(
         text="half \ud800", finish="length", tokens_in=5, tokens_out=2, scores={"a": -0.5}
     )
-    assert ModelReply.from_json(json.loads(json.dumps(reply.to_json()))) == reply
+    agents = replace(
+        reply, finish="tool_calls", tool_calls=(ToolCall("c1", "run", "{}"),), reasoning="Well."
+    )
+    for one in (reply, agents):
+        assert ModelReply.from_json(json.loads(json.dumps(one.to_json()))) == one

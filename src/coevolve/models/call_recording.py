@@ -175,6 +175,8 @@ class ReplayProvider(Provider):
         """The window of the recorded model."""
         return self._window
 
+    takes_tools = True
+
     @property
     def gives_scores(self) -> bool:
         """Whether the recorded model gives scores."""
@@ -234,7 +236,7 @@ class ReplayProvider(Provider):
         return heads[called.pop()]
 
     def _missing(self, request: ModelRequest) -> NotRecorded:
-        asked = request.texts()[-1]
+        asked = request.conversation()[-1].content
         known = _prompt(request) in self._prompts
         what = "; it has one to the same prompt with other parameters" if known else ""
         return NotRecorded(
@@ -298,7 +300,7 @@ def _parsed(line: bytes) -> dict[str, Any]:
 
 
 def _prompt(request: ModelRequest) -> str:
-    return digest(canonical([list(message) for message in request.conversation()]))
+    return digest(canonical([message.to_json() for message in request.conversation()]))
 
 
 def _start(text: str) -> str:

@@ -12,15 +12,18 @@ from typing import Any
 from coevolve.core.outcomes import Usage
 from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.model_errors import (
+    ContextTooLong,
     ModelError,
     ModelReplyError,
     ModelUnavailable,
     NoChoice,
+    RequestRefused,
     RequestUnanswered,
 )
 from coevolve.models.model_spend import Prices, believable, check_caps, need_prices
 from coevolve.models.provider import (
     CHARACTERS,
+    IMAGE_TOKENS,
     Caps,
     ModelReply,
     ModelRequest,
@@ -122,6 +125,7 @@ def answer(reply: ModelReply, used: Usage | None) -> dict[str, Any]:
         "cached": used is None,
         "usage": _plain(used or Usage()),
         **({"estimated": True} if reply.estimated else {}),
+        **reply.written(),
     }
     return {**given, "saved": _plain(reply.usage)} if used is None else given
 
@@ -129,6 +133,11 @@ def answer(reply: ModelReply, used: Usage | None) -> dict[str, Any]:
 def _plain(usage: Usage) -> dict[str, float]:
     """A usage without seconds, which the engine measures for the whole trial."""
     return {name: value for name, value in usage.to_json().items() if name != "seconds"}
+
+
+def overflow(error: ContextTooLong) -> ModelReply:
+    """A reply for the recording of a prompt that was too long."""
+    return ModelReply(text=str(error), finish="overflow", tokens_in=0, tokens_out=0)
 
 
 class Gateway:
@@ -191,6 +200,9 @@ class Gateway:
     async def ask(self, **payload: object) -> dict[str, Any]:
         """The answer to a request, both as JSON.
 
+        With `overflow="reply"`, a prompt that is too long for the model is answered by
+        `{"overflow": True, "reason": ...}`.
+
         Raises:
             RequestRefused: The payload is not a valid request.
             ModelCapError: A cap of the run is reached.
@@ -198,12 +210,33 @@ class Gateway:
         """
         scores = self.provider.gives_scores
         request = read_request(payload, self._sampling, gives_scores=scores)
-        reply, used = await self._answered(request)
+        self._check_taken(request)
+        try:
+            reply, used = await self._answered(request)
+        except ContextTooLong as error:
+            if payload.get("overflow") != "reply":
+                raise
+            if self._recorder is not None:
+                self._recorder.call(request, overflow(error), cached=False)
+            usage = error.usage or _plain(Usage())
+            return {"overflow": True, "reason": str(error), "usage": usage, "cached": False}
         if used is None:
             self.cached += 1
         if self._recorder is not None:
             self._recorder.call(request, reply, cached=used is None)
         return answer(reply, used)
+
+    def _check_taken(self, request: ModelRequest) -> None:
+        """Refuse what the model does not take, instead of leaving it out."""
+        if getattr(self.provider, "takes_tools", False):
+            return
+        effort = request.reasoning_effort != self._sampling.reasoning_effort
+        refused = [*request.agentic, *(["reasoning_effort"] if effort else [])]
+        if refused:
+            raise RequestRefused(
+                f"the model {self.provider.identity.get('name')} does not take "
+                f"{' or '.join(refused)}; hosted models may."
+            )
 
     async def count(self, texts: object) -> list[int]:
         """The number of tokens of each text."""
@@ -219,6 +252,7 @@ class Gateway:
             "name": self.provider.identity.get("name"),
             "window": self.provider.window,
             "scores": self.provider.gives_scores,
+            "tools": bool(getattr(self.provider, "takes_tools", False)),
             "trial_calls": self._caps.trial_calls,
             "trial_tokens": self._caps.trial_tokens,
         }
@@ -318,8 +352,11 @@ def _checked(reply: ModelReply, request: ModelRequest) -> ModelReply:
 
     Raises:
         NoChoice: Its text is none of the choices.
+        ContextTooLong: It says that the prompt is too long.
         ModelReplyError: It does not have a score for each choice, as requested.
     """
+    if reply.finish == "overflow":  # of a recording
+        raise ContextTooLong(reply.text)
     if request.choices and reply.text not in request.choices:
         raise NoChoice(
             f"the model answered {reply.text!r:.80}, which is none of the "
@@ -334,7 +371,7 @@ def _checked(reply: ModelReply, request: ModelRequest) -> ModelReply:
 
 def _estimate(request: ModelRequest) -> int:
     """The tokens that a call may use."""
-    read = sum(map(len, request.texts())) // CHARACTERS
+    read = sum(map(len, request.texts())) // CHARACTERS + request.images * IMAGE_TOKENS
     if not request.choices:
         return read + request.max_tokens
     return read + max(map(len, request.choices))

@@ -14,10 +14,21 @@ from coevolve.models.model_errors import (
     ModelReplyError,
     RequestRefused,
 )
-from coevolve.models.provider import JSON, Message, ModelReply, ModelRequest
+from coevolve.models.provider import (
+    IMAGE_TOKENS,
+    JSON,
+    Finish,
+    Message,
+    ModelReply,
+    ModelRequest,
+    ToolCall,
+)
 
-_OPEN = ("temperature", "max_tokens")
+_OPEN = ("temperature", "max_tokens", "reasoning_effort", "top_p")
 """The settings that both a harness and the configuration may set."""
+_OF_REQUESTS = ("tools", "tool_choice", "parallel_tool_calls", "response_format", "top_p")
+"""The settings that only a harness may set."""
+_MOST_CALLS = 256
 
 
 class HostedProvider:
@@ -27,10 +38,10 @@ class HostedProvider:
     tried as part of the name (it is, for gpt-oss), then without. Without `base_url`, the name is
     LiteLLM's, such as `openrouter/openai/gpt-oss-120b`.
 
-    The reasoning of the model is not part of the answer. `sample` is sent as the seed, and `stop`
-    is sent, if the model accepts them; the answer ends before a stop in any case. Any other
-    setting that a model does not accept, such as a temperature or a `reasoning_effort`, is an
-    error: a run must not differ from its configuration.
+    The reasoning of the model is not part of the text of the answer. `sample` is sent as the
+    seed, and `stop` is sent, if the model accepts them; the answer ends before a stop in any
+    case. Any other setting that a model does not accept, such as a temperature or a
+    `reasoning_effort`, is an error: a run must not differ from its configuration.
 
     Choices are listed at the end of the prompt. An endpoint that is known to obey a JSON schema
     gets one. From other endpoints, the reply is matched to the choices, and returned unchanged if
@@ -51,6 +62,7 @@ class HostedProvider:
     """
 
     gives_scores = False
+    takes_tools = True
 
     def __init__(
         self,
@@ -146,7 +158,7 @@ class HostedProvider:
                 answer = await library.acompletion(
                     **arguments(library, self._service, name, request, strict=strict)
                 )
-            reply = read(answer, self._service.where)
+            reply = read(answer, self._service.where, tools=bool(request.tools))
         except ModelError as error:
             return error
         except Exception as error:
@@ -155,10 +167,23 @@ class HostedProvider:
             proven = any(self._taken.values())
             return self._blamed(understood(error, self._service, request, proven=proven), request)
         text = self._service.redacted(until(reply.text, request.stop))
-        return replace(reply, text=chosen(text, request.choices) if request.choices else text)
+        return replace(
+            reply,
+            text=chosen(text, request.choices) if request.choices else text,
+            reasoning=self._service.redacted(reply.reasoning),
+            tool_calls=tuple(
+                ToolCall(*map(self._service.redacted, call)) for call in reply.tool_calls
+            ),
+        )
 
     def _blamed(self, error: ModelError, request: ModelRequest) -> ModelError:
-        """The error; a refused request if other values of the refused setting were accepted."""
+        """The error; a refused request if only the request can have caused it.
+
+        Other values of the refused setting were accepted, or only harnesses set it.
+        """
+        own = any(getattr(request, name) and name in str(error) for name in _OF_REQUESTS)
+        if isinstance(error, ModelNotFound) and own:
+            return RequestRefused(str(error))
         for setting, values in self._taken.items():
             others = values - {getattr(request, setting)}
             if isinstance(error, ModelNotFound) and setting in str(error) and others:
@@ -169,9 +194,11 @@ class HostedProvider:
         """The reply with tokens, by our own count if the service does not report them."""
         if reply.tokens_in:
             return reply
-        *read, written = await self.count([*request.texts(), reply.text])
-        tokens_out = reply.tokens_out or written
-        return replace(reply, tokens_in=sum(read), tokens_out=tokens_out, estimated=True)
+        asked = request.texts()
+        counts = await self.count([*asked, *reply.texts()])
+        tokens_in = sum(counts[: len(asked)]) + request.images * IMAGE_TOKENS
+        tokens_out = reply.tokens_out or sum(counts[len(asked) :])
+        return replace(reply, tokens_in=tokens_in, tokens_out=tokens_out, estimated=True)
 
 
 def arguments(
@@ -187,7 +214,7 @@ def arguments(
         settings["allowed_openai_params"] = list(settings)
     return {
         "model": name,
-        "messages": [turn._asdict() for turn in asked],
+        "messages": [turn.to_json() for turn in asked],
         "api_key": service.credential,
         "base_url": service.base_url,
         "timeout": service.timeout,
@@ -205,6 +232,13 @@ def _settings(library: Any, name: str, request: ModelRequest, *, own: bool) -> d
         settings["temperature"] = request.temperature
     if request.reasoning_effort is not None:
         settings["reasoning_effort"] = request.reasoning_effort
+    if request.top_p is not None:
+        settings["top_p"] = request.top_p
+    if request.parallel_tool_calls is not None:
+        settings["parallel_tool_calls"] = request.parallel_tool_calls
+    for setting in ("tools", "tool_choice", "response_format"):
+        if text := getattr(request, setting):
+            settings[setting] = json.loads(text)
     if request.stop and "stop" in takes:
         settings["stop"] = list(request.stop)
     if "seed" in takes:
@@ -228,10 +262,11 @@ _CHANNEL = re.compile(
 )
 
 
-def read(answer: Any, where: str) -> ModelReply:
+def read(answer: Any, where: str, *, tools: bool = False) -> ModelReply:
     """The reply in an answer of LiteLLM; tokens are 0 if the service does not report them.
 
-    Reasoning does not count: the reply of a model that was cut off in its reasoning is empty.
+    Reasoning is not text: the text of a model that was cut off in its reasoning is empty. Tool
+    calls count only if there are `tools`.
     """
     choices = getattr(answer, "choices", None)
     if not choices:
@@ -241,11 +276,16 @@ def read(answer: Any, where: str) -> ModelReply:
         raise RequestRefused(f"{where} stopped the answer with its content filter.")
     usage = getattr(answer, "usage", None)
     cut = choice.finish_reason == "length"
+    calls = _tool_calls(choice.message, where) if tools else ()
+    finish: Finish = "length" if cut else "tool_calls" if calls else "stop"
+    reasoning = getattr(choice.message, "reasoning_content", None)
     read_in = _number(usage, "prompt_tokens")
     kept = _number(getattr(usage, "prompt_tokens_details", None), "cached_tokens")
     return ModelReply(
         text=whole(_text(choice.message, cut, where)),
-        finish="length" if cut else "stop",
+        finish=finish,
+        tool_calls=calls,
+        reasoning=whole(reasoning) if isinstance(reasoning, str) else "",
         tokens_in=read_in,
         tokens_out=_number(usage, "completion_tokens"),
         tokens_kept=min(kept, read_in),
@@ -264,6 +304,22 @@ def _text(message: Any, cut: bool, where: str) -> str:
     if content is None and (cut or silent):
         return ""
     raise ModelReplyError(f"{where} sent a completion without text.")
+
+
+def _tool_calls(message: Any, where: str) -> tuple[ToolCall, ...]:
+    given = getattr(message, "tool_calls", None) or []
+    if not isinstance(given, list) or len(given) > _MOST_CALLS:
+        raise ModelReplyError(f"{where} sent tool calls that cannot be read: {given!r:.80}.")
+    calls = []
+    for place, call in enumerate(given):
+        function = getattr(call, "function", None)
+        name, arguments = getattr(function, "name", None), getattr(function, "arguments", None)
+        number = getattr(call, "id", None) or f"call_{place}"
+        parts: list[Any] = [number, name, "" if arguments is None else arguments]
+        if not all(isinstance(part, str) for part in parts) or not name:
+            raise ModelReplyError(f"{where} sent a tool call that cannot be read: {call!r:.80}.")
+        calls.append(ToolCall(*map(whole, parts)))
+    return tuple(calls)
 
 
 def final(text: str, cut: bool = False) -> str:

@@ -1,11 +1,13 @@
 """The model as a benchmark offers it to a candidate, and a stub of it for checks."""
 
 import math
+import threading
 from collections.abc import Callable, Mapping
 from typing import Any, Protocol
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import InputError, nearest
+from coevolve.models.agent_payload import check_size
 from coevolve.models.gateway import answer
 from coevolve.models.model_errors import TrialCapError
 from coevolve.models.provider import ModelReply, Sampling
@@ -17,6 +19,7 @@ MOST_CHARACTERS = 200_000
 """Characters of all calls in a trace."""
 LONGEST_TEXT = 40_000
 """Characters of one prompt or answer in a trace; of a longer text both ends are kept."""
+_GIVEN = ("text", "finish", "scores", "tool_calls", "reasoning", "overflow", "reason")
 SAMPLES = 1_000
 """Sample numbers reserved for one trial."""
 
@@ -32,6 +35,8 @@ class Asks(Protocol):
 class ModelClient:
     """Passes a candidate's requests to the engine, within the caps of a trial.
 
+    Several threads may use it at once.
+
     Args:
         host: The engine as the worker sees it, or a `StubModel`.
 
@@ -43,6 +48,7 @@ class ModelClient:
 
     def __init__(self, host: Asks) -> None:
         self._host = host
+        self._lock = threading.RLock()
         self._facts: dict[str, Any] | None = None
         self.begin()
 
@@ -78,6 +84,13 @@ class ModelClient:
         temperature: object = None,
         stop: object = None,
         sample: object = None,
+        top_p: object = None,
+        tools: object = None,
+        tool_choice: object = None,
+        parallel_tool_calls: object = None,
+        response_format: object = None,
+        reasoning_effort: object = None,
+        overflow: object = None,
     ) -> dict[str, Any]:
         """The answer to a request, which the engine checks.
 
@@ -96,21 +109,31 @@ class ModelClient:
             "temperature": temperature,
             "stop": stop,
             "sample": self._own(sample),
+            "top_p": top_p,
+            "tools": tools,
+            "tool_choice": tool_choice,
+            "parallel_tool_calls": parallel_tool_calls,
+            "response_format": response_format,
+            "reasoning_effort": reasoning_effort,
+            "overflow": overflow,
         }
         request = {name: value for name, value in parts.items() if value is not None}
-        self._check()
-        self._asked += 1
+        check_size(request)
+        with self._lock:
+            self._check()
+            self._asked += 1
         try:
             answer: dict[str, Any] = self._host.ask("model", **request)
         except Exception as error:
             self._keep({**request, "error": str(error)})
             raise
         usage = answer["usage"]
-        self.usage += Usage(**usage)
         counted = answer["saved"] if answer["cached"] else usage
-        self._tokens += counted["tokens_in"] + counted["tokens_out"]
+        with self._lock:
+            self.usage += Usage(**usage)
+            self._tokens += counted["tokens_in"] + counted["tokens_out"]
         self._keep({**request, "answer": _shown(answer, counted)})
-        return {name: answer[name] for name in ("text", "finish", "scores")} | {"usage": counted}
+        return {name: answer[name] for name in _GIVEN if name in answer} | {"usage": counted}
 
     def count(self, texts: object) -> list[int]:
         """The number of tokens of each text."""
@@ -143,23 +166,44 @@ class ModelClient:
                 )
 
     def _keep(self, call: dict[str, Any]) -> None:
-        call = {name: clipped(value) for name, value in call.items()}
-        size = len(str(call))
-        if len(self.calls) < MOST_CALLS and size <= self._room and not self.left_out:
-            self.calls.append(call)
-            self._room -= size
-        else:
-            self.left_out += 1
+        with self._lock:
+            if self.left_out or len(self.calls) == MOST_CALLS:
+                self.left_out += 1
+                return
+            call = {name: _without_images(clipped(value)) for name, value in call.items()}
+            size = len(str(call))
+            if size <= self._room:
+                self.calls.append(call)
+                self._room -= size
+            else:
+                self.left_out += 1
 
 
 def _shown(answer: Mapping[str, Any], counted: Mapping[str, Any]) -> dict[str, Any]:
     """An answer for the trace, with the tokens of the original call."""
+    if "overflow" in answer:
+        return {"overflow": True, "reason": answer["reason"]}
     kept = {"text": clipped(answer["text"]), "finish": answer["finish"]}
     if answer["scores"] is not None:
         kept["scores"] = answer["scores"]
+    if "tool_calls" in answer:
+        kept["tool_calls"] = answer["tool_calls"]
+    if "reasoning" in answer:
+        kept["reasoning"] = clipped(answer["reasoning"])
     tokens = {name: counted[name] for name in ("tokens_in", "tokens_out")}
     doubt = {"estimated": True} if answer.get("estimated") else {}
     return {**kept, **tokens, **doubt, "cached": answer["cached"]}
+
+
+def _without_images(value: object) -> object:
+    """A value with a note in place of each image."""
+    if isinstance(value, dict):
+        return {key: _without_images(part) for key, part in value.items()}
+    if isinstance(value, list):
+        return [_without_images(part) for part in value]
+    if isinstance(value, str) and value.startswith("data:image/"):
+        return f"{value.partition(',')[0]}, … {len(value):,} characters"
+    return value
 
 
 def clipped(value: object, longest: int = LONGEST_TEXT) -> object:
@@ -234,6 +278,7 @@ class StubModel:
             "name": "stub",
             "window": self._window,
             "scores": self._gives_scores,
+            "tools": True,
             "trial_calls": self._trial_calls,
             "trial_tokens": self._trial_tokens,
         }

@@ -90,7 +90,7 @@ def believable(reply: ModelReply, request: ModelRequest) -> ModelReply:
     return replace(
         reply,
         tokens_in=_about(*request.texts()),
-        tokens_out=_about(reply.text),
+        tokens_out=_about(*reply.texts()),
         tokens_kept=0,
         estimated=True,
     )

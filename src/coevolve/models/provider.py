@@ -6,10 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from hashlib import sha256
-from typing import Any, Literal, NamedTuple, Protocol, Self, get_args
+from typing import Any, Literal, Protocol, Self, get_args
 
 from coevolve.core.outcomes import Usage, is_whole
 from coevolve.errors import ConfigError, InputError
+from coevolve.models.conversation import Message, Role, ToolCall, canonical
+
+__all__ = ["Message", "Role", "ToolCall", "canonical"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,18 +76,16 @@ CHARACTERS = 4
 
 type JSON = str | int | float | bool | list[JSON] | dict[str, JSON] | None
 
-Role = Literal["system", "user", "assistant"]
-Finish = Literal["stop", "length"]
+Finish = Literal["stop", "length", "tool_calls", "overflow"]
 
 SCHEMA = 1
 """Part of every key; increased when the meaning of requests changes."""
 
 
-class Message(NamedTuple):
-    """One message of a conversation."""
-
-    role: Role
-    content: str
+_TEXTS = ("tools", "tool_choice", "response_format")
+"""Fields of a request that hold JSON as text."""
+IMAGE_TOKENS = 1_000
+"""The estimated tokens of an image."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -102,6 +103,11 @@ class ModelRequest:
         stop: The answer ends before any of these.
         sample: The number of this answer among independent answers to one request.
         reasoning_effort: A value that the service accepts, such as "low"; None uses its default.
+        top_p: The share of probability to sample from; None uses the default of the model.
+        tools: The tools that the model may call, in OpenAI's form, as JSON text.
+        tool_choice: Which of them it must call, in OpenAI's form, as JSON text.
+        parallel_tool_calls: Whether it may call several at once; None leaves it to the service.
+        response_format: The form of the answer, in OpenAI's form, as JSON text.
 
     >>> request = ModelRequest(prompt="Is water wet?", choices=("yes", "no"), max_tokens=8)
     >>> request.conversation()
@@ -120,6 +126,11 @@ class ModelRequest:
     stop: tuple[str, ...] = ()
     sample: int = 0
     reasoning_effort: str | None = None
+    top_p: float | None = None
+    tools: str = ""
+    tool_choice: str = ""
+    parallel_tool_calls: bool | None = None
+    response_format: str = ""
 
     def __post_init__(self) -> None:
         if self.temperature is not None:  # 0, 0.0 and -0.0 are one temperature
@@ -129,14 +140,34 @@ class ModelRequest:
         """The request as messages: a prompt is the user's, system texts are joined into one."""
         asked = list(self.messages) if self.prompt is None else [Message("user", self.prompt)]
         system = [self.system] if self.system else []
-        if asked and asked[0].role == "system":
+        if system and asked and asked[0].role == "system":
             system.append(asked.pop(0).content)
         first = [Message("system", "\n\n".join(system))] if system else []
         return [*first, *asked]
 
     def texts(self) -> list[str]:
         """All texts that the model reads."""
-        return [message.content for message in self.conversation()]
+        told = [text for message in self.conversation() for text in message.texts()]
+        return [*told, *filter(None, (self.tools, self.response_format))]
+
+    @property
+    def agentic(self) -> tuple[str, ...]:
+        """What it has that only models for agents take, such as tools or images."""
+        messages = self.messages
+        found = {
+            "tools": self.tools or any(t.tool_calls or t.role == "tool" for t in messages),
+            "images": self.images,
+            "parts of a content": any(turn.parts for turn in messages),
+            "reasoning_content": any(turn.reasoning for turn in messages),
+            "response_format": self.response_format,
+            "top_p": self.top_p is not None,
+        }
+        return tuple(name for name, used in found.items() if used)
+
+    @property
+    def images(self) -> int:
+        """The number of images."""
+        return sum(message.images for message in self.messages)
 
     def key(self, identity: Mapping[str, JSON]) -> str:
         """The key of the answer from a provider of this identity."""
@@ -150,8 +181,11 @@ class ModelRequest:
             value = getattr(self, part.name)
             if value != part.default:
                 plain[part.name] = list(value) if isinstance(value, tuple) else value
+        for name in _TEXTS:
+            if name in plain:
+                plain[name] = json.loads(plain[name])
         if self.messages:
-            plain["messages"] = [message._asdict() for message in self.messages]
+            plain["messages"] = [message.to_json() for message in self.messages]
         return plain
 
     @classmethod
@@ -167,10 +201,9 @@ class ModelRequest:
     @classmethod
     def _from_json(cls, data: Mapping[str, Any]) -> Self:
         lists = {name: tuple(data.get(name, ())) for name in ("choices", "stop")}
-        messages = tuple(
-            Message(turn["role"], turn["content"]) for turn in data.get("messages", ())
-        )
-        return cls(**{**data, **lists, "messages": messages})
+        texts = {name: canonical(data[name]) for name in _TEXTS if name in data}
+        messages = tuple(Message.from_json(turn) for turn in data.get("messages", ()))
+        return cls(**{**data, **lists, **texts, "messages": messages})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,7 +212,8 @@ class ModelReply:
 
     Args:
         text: The answer.
-        finish: "length" if the answer was cut off at `max_tokens`.
+        finish: "length" if the answer was cut off at `max_tokens`, "tool_calls" if it calls
+            tools, "overflow" if the prompt was too long; then `text` says so.
         tokens_in: Tokens read, with those from the prompt cache of the service.
         tokens_out: Tokens written, with those of the reasoning.
         tokens_kept: How many of `tokens_in` were in the prompt cache, and cost less.
@@ -187,6 +221,8 @@ class ModelReply:
         scores: The log-probability of every choice, if requested.
         estimated: Whether the tokens are our own count, because the service reported none, or
             numbers that cannot be true.
+        tool_calls: The tools that it calls.
+        reasoning: The reasoning before the answer, if the service shows it.
     """
 
     text: str
@@ -197,6 +233,8 @@ class ModelReply:
     dollars: float = 0.0
     scores: Mapping[str, float] | None = None
     estimated: bool = False
+    tool_calls: tuple[ToolCall, ...] = ()
+    reasoning: str = ""
 
     @property
     def usage(self) -> Usage:
@@ -214,7 +252,21 @@ class ModelReply:
             "dollars": self.dollars,
             "scores": None if self.scores is None else dict(self.scores),
         }
-        return {**plain, "estimated": True} if self.estimated else plain
+        return {
+            **plain,
+            **({"estimated": True} if self.estimated else {}),
+            **self.written(),
+        }
+
+    def written(self) -> dict[str, Any]:
+        """What it has besides its text: tool calls in OpenAI's form, and reasoning."""
+        calls = [call.to_json() for call in self.tool_calls]
+        found = {"tool_calls": calls, "reasoning": self.reasoning}
+        return {name: value for name, value in found.items() if value}
+
+    def texts(self) -> list[str]:
+        """All texts that the model wrote, except the reasoning."""
+        return [self.text, *(call.name + call.arguments for call in self.tool_calls)]
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> Self:
@@ -224,10 +276,13 @@ class ModelReply:
             InputError: It describes none.
         """
         with _described("reply"):
-            reply = cls(**data)
+            calls = tuple(ToolCall.from_json(call) for call in data.get("tool_calls", ()))
+            reply = cls(**{**data, "tool_calls": calls})
             counts = (reply.tokens_in, reply.tokens_out, reply.tokens_kept)
             if not isinstance(reply.text, str) or reply.finish not in get_args(Finish):
                 raise TypeError(f"{reply.text!r:.40}, {reply.finish!r:.40}")
+            if not isinstance(reply.reasoning, str):
+                raise TypeError(f"reasoning {reply.reasoning!r:.40}")
             if not all(is_whole(count, least=0) for count in counts):
                 raise TypeError(f"tokens {counts!r:.80}")
             _ = reply.usage, reply.scores and [value + 0.0 for value in reply.scores.values()]
@@ -242,22 +297,14 @@ def _described(what: str) -> Iterator[None]:
         raise InputError(f"not a {what} to a model, or of one: {error!r:.200}.") from error
 
 
-def canonical(value: object) -> str:
-    """JSON with sorted keys, the same for equal values.
-
-    >>> canonical({"b": 1, "a": [True, None]})
-    '{"a":[true,null],"b":1}'
-    """
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-
-
 class Provider(Protocol):
     """A model: a service, the embedded model, a recording, or your own.
 
     Several requests may run at once, all in one event loop. The gateway limits their number, and
     handles time-outs, retries, prices and the cache. A cancelled call should stop its work. A
     provider raises the errors of `coevolve.models.model_errors`; the gateway retries
-    `ModelUnavailable` and `ModelReplyError`.
+    `ModelUnavailable` and `ModelReplyError`. A provider with an attribute `takes_tools` that is
+    true gets requests with tools, images and the other parts of `ModelRequest.agentic`.
     """
 
     @property

@@ -5,9 +5,22 @@ request has no field for a model, an address or a key.
 """
 
 from collections.abc import Mapping
-from typing import cast, get_args
+from typing import cast
 
 from coevolve.errors import nearest
+from coevolve.models import agent_payload
+from coevolve.models.agent_payload import (
+    check_order,
+    check_size,
+    read_effort,
+    read_format,
+    read_messages,
+    read_overflow,
+    read_text,
+    read_tool_choice,
+    read_tools,
+    read_top_p,
+)
 from coevolve.models.model_errors import RequestRefused
 from coevolve.models.provider import Message, ModelRequest, Role, Sampling
 
@@ -20,13 +33,12 @@ NAMES = (
     "temperature",
     "stop",
     "sample",
+    *agent_payload.NAMES,
 )
 MOST_CHOICES = 1_000
 MOST_STOPS = 4
 """The largest number that every service accepts."""
 MOST_SAMPLES = 1_000_000
-
-_ROLES = get_args(Role)
 
 
 def read_request(
@@ -51,7 +63,13 @@ def read_request(
     if len(set(choices)) < len(choices):
         twice = next(choice for choice in choices if choices.count(choice) > 1)
         raise RequestRefused(f"choices must differ, got {twice!r:.80} twice.")
+    check_size(given)
+    read_overflow(given.get("overflow"))
     prompt, messages = _asked(given)
+    tools = read_tools(given.get("tools"))
+    answer_format = read_format(given.get("response_format"))
+    if choices and (tools or answer_format):
+        raise RequestRefused("choices cannot be combined with tools or a response_format.")
     return ModelRequest(
         prompt=prompt,
         messages=messages,
@@ -62,7 +80,12 @@ def read_request(
         temperature=_temperature(given.get("temperature", sampling.temperature)),
         stop=_texts("stop", given.get("stop", []), MOST_STOPS),
         sample=_whole("sample", given.get("sample", 0), least=0, most=MOST_SAMPLES),
-        reasoning_effort=sampling.reasoning_effort,
+        reasoning_effort=read_effort(given.get("reasoning_effort"), sampling.reasoning_effort),
+        top_p=read_top_p(given.get("top_p")),
+        tools=tools,
+        tool_choice=read_tool_choice(given.get("tool_choice"), tools),
+        parallel_tool_calls=_parallel(given.get("parallel_tool_calls"), tools),
+        response_format=answer_format,
     )
 
 
@@ -74,7 +97,7 @@ def read_texts(texts: object) -> list[str]:
     """
     if not isinstance(texts, list):
         raise RequestRefused(f"texts must be a list of texts, got {texts!r:.80}.")
-    return [_text("a text to count", text, empty=True) for text in texts]
+    return [read_text("a text to count", text, empty=True) for text in texts]
 
 
 def _asked(given: Mapping[str, object]) -> tuple[str | None, tuple[Message, ...]]:
@@ -82,21 +105,31 @@ def _asked(given: Mapping[str, object]) -> tuple[str | None, tuple[Message, ...]
         got = "both" if "prompt" in given else "neither"
         raise RequestRefused(f"a request to the model needs a prompt or messages, got {got}.")
     if "prompt" in given:
-        return _text("prompt", given["prompt"]), ()
-    messages = given["messages"]
-    if not isinstance(messages, list) or not messages:
-        raise RequestRefused(f"messages must be a list of messages, got {messages!r:.80}.")
-    turns = tuple(_message(turn) for turn in messages)
-    _check_turns([turn.role for turn in turns])
+        return read_text("prompt", given["prompt"]), ()
+    turns = read_messages(given["messages"])
+    if all(turn.is_plain for turn in turns) and not _is_of_agent(given):
+        for turn in turns:
+            read_text("the content of a message", turn.content)
+        _check_turns([turn.role for turn in turns])
+    else:
+        check_order(turns)
     return None, turns
 
 
-def _message(turn: object) -> Message:
-    if not isinstance(turn, dict) or turn.keys() != {"role", "content"}:
-        raise RequestRefused(f"a message must have a role and a content, got {turn!r:.80}.")
-    if turn["role"] not in _ROLES:
-        raise RequestRefused(f"a role must be one of {_ROLES}, got {turn['role']!r:.80}.")
-    return Message(cast(Role, turn["role"]), _text("the content of a message", turn["content"]))
+def _is_of_agent(given: Mapping[str, object]) -> bool:
+    """Whether a request has a field that only agents use; their messages may have any order."""
+    return read_overflow(given.get("overflow")) or any(name in given for name in _OF_AGENTS)
+
+
+_OF_AGENTS = [name for name in agent_payload.NAMES if name != "overflow"]
+
+
+def _parallel(value: object, tools: str) -> bool | None:
+    if value is not None and not isinstance(value, bool):
+        raise RequestRefused(f"parallel_tool_calls must be true or false, got {value!r:.80}.")
+    if value is not None and not tools:
+        raise RequestRefused("parallel_tool_calls needs tools; give the tools too.")
+    return value
 
 
 def _check_turns(roles: list[Role]) -> None:
@@ -110,19 +143,6 @@ def _check_turns(roles: list[Role]) -> None:
         )
 
 
-def _text(name: str, value: object, *, empty: bool = False) -> str:
-    if not isinstance(value, str):
-        raise RequestRefused(f"{name} must be text, got {value!r:.80}.")
-    if not empty and not value.strip():
-        raise RequestRefused(f"{name} must not be empty, got {value!r:.80}.")
-    if not value.isascii():
-        try:
-            value.encode()
-        except UnicodeEncodeError as error:
-            raise RequestRefused(f"{name} contains an unpaired surrogate: {error}.") from None
-    return value
-
-
 def _texts(name: str, value: object, most: int) -> tuple[str, ...]:
     if not isinstance(value, list):
         raise RequestRefused(f"{name} must be a list of texts, got {value!r:.80}.")
@@ -130,7 +150,7 @@ def _texts(name: str, value: object, most: int) -> tuple[str, ...]:
         raise RequestRefused(f"{name} must be {most:,} texts or fewer, got {len(value):,}.")
     # White space alone may be a stop, but not a choice.
     return tuple(
-        _text(f"each of {name}", text, empty=name == "stop" and text != "") for text in value
+        read_text(f"each of {name}", text, empty=name == "stop" and text != "") for text in value
     )
 
 

@@ -35,7 +35,7 @@ class Tokens:
         """The text that the model continues."""
         if request.prompt is not None and not request.system:
             return request.prompt
-        messages = [message._asdict() for message in request.conversation()]
+        messages = [message.to_json() for message in request.conversation()]
         answer = await self._process.post("/apply-template", {"messages": messages})
         return str(answer["prompt"])
 
