@@ -1,6 +1,6 @@
 """A soak of the engine: 400,000 trials with kills, faults and outages, resumed to the same end.
 
-Run as `make bench-soak` or `python benchmarks/soak.py`; it takes about ten minutes. `--quick`
+Run as `make bench-soak` or `python benchmarks/soak.py`; it takes ten to fifteen minutes. `--quick`
 tries it with 4,000 trials and records nothing; `--seed` changes where the kills and outages fall.
 
 The same run is made twice, with the journal on disk: 200 candidates on each of 2,000 tasks. One
