@@ -12,6 +12,7 @@ TABLES = {
     "faults": ("faults",),
     "wallclock": ("parameters", "model", "orders", "saved", "overlap"),
     "engine": ("trials", "journal", "memory"),
+    "soak": ("runs", "memory"),
 }
 
 

@@ -114,14 +114,15 @@ class Design:
         pi, anticipation = columns["probabilities"], data["anticipation"]
         if not ((pi > 0) & (pi <= 1 + 1e-9)).all():
             raise InputError("the inclusion probabilities of drawn tasks must be in (0, 1].")
+        positions = pool.positions(data["tasks"])
         return cls(
             round=data["round"],
             pool=data["pool"],
             pool_size=len(pool.members(data["pool"])),
             method=data["method"],
             seed=tuple(data["seed"]),
-            tasks=tuple(data["tasks"]),
-            positions=pool.positions(data["tasks"]),
+            tasks=tuple(pool.tasks[at] for at in positions.tolist()),  # not a copy of each id
+            positions=positions,
             anchor_mean=float(data["anchor_mean"]),
             anticipation=None if anticipation is None else Anticipation.from_json(anticipation),
             **columns,
