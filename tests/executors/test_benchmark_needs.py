@@ -2,7 +2,7 @@
 
 import asyncio
 from pathlib import Path
-from typing import Any
+from typing import Any, ClassVar
 
 import pytest
 
@@ -191,7 +191,7 @@ def test_costs_of_requests_at_once_are_added(tmp_path: Path) -> None:
 
 def test_needs_are_read_strictly() -> None:
     class Agents:
-        limits: Any = {"asks": 100_000}
+        limits: ClassVar[Any] = {"asks": 100_000}
         trial_seconds: Any = 7200
         grace_seconds: Any = 60
 
@@ -216,7 +216,7 @@ def test_needs_are_read_strictly() -> None:
 
 def test_an_executor_in_the_process_uses_the_limits_of_the_benchmark() -> None:
     class Agents:
-        limits = {"asks": 7}
+        limits: ClassVar[Any] = {"asks": 7}
 
         def check(self, harness: Any) -> None: ...
         def prepare(self, harness: Any) -> None: ...

@@ -77,7 +77,7 @@ def test_a_request_of_an_agent_reaches_the_service_whole() -> None:
     [seen] = endpoint.seen
     sent = {name: seen.body[name] for name in ASKED if name != "messages"}
     assert sent == {name: value for name, value in ASKED.items() if name != "messages"}
-    assert seen.body["messages"] == TURNS
+    assert [{"content": None, **turn} for turn in seen.body["messages"]] == TURNS
     assert (got.text, got.finish, got.reasoning) == ("", "tool_calls", "W")
     assert got.tool_calls == (ToolCall("c1", "run", '{"a": 1}'),)
 

@@ -10,8 +10,8 @@ from typing import Any
 from coevolve.benchmarks.base import Benchmark, briefing_of, leak_scan_of, sealed_tasks
 from coevolve.core.outcomes import Missing, checked_score
 from coevolve.core.pool import Pool
-from coevolve.errors import CoevolveError
-from coevolve.executors.benchmark_needs import needs_of
+from coevolve.errors import CoevolveError, ConfigError
+from coevolve.executors.benchmark_needs import Needs, needs_of
 from coevolve.executors.failures import classify
 from coevolve.executors.isolation import Executed, Harness, Isolation, Limits, find_isolation
 from coevolve.executors.workload import Score, frame_of
@@ -151,8 +151,27 @@ def check_benchmark(
     ]
 
 
+def _needs(benchmark: Benchmark) -> Iterator[Finding]:
+    """What the benchmark states about limits, sandboxes and workers, if anything."""
+    try:
+        needs = needs_of(benchmark)
+    except ConfigError as error:
+        yield failed("limits", str(error))
+        return
+    stated = {name: getattr(needs, name) for name in ("trial_seconds", "grace_seconds")}
+    shown = {**needs.limits, **stated, "fresh_sandbox": needs.fresh_sandbox}
+    usual = {name: getattr(Needs(), name) for name in (*stated, "fresh_sandbox")}
+    own = [f"{name} = {value}" for name, value in shown.items() if value != usual.get(name)]
+    if own:
+        yield passed("limits", ", ".join(own))
+    for name in ("close", "sweep"):
+        if not callable(getattr(benchmark, name, print)):
+            yield failed("limits", f"{name} must be a method without arguments")
+
+
 def _static(benchmark: Benchmark) -> Iterator[Finding]:
     """Findings that need no trial."""
+    yield from _needs(benchmark)
     lacking = [
         n for n in ("pool", "starts", "check", "prepare", "run") if not hasattr(benchmark, n)
     ]

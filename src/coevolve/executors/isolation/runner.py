@@ -131,12 +131,15 @@ class Link:
 
     def _read(self, count: int) -> bytes:
         data = os.read(self.reader, min(count, 1 << 20))
-        while len(data) < count:
-            more = os.read(self.reader, min(count - len(data), 1 << 20))
-            if not more:
+        if len(data) == count:
+            return data
+        parts, left = [data], count - len(data)
+        while left:
+            parts.append(os.read(self.reader, min(left, 1 << 20)))
+            if not parts[-1]:
                 os._exit(0)
-            data += more
-        return data
+            left -= len(parts[-1])
+        return b"".join(parts)
 
 
 def serve(config: Config, requests: str) -> None:

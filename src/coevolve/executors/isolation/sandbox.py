@@ -303,7 +303,8 @@ class Sandbox:
         """Kill all processes and make `receive` fail; any thread may do this before `close`."""
         self._interrupted = True
         self._waker.wake()
-        kill_all(self._launch, self._process.pid)
+        if self._process.returncode is None or not self._launch.namespace:  # not waited for yet
+            kill_all(self._launch, self._process.pid)
 
     def begin(self) -> None:
         """Begin a call: forget the output, restart the CPU clock."""
