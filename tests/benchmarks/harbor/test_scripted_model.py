@@ -12,6 +12,7 @@ from harbor.agents.terminus_2.terminus_json_plain_parser import TerminusJSONPlai
 from tests.benchmarks.harbor.terminal_tasks import EXAMPLE, TASKS, example_module
 
 TOOLS = [{"type": "function", "function": {"name": "execute_commands", "parameters": {}}}]
+PARSER: Any = TerminusJSONPlainParser
 
 
 @pytest.fixture
@@ -40,7 +41,7 @@ def said(server: Any, messages: list[dict[str, Any]]) -> Any:
     """The next answer as Terminus 2 parses it; it is appended to the messages."""
     message = ask(server, messages)["choices"][0]["message"]
     messages.append(message)
-    return TerminusJSONPlainParser().parse_response(message["content"])
+    return PARSER().parse_response(message["content"])
 
 
 def hear(messages: list[dict[str, Any]], text: str) -> list[dict[str, Any]]:

@@ -54,6 +54,7 @@ def test_the_scripted_model_knows_every_task_by_one_name() -> None:
 
 
 @pytest.mark.skipif(why_not() != "", reason=why_not())
+@pytest.mark.filterwarnings("ignore")  # Harbor and LiteLLM warn about their own calls
 def test_the_oracle_passes_and_doing_nothing_fails(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
