@@ -247,7 +247,7 @@ class _State:
             name, _, rest = value.partition(" ")
             self.env[name] = _unquoted(line, rest.strip(), known)
             return
-        for word in _pieces(line, value):
+        for word in _pieces(value):
             name, equals, text = word.partition("=")
             if not equals or not name:
                 raise DockerfileError(line, f"ENV {word!r} has no value")
@@ -314,7 +314,7 @@ class _State:
         owner = _expand(flags["chown"], known) if "chown" in flags else None
         words = _json_words(value)
         if words is None:
-            words = tuple(_unquoted(line, word, known) for word in _pieces(line, value))
+            words = tuple(_unquoted(line, word, known) for word in _pieces(value))
         if len(words) < 2:
             raise DockerfileError(line, f"{name} needs a source and a target")
         *sources, last = words
@@ -386,12 +386,28 @@ def _words(line: int, value: str) -> list[str]:
         raise DockerfileError(line, f"{value[:60]!r}: {error}") from error
 
 
-def _pieces(line: int, value: str) -> list[str]:
-    """Words separated by blanks, with their quotes."""
-    found = re.findall(r"(?:\\.|\"(?:\\.|[^\"\\])*\"|'[^']*'|[^\s\"'\\])+", value, re.DOTALL)
-    if "".join(found) != re.sub(r"(?<!\\)\s", "", "".join(found)) and not found:
-        raise DockerfileError(line, f"{value[:60]!r} cannot be read")
-    return found
+def _pieces(value: str) -> list[str]:
+    """Words separated by blanks, with their quotes and escapes."""
+    pieces: list[str] = []
+    quote = escape = ""
+    fresh = True
+    for sign in value:
+        if sign.isspace() and not quote and not escape:
+            fresh = True
+            continue
+        if fresh:
+            pieces.append("")
+            fresh = False
+        pieces[-1] += sign
+        if escape:
+            escape = ""
+        elif sign == "\\" and quote != "'":
+            escape = sign
+        elif quote:
+            quote = "" if sign == quote else quote
+        elif sign in "'\"":
+            quote = sign
+    return pieces
 
 
 def _unquoted(line: int, text: str, known: Mapping[str, str]) -> str:

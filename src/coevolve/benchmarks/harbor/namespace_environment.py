@@ -5,6 +5,7 @@ Use it as `EnvironmentConfig(import_path="coevolve.benchmarks.harbor.namespace_e
 Docker is in `docs/terminal-bench-environments.md`.
 """
 
+import asyncio
 import secrets
 from pathlib import Path
 from typing import Any, override
@@ -28,7 +29,6 @@ from coevolve.errors import InputError
 
 DISK_MB = 10_240
 _LOGS = "/logs"
-_OPEN = 0o777
 
 
 class NamespaceEnvironment(BaseEnvironment):
@@ -131,7 +131,7 @@ class NamespaceEnvironment(BaseEnvironment):
             raise SandboxBuildFailedError(
                 f"the mount {outside} of a folder of this machine is not supported"
             )
-        sweep_leftovers(self._folder)
+        await asyncio.to_thread(sweep_leftovers, self._folder)
         try:
             self._layer = await self._build(force_build)
         except InputError as error:
@@ -182,7 +182,7 @@ class NamespaceEnvironment(BaseEnvironment):
             network="loopback" if policy == NetworkMode.NO_NETWORK else self._network,
             hostname=secrets.token_hex(6),
             workdir=self.task_env_config.workdir or layer.workdir,
-            folders={_LOGS: 0o755, **dict.fromkeys(self._log_folders(), _OPEN)},
+            open_folders=tuple(self._log_folders()),
         )
 
     def _log_folders(self) -> list[str]:
@@ -257,4 +257,5 @@ class NamespaceEnvironment(BaseEnvironment):
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        await self.namespace.get_folder(source_dir, Path(target_dir))
+        if note := await self.namespace.get_folder(source_dir, Path(target_dir)):
+            self.logger.warning(note)

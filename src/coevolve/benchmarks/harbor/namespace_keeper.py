@@ -51,8 +51,12 @@ _SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _PLACE = "/tmp"
 """Where the root is assembled, in a mount namespace that only this program sees."""
 
-_FIRST_PROGRAM = "trap '' CHLD; echo started; exec sleep infinity </dev/null >/dev/null 2>&1"
-"""What Harbor runs in a container; without the signal the kernel removes ended orphans."""
+_FIRST_PROGRAM = (
+    "echo started; exec </dev/null >/dev/null 2>&1; "
+    "env --ignore-signal=CHLD true && exec env --ignore-signal=CHLD sleep infinity; "
+    "exec sleep infinity"
+)
+"""What Harbor runs in a container. Where `env` can ignore the signal, ended orphans vanish."""
 
 _LONGEST_START = 20.0
 _LONGEST_KILL = 5.0
@@ -116,6 +120,8 @@ class Keeper:
         self.folder = str(wanted["folder"])
         self.users = self.init = self.bwrap = -1
         self.helpers: list[subprocess.Popen[bytes]] = []
+        self.keep = False
+        self.nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self.running: dict[int, int] = {}
         """The process of each request under way."""
 
@@ -136,7 +142,7 @@ class Keeper:
         space = os.open(f"/proc/{first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         os.setns(space, os.CLONE_NEWPID)  # counts for its children
         os.close(space)
-        self._wait(self._fork(self._finish_root))
+        self._finish()
 
     def _user_namespace(self) -> int:
         """A new user namespace with the ids mapped."""
@@ -251,10 +257,10 @@ class Keeper:
             with contextlib.suppress(KeeperError):  # a container may not show all of its own
                 flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
                 _mount("sysfs", f"{_PLACE}/sys", "sysfs", flags)
-        nothing = os.open("/dev/null", os.O_RDONLY)
-        for number, fd in enumerate((nothing, out, out)):
+        for number, fd in enumerate((self.nothing, out, out)):
             os.dup2(fd, number)
         os.set_inheritable(facts, True)
+        _usual_signals()
         os.chdir("/")
         os.execve(argv[0], argv, {"PATH": os.defpath})
 
@@ -291,10 +297,10 @@ class Keeper:
             path.unlink(missing_ok=True)
             path.write_text(text)
             path.chmod(0o644)
-        for name, mode in self.wanted["folders"].items():
-            if not Path(name).is_dir():
-                Path(name).mkdir(parents=True)
-                Path(name).chmod(mode)
+        Path(self.wanted["workdir"]).mkdir(parents=True, exist_ok=True)
+        for name in self.wanted["open_folders"]:
+            Path(name).mkdir(parents=True, exist_ok=True)
+            Path(name).chmod(0o777)
 
     def serve(self) -> None:
         """Answer requests until the owner or the environment ends."""
@@ -312,6 +318,7 @@ class Keeper:
                         continue
                     request, fds = _receive(self.control)
                     if request is None or request["op"] == "stop":
+                        self.keep = request is not None and request["keep"]
                         return
                     self._answer(request, fds, waiting)
 
@@ -366,6 +373,8 @@ class Keeper:
         try:
             if grouped:
                 self._join_groups()
+                for name, value in self.wanted["rlimits"].items():
+                    resource.setrlimit(getattr(resource, name), (value, value))
             self._enter(keep or [])
             action()
             code = 0
@@ -376,10 +385,20 @@ class Keeper:
         finally:
             os._exit(code)
 
-    def _wait(self, pid: int) -> None:
+    def _finish(self) -> None:
+        messages, messages_end = os.pipe()
+
+        def action() -> None:
+            os.dup2(messages_end, 2)
+            self._finish_root()
+
+        pid = self._fork(action)
+        os.close(messages_end)
+        text = os.read(messages, 4096).decode(errors="replace").strip()
+        os.close(messages)
         _, status = os.waitpid(pid, 0)
         if status:
-            raise KeeperError("the root folder cannot be finished; see the message above")
+            raise KeeperError(f"the root folder cannot be finished: {text}")
 
     def _join_groups(self) -> None:
         for group in self.wanted["groups"]:
@@ -435,7 +454,7 @@ class Keeper:
         try:
             os.dup2(out, 2)
             os.dup2(out, 1)
-            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
+            os.dup2(self.nothing, 0)
             self._limit_powers()
             user = find_user(request["user"])
             os.fchown(1, user.uid, user.gid)  # for scripts that open /dev/stdout
@@ -450,8 +469,7 @@ class Keeper:
                     f"chdir to {request['cwd']!r} failed: {error.strerror}"
                 ) from error
             os.closerange(3, 1 << 16)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)
+            _usual_signals()
             _run_program(request["argv"], {"HOME": user.home} | request["env"])
         except KeeperError as error:
             os.write(2, f"{error}\n".encode())
@@ -478,7 +496,7 @@ class Keeper:
             _libc.umount2(place.encode(), _MNT_DETACH)
         for group in self.wanted["groups"]:
             _remove_group(group["folder"])
-        if not self.wanted["keep"]:
+        if not self.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -497,6 +515,12 @@ def _become_root() -> None:
     os.setgroups([])
     os.setresgid(0, 0, 0)
     os.setresuid(0, 0, 0)
+
+
+def _usual_signals() -> None:
+    """Undo what Python has changed."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
 
 
 def _open_files() -> None:

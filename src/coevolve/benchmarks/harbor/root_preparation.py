@@ -376,7 +376,8 @@ def _add_tools(root: Path, env: Mapping[str, str]) -> None:
     shutil.copy("/etc/resolv.conf", resolver)
     pytest = [word for package in PYTEST for word in ("--with", package)]
     try:
-        command = ("uvx", *pytest, "pytest", "--version")
-        _run("chroot", str(root), "env", "-i", *(f"{k}={v}" for k, v in inside.items()), *command)
+        spaces = ("unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc")
+        words = ("env", "-i", *(f"{name}={value}" for name, value in inside.items()))
+        _run(*spaces, "chroot", str(root), *words, "uvx", *pytest, "pytest", "--version")
     finally:
         resolver.unlink()

@@ -15,13 +15,17 @@ import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 
 from coevolve.benchmarks.harbor.namespace_leftovers import new_name
-from coevolve.benchmarks.harbor.namespace_limits import NamespaceLimits, control_groups
+from coevolve.benchmarks.harbor.namespace_limits import (
+    NamespaceLimits,
+    control_groups,
+    process_limits,
+)
 from coevolve.errors import CoevolveError
 from coevolve.executors.isolation.seccomp import container_filter
 
@@ -88,7 +92,7 @@ class NamespacePlan:
             machine; `host` shares the network of this machine and is for trusted builds only.
         hostname: Its name for itself.
         workdir: The folder in which commands start.
-        folders: Folders to make if they are missing, with their modes.
+        open_folders: Folders to make, writable for every user of the task.
         keep: Keep what was written, in `upper` in the folder of the environment.
     """
 
@@ -97,7 +101,7 @@ class NamespacePlan:
     network: Network = "loopback"
     hostname: str = "task"
     workdir: str = "/"
-    folders: Mapping[str, int] = field(default_factory=dict)
+    open_folders: tuple[str, ...] = ()
     keep: bool = False
 
 
@@ -199,13 +203,14 @@ class TaskNamespace:
             "disk_bytes": 0 if disk is None else disk << 20,
             "network": plan.network,
             "files": _engine_files(plan.hostname, plan.network),
-            "folders": {plan.workdir: 0o755, **plan.folders},
+            "workdir": plan.workdir,
+            "open_folders": list(plan.open_folders),
+            "rlimits": process_limits(plan.limits),
             "bwrap": bwrap,
             "arguments": arguments,
             "cgroup_namespace": not share_cgroup,
             "capabilities": list(CAPABILITIES),
             "filter": base64.b64encode(container_filter()).decode(),
-            "keep": plan.keep,
         }
 
     async def exec(
@@ -289,32 +294,40 @@ class TaskNamespace:
         """Copy a file of the environment to a path of this machine."""
         if target.is_dir():
             target /= PurePosixPath(source).name
-        async with self._got(source, folder=False) as file:
+        async with self._got(source, folder=False) as (file, _):
             await asyncio.to_thread(_extract_file, file, target)
 
-    async def get_folder(self, source: str, target: Path) -> None:
-        """Copy the files and folders in a folder of the environment; links are left out."""
-        async with self._got(source, folder=True) as file:
+    async def get_folder(self, source: str, target: Path) -> str:
+        """Copy the files and folders in a folder of the environment.
+
+        Links are left out, and so is what exceeds the limit; the result says so then.
+        """
+        async with self._got(source, folder=True) as (file, note):
             await asyncio.to_thread(_extract_folder, file, target, self._transfer_bytes)
+            return note
 
     @contextlib.asynccontextmanager
-    async def _got(self, source: str, *, folder: bool):  # type: ignore[no-untyped-def]
+    async def _got(self, source: str, *, folder: bool) -> AsyncIterator[tuple[IO[bytes], str]]:
         with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as errors:
             request = {"op": "pack", "path": source, "limit": self._transfer_bytes}
-            await self._move({**request, "folder": folder}, file, errors)
+            note = await self._move({**request, "folder": folder}, file, errors)
             file.seek(0)
-            yield file
+            yield file, note
 
-    async def _move(self, request: dict[str, Any], file: IO[bytes], errors: IO[bytes]) -> None:
+    async def _move(self, request: dict[str, Any], file: IO[bytes], errors: IO[bytes]) -> str:
         fds = [os.dup(file.fileno()), os.dup(errors.fileno())]
-        if await self._call(request, fds):
-            errors.seek(0)
-            text = errors.read(4096).decode(errors="replace").strip()
+        code = await self._call(request, fds)
+        errors.seek(0)
+        text = errors.read(4096).decode(errors="replace").strip()
+        if code:
             raise TransferError(f"files cannot be copied: {text}.")
+        return text
 
     async def stop(self) -> None:
         """End it, with all that belongs to it."""
         if self._control is not None:
+            with contextlib.suppress(OSError):  # it has ended by itself
+                _send(self._control, {"op": "stop", "keep": self.plan.keep})
             self._control.close()
             self._control = None
         if self._listener is not None:
@@ -509,8 +522,8 @@ def _send(control: socket.socket, request: dict[str, Any], fds: Sequence[int] = 
 
 
 def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """A member of an upload without pipes and devices; hard links were resolved before."""
-    return member if member.isreg() or member.isdir() or member.issym() else None
+    """A member of an upload; pipes and devices are left out."""
+    return None if member.isdev() or member.isfifo() else member
 
 
 def _extract_file(file: IO[bytes], target: Path) -> None:
