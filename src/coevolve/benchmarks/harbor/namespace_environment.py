@@ -201,7 +201,9 @@ class NamespaceEnvironment(BaseEnvironment):
         await self.namespace.exec(argv, env=self._variables(None), user=self.layer.user)
 
     def _variables(self, env: dict[str, str] | None) -> dict[str, str]:
-        return {**self.layer.env, **(self._merge_env(env) or {})}
+        # Without a network, uv must not ask for newer versions of what is in its cache.
+        offline = {"UV_OFFLINE": "1"} if self.namespace.plan.network == "loopback" else {}
+        return {**offline, **self.layer.env, **(self._merge_env(env) or {})}
 
     @override
     async def stop(self, delete: bool) -> None:
