@@ -76,6 +76,12 @@ def test_variables_are_replaced_where_docker_does() -> None:
     assert parse_dockerfile(FROM + "ENV A one two").env == {"A": "one two"}
 
 
+def test_the_platform_is_known_to_files_that_declare_it() -> None:
+    read = parse_dockerfile(FROM + "ARG TARGETARCH\nENV A=$TARGETARCH B=$BUILDARCH")
+    assert read.env["A"] in ("amd64", "arm64")
+    assert read.env["B"] == ""
+
+
 def test_arguments_before_from_are_for_from_only() -> None:
     read = parse_dockerfile("ARG V=12\nFROM debian:$V\nENV A=$V")
     assert (read.base, read.env) == ("debian:12", {"A": ""})

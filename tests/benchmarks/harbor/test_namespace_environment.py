@@ -90,7 +90,7 @@ def run_trial(task: Path, folder: Path, *, agent: str = "oracle", **kwargs: Any)
 
 def environment(task: Path, folder: Path, **kwargs: Any) -> NamespaceEnvironment:
     paths = TrialPaths(folder / "trial")
-    paths.mkdir()
+    paths.mkdir()  # type: ignore[no-untyped-call]
     return NamespaceEnvironment(
         environment_dir=task / "environment",
         environment_name="example",

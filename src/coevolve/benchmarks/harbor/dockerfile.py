@@ -6,6 +6,7 @@ and ENTRYPOINT; it skips instructions that change nothing in the files. All else
 """
 
 import json
+import platform
 import re
 import shlex
 from collections.abc import Iterator, Mapping
@@ -22,6 +23,17 @@ _DIRECTIVE = re.compile(r"#\s*([a-z]+)\s*=\s*(\S+)\s*\Z")
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL = re.compile(r"[a-z]+://|git@", re.IGNORECASE)
 _SHELL = ("/bin/sh", "-c")
+_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+_PLATFORM = {
+    f"{side}{name}": value
+    for side in ("TARGET", "BUILD")
+    for name, value in (
+        ("PLATFORM", f"linux/{_ARCHITECTURE}"),
+        ("OS", "linux"),
+        ("ARCH", _ARCHITECTURE),
+    )
+}
+"""Arguments that the engine sets if a Dockerfile declares them."""
 
 
 class DockerfileError(InputError):
@@ -239,6 +251,8 @@ class _State:
             name, has_default, default = word.partition("=")
             if has_default:
                 self.args[name] = _expand(default, self._known())
+            elif name in _PLATFORM:
+                self.args[name] = _PLATFORM[name]
 
     def _env(self, line: int, value: str) -> None:
         known = self._known()

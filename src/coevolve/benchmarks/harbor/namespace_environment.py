@@ -21,7 +21,11 @@ from harbor.models.trial.config import ResourceMode
 from coevolve.benchmarks.harbor.dockerfile import Dockerfile, read_dockerfile
 from coevolve.benchmarks.harbor.namespace_leftovers import sweep_leftovers
 from coevolve.benchmarks.harbor.namespace_limits import NamespaceLimits
-from coevolve.benchmarks.harbor.namespace_support import environments_folder, why_unavailable
+from coevolve.benchmarks.harbor.namespace_support import (
+    environments_folder,
+    why_no_disk_limit,
+    why_unavailable,
+)
 from coevolve.benchmarks.harbor.root_folders import find_root
 from coevolve.benchmarks.harbor.task_layers import TaskLayer, build_layer, layer_key
 from coevolve.benchmarks.harbor.task_namespace import NamespacePlan, Network, TaskNamespace
@@ -168,7 +172,7 @@ class NamespaceEnvironment(BaseEnvironment):
 
     def _plan(self, layer: TaskLayer) -> NamespacePlan:
         policy = self.network_policy.network_mode
-        disk = self._effective_storage_mb or self._disk_mb
+        disk = 0 if why_no_disk_limit() else self._effective_storage_mb or self._disk_mb
         limit = ResourceMode.LIMIT
         limits = NamespaceLimits(
             memory_mb=self._resource_limit_value("memory", auto_mode=limit),
@@ -233,7 +237,7 @@ class NamespaceEnvironment(BaseEnvironment):
                 cwd=cwd,
                 env=self._variables(env),
                 user=self.layer.user if chosen is None else chosen,
-                timeout=timeout_sec,
+                timeout=timeout_sec or None,
                 on_output=None if callback is None else told,
             )
         except TimeoutError:

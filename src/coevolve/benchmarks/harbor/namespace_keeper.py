@@ -471,10 +471,8 @@ class Keeper:
             os.closerange(3, 1 << 16)
             _usual_signals()
             _run_program(request["argv"], {"HOME": user.home} | request["env"])
-        except KeeperError as error:
-            os.write(2, f"{error}\n".encode())
-        except OSError as error:
-            os.write(2, f"{error}\n".encode())
+        except (KeeperError, OSError, ValueError) as error:  # as data: a task chooses the words
+            os.write(2, f"{error}\n".encode(errors="replace"))
         os._exit(_NOT_RUNNABLE)
 
     def clean(self) -> None:

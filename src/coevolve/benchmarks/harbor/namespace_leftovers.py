@@ -29,16 +29,19 @@ def new_name() -> str:
 def sweep_leftovers(folder: Path) -> list[str]:
     """Remove what killed processes have left of environments in a folder; their names."""
     names = {path.name for path in _found(folder)}
-    groups = [path for parent in group_parents().values() for path in _found(parent)]
-    names |= {path.name for path in groups}
+    names |= {path.name for parent in group_parents().values() for path in _found(parent)}
     gone = sorted(name for name in names if not _owned(name))
     for name in gone:
         with _locked(folder / name):
-            for group in groups:
-                if group.name == name:
-                    _remove_group(group)
-            shutil.rmtree(folder / name, ignore_errors=True)
+            remove_environment(folder, name)
     return gone
+
+
+def remove_environment(folder: Path, name: str) -> None:
+    """Remove what a keeper that was killed has left: its control groups and its folder."""
+    for parent in group_parents().values():
+        _remove_group(parent / name)
+    shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _found(folder: Path) -> Iterator[Path]:

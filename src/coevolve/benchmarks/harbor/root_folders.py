@@ -180,7 +180,8 @@ def _copy_settings(root: Path) -> None:
     defaults = Path("/usr/share/base-passwd")
     for name in ("passwd", "group"):
         master = defaults / f"{name}.master"
-        (etc / name).write_text(master.read_text() if master.exists() else _USERS[name])
+        text = master.read_text() if master.exists() else _USERS[name]
+        (etc / name).write_text(text.replace(":*:", ":x:"))
     names = (line.partition(":")[0] for line in (etc / "passwd").read_text().splitlines())
     (etc / "shadow").write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in names))
     (etc / "shadow").chmod(0o640)

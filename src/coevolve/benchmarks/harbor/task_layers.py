@@ -159,8 +159,11 @@ async def _step(namespace: TaskNamespace, step: Run | Copy | Folder, context: Pa
                 step.line, f"RUN {command!r} ended with status {done.code}: {tail}"
             )
     elif isinstance(step, Folder):
-        await namespace.exec(["mkdir", "-p", step.path], cwd="/", user=step.user or 0)
-        await namespace.exec(["mkdir", "-p", step.path], cwd="/")
+        make = '[ -d "$1" ] || { mkdir -p "$1" && chown "$2" "$1"; }'
+        argv = ("/bin/sh", "-c", make, "sh", step.path, step.user or "0:0")
+        done = await namespace.exec(argv, cwd="/")
+        if done.code:
+            raise DockerfileError(step.line, f"WORKDIR {step.path}: {done.output.strip()}")
     elif step.text is not None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "text")

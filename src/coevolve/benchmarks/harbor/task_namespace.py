@@ -20,7 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 
-from coevolve.benchmarks.harbor.namespace_leftovers import new_name
+from coevolve.benchmarks.harbor.namespace_leftovers import new_name, remove_environment
 from coevolve.benchmarks.harbor.namespace_limits import (
     NamespaceLimits,
     control_groups,
@@ -343,10 +343,10 @@ class TaskNamespace:
             except subprocess.TimeoutExpired:
                 self._keeper.kill()
                 self._keeper.wait()
+            if self._keeper.returncode:
+                await asyncio.to_thread(remove_environment, self.folder.parent, self.name)
             self._keeper = None
         self._fail_all("the environment was stopped")
-        if not self.plan.keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     async def _call(
         self, request: dict[str, Any], fds: list[int], *, timeout: float | None = None
