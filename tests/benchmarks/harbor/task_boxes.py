@@ -2,7 +2,8 @@
 
 import asyncio
 import contextlib
-from collections.abc import Coroutine, Iterator
+import time
+from collections.abc import Callable, Coroutine, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -76,3 +77,13 @@ def mounts_of(folder: Path) -> list[str]:
     """Mounts in our mount namespace that are below a folder."""
     lines = Path("/proc/self/mountinfo").read_text().splitlines()
     return [line for line in lines if str(folder) in line]
+
+
+def wait_for(condition: Callable[[], bool], seconds: float = 20) -> bool:
+    """Whether a condition comes true in time."""
+    deadline = time.monotonic() + seconds
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.02)
+    return False

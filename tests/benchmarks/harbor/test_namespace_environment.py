@@ -11,7 +11,12 @@ from typing import Any
 
 import pytest
 
-from tests.benchmarks.harbor.task_boxes import groups_of, needs_namespaces
+from tests.benchmarks.harbor.task_boxes import (
+    groups_of,
+    needs_namespaces,
+    processes_with,
+    wait_for,
+)
 
 os.environ.setdefault("HARBOR_TELEMETRY", "0")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -28,6 +33,7 @@ from harbor.models.trial.config import AgentConfig, EnvironmentConfig, TaskConfi
 from harbor.models.trial.paths import TrialPaths
 
 from coevolve.benchmarks.harbor.namespace_environment import NamespaceEnvironment
+from coevolve.benchmarks.harbor.root_folders import remove_unfinished
 from coevolve.benchmarks.harbor.task_layers import layers_folder
 
 pytestmark = [
@@ -298,6 +304,22 @@ async def main(place, folder):
         await one.stop()
 asyncio.run(main(Path(sys.argv[1]), Path(sys.argv[2])))
 """
+
+
+def test_a_build_whose_process_was_killed_leaves_nothing(tmp_path: Path, cache: Path) -> None:
+    task = make_task(tmp_path / "task", "FROM debian\nRUN touch /marked; sleep 7654.5\n")
+    argv = (sys.executable, "-c", BUILDER, str(task / "environment"), str(tmp_path / "running"))
+    builder = subprocess.Popen(argv)
+    assert wait_for(lambda: bool(processes_with("7654.5")))
+    builder.kill()
+    builder.wait()
+    assert wait_for(lambda: not processes_with("7654.5"))
+    layers = cache / "harbor/layers"
+    assert wait_for(lambda: not list(layers.glob(".*.part/coevolve-env-*")))
+    remove_unfinished(layers)
+    assert [path.suffix for path in layers.iterdir()] == [".lock"]
+    (task / "environment/Dockerfile").write_text(DOCKERFILE)
+    assert run_trial(task, tmp_path).exception_info is None
 
 
 def test_ten_processes_share_one_build(tmp_path: Path, cache: Path) -> None:

@@ -7,7 +7,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,7 @@ from tests.benchmarks.harbor.task_boxes import (
     mounts_of,
     needs_namespaces,
     processes_with,
+    wait_for,
 )
 
 pytestmark = needs_namespaces
@@ -400,15 +401,6 @@ async def main(folder):
     await one.exec(("sleep", "9999.25"))
 asyncio.run(main(Path(sys.argv[1])))
 """
-
-
-def wait_for(condition: Callable[[], bool], seconds: float = 20) -> bool:
-    deadline = time.monotonic() + seconds
-    while time.monotonic() < deadline:
-        if condition():
-            return True
-        time.sleep(0.02)
-    return False
 
 
 @pytest.mark.parametrize("keeper_too", [False, True])

@@ -26,8 +26,13 @@ from coevolve.benchmarks.harbor.namespace_support import (
     why_no_disk_limit,
     why_unavailable,
 )
-from coevolve.benchmarks.harbor.root_folders import find_root
-from coevolve.benchmarks.harbor.task_layers import TaskLayer, build_layer, layer_key
+from coevolve.benchmarks.harbor.root_folders import find_root, remove_unfinished
+from coevolve.benchmarks.harbor.task_layers import (
+    TaskLayer,
+    build_layer,
+    layer_key,
+    layers_folder,
+)
 from coevolve.benchmarks.harbor.task_namespace import NamespacePlan, Network, TaskNamespace
 from coevolve.errors import InputError
 
@@ -136,6 +141,7 @@ class NamespaceEnvironment(BaseEnvironment):
                 f"the mount {outside} of a folder of this machine is not supported"
             )
         await asyncio.to_thread(sweep_leftovers, self._folder)
+        await asyncio.to_thread(remove_unfinished, layers_folder())
         try:
             self._layer = await self._build(force_build)
         except InputError as error:

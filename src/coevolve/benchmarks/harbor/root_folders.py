@@ -4,6 +4,7 @@ A root is a folder `NAME` in `$COEVOLVE_CACHE/harbor/roots` with the files in `r
 description in `root.json`. Environments share it read-only.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -116,6 +117,14 @@ def building(folder: Path) -> Iterator[Path | None]:
             yield made
             made.rename(folder)
         finally:
+            shutil.rmtree(made, ignore_errors=True)
+
+
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes have left of their builds in a folder."""
+    for made in folder.glob(".*.part"):
+        with made.with_suffix(".lock").open("w") as lock, contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             shutil.rmtree(made, ignore_errors=True)
 
 
