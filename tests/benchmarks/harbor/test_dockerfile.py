@@ -8,11 +8,11 @@ from hypothesis import strategies as st
 
 from coevolve.benchmarks.harbor.dockerfile import (
     Copy,
-    DockerfileError,
     Folder,
     Run,
     parse_dockerfile,
 )
+from coevolve.benchmarks.harbor.dockerfile_words import DockerfileError
 
 FROM = "FROM debian:bookworm-slim\n"
 

@@ -15,7 +15,7 @@ import pytest
 from coevolve.benchmarks.harbor import namespace_limits
 from coevolve.benchmarks.harbor.namespace_leftovers import new_name, sweep_leftovers
 from coevolve.benchmarks.harbor.namespace_limits import NamespaceLimits, group_parents
-from coevolve.benchmarks.harbor.task_namespace import NamespaceError, TransferError
+from coevolve.benchmarks.harbor.transfer_archives import NamespaceError, TransferError
 from tests.benchmarks.harbor.task_boxes import (
     Box,
     box,

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from coevolve.benchmarks.harbor.kernel_calls import KeeperError
+
 _PIECE = 1 << 20
 _LONGEST_TABLE = 1 << 22
 _LAST_ID = 65535
-
-
-class KeeperError(Exception):
-    """The environment cannot do what was requested; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

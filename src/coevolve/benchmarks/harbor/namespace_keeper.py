@@ -17,7 +17,6 @@ of the task.
 
 import base64
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -27,7 +26,6 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import subprocess
 import sys
 import time
@@ -35,19 +33,23 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from coevolve.benchmarks.harbor.namespace_files import KeeperError, find_user, pack, unpack
+from coevolve.benchmarks.harbor.kernel_calls import (
+    KeeperError,
+    allow_set_user_id,
+    escaped,
+    hide_memory,
+    limit_powers,
+    loopback_up,
+    make_mounts_private,
+    mount,
+    mount_mapped,
+    mount_memory,
+    mount_sysfs,
+    set_capabilities,
+    unmount,
+)
+from coevolve.benchmarks.harbor.namespace_files import find_user, pack, unpack
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
-_MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
-_MNT_DETACH = 2
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_HERE, _AT_EMPTY_PATH, _CLONE_TREE, _MOVE_EMPTY_PATH = -100, 0x1000, 1, 4
-_ATTR_NOSUID, _ATTR_IDMAP = 0x2, 0x100000
-_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 4, 22, 24
-_SECCOMP_FILTER = 2
-_CAPABILITY_VERSION = 0x20080522
-_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _PLACE = "/tmp"
 """Where the root is assembled, in a mount namespace that only this program sees."""
 
@@ -62,47 +64,6 @@ _LONGEST_START = 20.0
 _LONGEST_KILL = 5.0
 _OPEN_FILES = 1 << 20
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
-_KILLED = 137
-
-
-def _check(result: int, what: str) -> int:
-    if result < 0:
-        raise KeeperError(f"{what}: {os.strerror(ctypes.get_errno())}")
-    return result
-
-
-def _mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -> None:
-    encoded = (source.encode(), target.encode(), kind.encode())
-    result = _libc.mount(*encoded, ctypes.c_ulong(flags), data.encode() or None)
-    _check(result, f"mount {kind or source} at {target}")
-
-
-def _change_mount(place: int, path: bytes, *, add: int = 0, clear: int = 0, users: int = 0) -> int:
-    attributes = struct.pack("=QQQQ", add, clear, 0, users)
-    flags = 0 if path else _AT_EMPTY_PATH
-    return int(_libc.syscall(_MOUNT_SETATTR, place, path, flags, attributes, len(attributes)))
-
-
-def _mount_mapped(source: str, target: str, users: int) -> None:
-    """Mount a folder with the ids of a user namespace: owner 0 becomes its root."""
-    tree = _libc.syscall(_OPEN_TREE, _HERE, source.encode(), _CLONE_TREE | os.O_CLOEXEC)
-    _check(tree, f"clone the mount of {source}")
-    what = f"map the owners of {source} (this needs Linux 5.19 and ext4, XFS, Btrfs or tmpfs)"
-    _check(_change_mount(tree, b"", add=_ATTR_IDMAP, users=users), what)
-    moved = _libc.syscall(_MOVE_MOUNT, tree, b"", _HERE, target.encode(), _MOVE_EMPTY_PATH)
-    _check(moved, f"mount {source} at {target}")
-    os.close(tree)
-
-
-def _escaped(path: str) -> str:
-    """A path for the options of an overlay."""
-    return "".join(f"\\{sign}" if sign in ":,\\" else sign for sign in path)
-
-
-def _loopback_up() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        request = struct.pack("16sh14x", b"lo", _IFF_UP)
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, request)
 
 
 class Keeper:
@@ -117,6 +78,7 @@ class Keeper:
         self.control = control
         self.wanted = wanted
         self.first_id = int(wanted["first_id"])
+        self.filter = base64.b64decode(wanted["filter"])
         self.folder = str(wanted["folder"])
         self.users = self.init = self.bwrap = -1
         self.helpers: list[subprocess.Popen[bytes]] = []
@@ -132,7 +94,7 @@ class Keeper:
             for name, value in group["files"].items():
                 Path(group["folder"], name).write_text(value)
         os.unshare(os.CLONE_NEWNS)
-        _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
+        make_mounts_private()
         self.users = self._user_namespace()
         self._assemble()
         first = self._launch()
@@ -179,13 +141,13 @@ class Keeper:
             for tree in self.wanted["trees"]
         ]
         bases = [os.open(tree["base"], os.O_PATH | os.O_CLOEXEC) for tree in self.wanted["trees"]]
-        _mount("tmpfs", _PLACE, "tmpfs", _MS_NODEV, "mode=755")
+        mount_memory(_PLACE)
         for name in ("root", "sys"):
             Path(_PLACE, name).mkdir()
         for number, tree in enumerate(self.wanted["trees"]):
             base = f"{_PLACE}/base{number}"
             Path(base).mkdir()
-            _mount_mapped(f"/proc/self/fd/{bases[number]}", base, self.users)
+            mount_mapped(f"/proc/self/fd/{bases[number]}", base, self.users)
             name = tree["name"]
             beside = f"/proc/self/fd/{opened}"
             for kind in ("upper", "work"):
@@ -193,12 +155,12 @@ class Keeper:
             os.chown(f"{beside}/upper/{name}", self.first_id, self.first_id)
             mode = stat.S_IMODE(Path(base).stat().st_mode)
             Path(beside, "upper", name).chmod(mode)
-            lower = ":".join([*(f"/proc/self/fd/{fd}" for fd in lowers[number]), _escaped(base)])
+            lower = ":".join([*(f"/proc/self/fd/{fd}" for fd in lowers[number]), escaped(base)])
             place = f"{_PLACE}/root/{tree['at']}".rstrip("/")
             if Path(place).resolve() != Path(place):
                 raise KeeperError(f"the root has a link where /{tree['at']} should be a folder")
             work = f"upperdir={beside}/upper/{name},workdir={beside}/work/{name}"
-            _mount("overlay", place, "overlay", 0, f"lowerdir={lower},{work}")
+            mount("overlay", place, "overlay", 0, f"lowerdir={lower},{work}")
         for fd in (opened, *bases, *(fd for several in lowers for fd in several)):
             os.close(fd)
 
@@ -253,10 +215,9 @@ class Keeper:
         os.unshare(os.CLONE_NEWNS)
         if self.wanted["network"] != "host":
             os.unshare(os.CLONE_NEWNET)
-            _loopback_up()
+            loopback_up()
             with contextlib.suppress(KeeperError):  # a container may not show all of its own
-                flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
-                _mount("sysfs", f"{_PLACE}/sys", "sysfs", flags)
+                mount_sysfs(f"{_PLACE}/sys")
         for number, fd in enumerate((self.nothing, out, out)):
             os.dup2(fd, number)
         os.set_inheritable(facts, True)
@@ -288,8 +249,7 @@ class Keeper:
         """Write the files that a container engine writes, as the root of the namespace."""
         for tree in self.wanted["trees"]:
             # bwrap forbids set-user-id programs, such as su, which a container has.
-            place = f"/{tree['at']}".encode()
-            _check(_change_mount(_HERE, place, clear=_ATTR_NOSUID), "allow set-user-id programs")
+            allow_set_user_id(f"/{tree['at']}")
         _become_root()
         for name, text in self.wanted["files"].items():
             path = Path(name)
@@ -420,9 +380,9 @@ class Keeper:
 
     def _transfer(self, action: Callable[[], None], errors: int) -> None:
         os.dup2(errors, 2)
-        self._limit_powers()
+        limit_powers(self.filter, self.wanted["capabilities"])
         _become_root()
-        _set_capabilities(self.wanted["capabilities"])
+        set_capabilities(self.wanted["capabilities"])
         action()
 
     def _end_processes(self) -> None:
@@ -437,31 +397,18 @@ class Keeper:
                 raise KeeperError("processes of the environment cannot be ended")
             time.sleep(0.005)
 
-    def _limit_powers(self) -> None:
-        """Install the filter of system calls, and give up capabilities for good."""
-        code = base64.b64decode(self.wanted["filter"])
-        if code:
-            program = ctypes.create_string_buffer(code, len(code))
-            header = struct.pack("=H6xQ", len(code) // 8, ctypes.addressof(program))
-            result = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, header, 0, 0)
-            _check(result, "install the filter of system calls")
-        kept = set(self.wanted["capabilities"])
-        for number in range(64):
-            if number not in kept and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
-                break  # the kernel has no such capability, nor higher ones
-
     def _execute(self, request: dict[str, Any], out: int) -> NoReturn:
         try:
             os.dup2(out, 2)
             os.dup2(out, 1)
             os.dup2(self.nothing, 0)
-            self._limit_powers()
+            limit_powers(self.filter, self.wanted["capabilities"])
             user = find_user(request["user"])
             os.fchown(1, user.uid, user.gid)  # for scripts that open /dev/stdout
             os.setgroups(user.groups)
             os.setresgid(user.gid, user.gid, user.gid)
             os.setresuid(user.uid, user.uid, user.uid)
-            _set_capabilities(self.wanted["capabilities"] if user.uid == 0 else [])
+            set_capabilities(self.wanted["capabilities"] if user.uid == 0 else [])
             try:
                 os.chdir(request["cwd"])
             except OSError as error:
@@ -491,7 +438,7 @@ class Keeper:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
         for place in (_PLACE, f"{self.folder}/disk"):
-            _libc.umount2(place.encode(), _MNT_DETACH)
+            unmount(place)
         for group in self.wanted["groups"]:
             _remove_group(group["folder"])
         if not self.keep:
@@ -524,14 +471,6 @@ def _usual_signals() -> None:
 def _open_files() -> None:
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
-
-
-def _set_capabilities(numbers: list[int]) -> None:
-    mask = sum(1 << number for number in numbers)
-    low, high = mask & 0xFFFFFFFF, mask >> 32
-    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
-    data = struct.pack("=6I", low, low, 0, high, high, 0)
-    _check(_libc.capset(header, data), "limit the capabilities")
 
 
 def _run_program(argv: list[str], environment: dict[str, str]) -> None:
@@ -602,7 +541,7 @@ def main() -> None:
     wanted, _ = _receive(control)
     if wanted is None:
         return
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    hide_memory()
     lock = os.open(f"{wanted['folder']}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     keeper = Keeper(control, wanted)

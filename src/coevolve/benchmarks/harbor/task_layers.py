@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from coevolve.benchmarks.harbor.dockerfile import Copy, Dockerfile, DockerfileError, Folder, Run
+from coevolve.benchmarks.harbor.dockerfile import Copy, Dockerfile, Folder, Run
+from coevolve.benchmarks.harbor.dockerfile_words import DockerfileError
 from coevolve.benchmarks.harbor.root_folders import RootFolder, building
 from coevolve.benchmarks.harbor.task_namespace import NamespacePlan, TaskNamespace, Tree
 from coevolve.models.response_cache import cache_folder
