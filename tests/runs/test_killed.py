@@ -14,13 +14,13 @@ import pytest
 from coevolve.runs.session import create_run, read_state
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
-from tests.effort import effort, first
+from tests.effort import effort
 from tests.runs.drill import make_project
 from tests.search.snapshots import snapshot
 
 DRILL = Path(__file__).with_name("drill.py")
 ROUNDS = effort(3, 6)
-KILLS = effort({False: 8, True: 4}, {False: 50, True: 10})
+KILLS = effort({False: 4, True: 2}, {False: 50, True: 10})
 
 
 def begin(folder: Path, **environment: str) -> subprocess.Popen[bytes]:
@@ -102,14 +102,28 @@ def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunSt
     check_same(folder, expected)
 
 
+PLACES = [
+    {"KILL": "propose"},
+    {"KILL": "retry"},
+    *({"KILL": "write", "AFTER": str(n)} for n in (2, 300, 0, 1, 60, 230)),
+]
+SHORT = [(False, 0), (False, 2), (True, 1), (True, 3)]
+"""Whether rounds overlap, and the place of the kill, in `make test`."""
+
+
 @pytest.mark.parametrize(
-    "where",
+    ("left_alone", "where"),
     [
-        {"KILL": "propose"},
-        {"KILL": "retry"},
-        *first(2, [{"KILL": "write", "AFTER": str(n)} for n in (2, 300, 0, 1, 60, 230)]),
+        pytest.param(
+            overlap,
+            where,
+            id=f"{'overlapping' if overlap else 'in turn'}-{'-'.join(where.values())}",
+            marks=() if (overlap, place) in SHORT else pytest.mark.long,
+        )
+        for overlap in (False, True)
+        for place, where in enumerate(PLACES)
     ],
-    ids=lambda where: "-".join(where.values()),
+    indirect=["left_alone"],
 )
 def test_killed_in_the_middle_of(
     where: dict[str, str], tmp_path: Path, left_alone: tuple[bool, RunState]
