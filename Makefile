@@ -3,8 +3,10 @@ PYTHON ?= python3
 READY := .venv/.ready
 BIN := .venv/bin
 # Some tests wait more than they compute, so there are more processes than cores. One thread each:
-# the matrices of the tests are small.
-PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
+# the matrices of the tests are small. Bytecode is kept, also where the environment forbids it:
+# the tests start hundreds of processes that would all compile the package.
+TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
+PYTEST := $(TESTING) $(BIN)/pytest
 PARALLEL := -n 4 --dist worksteal
 BENCHMARKS := matrices choosing findings wallclock textclass family embedded search strategic workers soak harbor_environment
 
@@ -13,7 +15,7 @@ BENCHMARKS := matrices choosing findings wallclock textclass family embedded sea
 help:
 	@echo "make install     install everything into .venv; the command is .venv/bin/coevolve"
 	@echo "make demo        run a real search with the embedded model on a fifth of the evaluations"
-	@echo "make test        run the tests (about 7 minutes on two cores)"
+	@echo "make test        run the tests (about 5 minutes on two cores)"
 	@echo "make test-long   run the tests with all repetitions; record the result (half an hour or more)"
 	@echo "make check       run ruff and mypy, check the imports, list the module sizes"
 	@echo "make bench       measure speed and quality; results go to benchmarks/results"
@@ -35,7 +37,7 @@ test: $(READY)
 	@$(PYTEST) $(PARALLEL)
 
 test-long: $(READY)
-	@OPENBLAS_NUM_THREADS=1 $(BIN)/python tools/long_tests.py $(PARALLEL)
+	@$(TESTING) $(BIN)/python tools/long_tests.py $(PARALLEL)
 
 check: $(READY)
 	@$(BIN)/ruff check .

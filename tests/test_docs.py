@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from tests.command import coevolve
+from tests.effort import LONG
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -19,8 +20,13 @@ BLOCK = re.compile(r"^```python\n(.*?)^```\n(?:\s*^```text\n(.*?)^```)?", re.M |
 
 def test_the_numbers_of_the_figure_are_those_of_the_page() -> None:
     figures = runpy.run_path(str(ROOT / "docs" / "figures.py"))
-    report = figures["report"]([figures["repeated"](row) for row in figures["ROWS"]])
-    assert f"```text\n{report}\n```" in (ROOT / "docs" / "concepts.md").read_text()
+    rows = figures["ROWS"]
+    if not LONG:  # each row takes a second
+        rows = figures["report"].__globals__["ROWS"] = rows[-1:]
+    head, *numbers = figures["report"]([figures["repeated"](row) for row in rows]).splitlines()
+    page = (ROOT / "docs" / "concepts.md").read_text()
+    [shown] = re.findall(f"^```text\n{head}\n(.*?)^```", page, re.M | re.S)
+    assert shown.splitlines()[-len(numbers) :] == numbers
 
 
 @pytest.mark.long

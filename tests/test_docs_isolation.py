@@ -3,6 +3,9 @@
 import json
 from pathlib import Path
 
+import pytest
+
+pytestmark = pytest.mark.record
 ROOT = Path(__file__).parent.parent
 
 

@@ -229,7 +229,7 @@ def test_a_failed_first_batch_is_drawn_again_before_anything_else() -> None:
 HALVES = replace(TWICE, design=UniformDesign(), estimator=HorvitzThompson())
 
 
-def estimates(lost: Callable[[Assignment], bool], searches: int = effort(400, 1_500)) -> Floats:
+def estimates(lost: Callable[[Assignment], bool], searches: int = effort(250, 1_500)) -> Floats:
     """Estimates of a candidate in two batches of 4 of 20 tasks, some of them lost; truth 0.5."""
     tasks = TASKS[:20]
     scores = {task: float(i % 2) for i, task in enumerate(tasks)}

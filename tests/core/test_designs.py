@@ -14,6 +14,7 @@ from coevolve.core.designs import (
 )
 from coevolve.core.estimators import difference, horvitz_thompson
 from coevolve.errors import InputError
+from tests.effort import effort
 
 from .draws import every_draw
 
@@ -79,9 +80,9 @@ def test_horvitz_thompson_and_difference_are_unbiased(
 
 @by_design
 def test_draws_come_as_often_as_their_probabilities_say(design: DesignMethod) -> None:
-    """4,000 draws of 12 of 60: every frequency within 4.5 standard errors."""
+    """Many draws of 12 of 60: every frequency within 4.5 standard errors."""
     weights = np.repeat([0.02, 0.1, 0.15, 0.3], 15)
-    rng, repetitions = np.random.default_rng(6), 4_000
+    rng, repetitions = np.random.default_rng(6), effort(1_200, 4_000)
     hits = np.zeros(60)
     for _ in range(repetitions):
         hits[design.draw(weights, 12, rng).chosen] += 1

@@ -177,4 +177,4 @@ class AskTell(RuleBasedStateMachine):
 
 
 TestAskTell = AskTell.TestCase
-TestAskTell.settings = settings(max_examples=effort(12, 80), stateful_step_count=20, deadline=None)
+TestAskTell.settings = settings(max_examples=effort(6, 80), stateful_step_count=20, deadline=None)

@@ -185,7 +185,7 @@ def test_a_worker_has_no_descriptor_of_another(project: Project) -> None:
 
 
 @pytest.mark.parametrize(
-    "act", first(3, ["thread", "socket", "child", "file", "temporary", "random", "numpy"])
+    "act", first(2, ["thread", "socket", "child", "file", "temporary", "random", "numpy"])
 )
 def test_what_forks_must_not_share_makes_every_worker_fresh(project: Project, act: str) -> None:
     (project.folder / "built").write_text("")

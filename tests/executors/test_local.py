@@ -76,31 +76,40 @@ def test_tasks_of_the_sealed_test_have_their_own_evaluator(project: Project) -> 
     assert with_executor(project.executor(), use).score == 0.125
 
 
-@pytest.mark.parametrize(
-    ("task", "blame", "kind", "reason"),
-    [
-        ("call:fail", Blame.CANDIDATE, "ValueError", "no idea"),
-        ("call:nothing", Blame.CANDIDATE, "", "nothing"),
-        ("limited", Blame.INFRASTRUCTURE, "RateLimitError", "slow down"),
-        ("missing", Blame.INFRASTRUCTURE, "missing", "the grader was away"),
-        ("disk", Blame.OPERATOR, "OSError", "No space left"),
-        ("bug", Blame.BENCHMARK, "KeyError", "label"),
-        ("leave", Blame.BENCHMARK, "SystemExit", "bye"),
-        ("wrong:nan", Blame.BENCHMARK, "ScoreError", "got nan"),
-        ("wrong:none", Blame.BENCHMARK, "ScoreError", "got None"),
-        ("wrong:text", Blame.BENCHMARK, "ScoreError", "got '1.0'"),
-        ("wrong:two", Blame.BENCHMARK, "ScoreError", "got 2"),
-        ("odd:usage", Blame.BENCHMARK, "ScoreError", "must be a Usage, got {'tokens_in': 3}"),
-        ("odd:repr", Blame.BENCHMARK, "ZeroDivisionError", "division by zero"),
-        ("memory", Blame.DOUBTFUL, "MemoryError", "too complex to parse"),
-        ("die", Blame.DOUBTFUL, "worker-died", "about to die"),
-        ("garbage", Blame.DOUBTFUL, "worker-garbage", "was announced"),
-    ],
-)
+FAULTS = [
+    ("call:fail", Blame.CANDIDATE, "ValueError", "no idea"),
+    ("call:nothing", Blame.CANDIDATE, "", "nothing"),
+    ("limited", Blame.INFRASTRUCTURE, "RateLimitError", "slow down"),
+    ("missing", Blame.INFRASTRUCTURE, "missing", "the grader was away"),
+    ("disk", Blame.OPERATOR, "OSError", "No space left"),
+    ("bug", Blame.BENCHMARK, "KeyError", "label"),
+    ("leave", Blame.BENCHMARK, "SystemExit", "bye"),
+    ("wrong:nan", Blame.BENCHMARK, "ScoreError", "got nan"),
+    ("wrong:none", Blame.BENCHMARK, "ScoreError", "got None"),
+    ("wrong:text", Blame.BENCHMARK, "ScoreError", "got '1.0'"),
+    ("wrong:two", Blame.BENCHMARK, "ScoreError", "got 2"),
+    ("odd:usage", Blame.BENCHMARK, "ScoreError", "must be a Usage, got {'tokens_in': 3}"),
+    ("odd:repr", Blame.BENCHMARK, "ZeroDivisionError", "division by zero"),
+    ("memory", Blame.DOUBTFUL, "MemoryError", "too complex to parse"),
+    ("die", Blame.DOUBTFUL, "worker-died", "about to die"),
+    ("garbage", Blame.DOUBTFUL, "worker-garbage", "was announced"),
+]
+
+
+@pytest.fixture(scope="module")
+def failures(tmp_path_factory: pytest.TempPathFactory) -> dict[str, list[Result]]:
+    """The result of each of these tasks, and of the trial after it, by one executor."""
+    tasks = [task for task, *_ in FAULTS]
+    pairs = [word for task in tasks for word in (task, "answer:0.5")]
+    results = ran(Project(tmp_path_factory.mktemp("failures")), *pairs)
+    return {task: results[2 * n : 2 * n + 2] for n, task in enumerate(tasks)}
+
+
+@pytest.mark.parametrize(("task", "blame", "kind", "reason"), FAULTS)
 def test_every_fault_has_a_blame_and_the_next_trial_runs(
-    project: Project, task: str, blame: Blame, kind: str, reason: str
+    failures: dict[str, list[Result]], task: str, blame: Blame, kind: str, reason: str
 ) -> None:
-    failed, following = ran(project, task, "answer:0.5")
+    failed, following = failures[task]
     assert fault(failed).blame is blame
     assert kind in fault(failed).kind
     assert reason in fault(failed).reason

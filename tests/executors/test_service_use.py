@@ -113,12 +113,13 @@ async def useless() -> None:
 SERVICES = {f.__name__: f for f in (model, slow, stuck, odd, wrong, refused, useless)}
 
 
-def ran(tmp_path: Path, task: str, **settings: Any) -> Result:
+def ran(tmp_path: Path, *tasks: str, **settings: Any) -> list[Result]:
+    """Results of tasks, one after another."""
     project = Project(tmp_path, BENCHMARK)
     candidate = project.contents.candidate(CANDIDATE)
 
-    async def use(executor: LocalExecutor) -> Result:
-        return await executor.run(candidate, trial(task))
+    async def use(executor: LocalExecutor) -> list[Result]:
+        return [await executor.run(candidate, trial(task)) for task in tasks]
 
     return with_executor(project.executor(services=SERVICES, **settings), use)
 
@@ -128,26 +129,35 @@ def costs(done: Result | Prepared) -> Usage:
     return Usage(tokens_in=usage.tokens_in, tokens_out=usage.tokens_out, dollars=usage.dollars)
 
 
-@pytest.mark.parametrize(
-    ("task", "cost", "ends"),
-    [
-        ("fine", COST, "1.0"),
-        ("twice", COST + COST, "1.0"),
-        ("relay", COST, "1.0"),
-        ("relay:useless", COST, "NoChoice"),
-        ("own", Usage(tokens_in=1), "1.0"),
-        ("fine:odd", Usage(), "1.0"),
-        ("fail", COST, "KeyError"),
-        ("die", COST, "worker-died"),
-        ("hang", COST, "time-limit"),
-        ("fine:refused", Usage(), "ConnectionError"),
-        ("fine:wrong", Usage(), "ScoreError"),
-    ],
-)
+ENDS = [
+    ("fine", COST, "1.0"),
+    ("twice", COST + COST, "1.0"),
+    ("relay", COST, "1.0"),
+    ("relay:useless", COST, "NoChoice"),
+    ("own", Usage(tokens_in=1), "1.0"),
+    ("fine:odd", Usage(), "1.0"),
+    ("fail", COST, "KeyError"),
+    ("die", COST, "worker-died"),
+    ("hang", COST, "time-limit"),
+    ("fine:refused", Usage(), "ConnectionError"),
+    ("fine:wrong", Usage(), "ScoreError"),
+]
+
+
+@pytest.fixture(scope="module")
+def results(tmp_path_factory: pytest.TempPathFactory) -> dict[str, Result]:
+    """The result of each of these tasks, by one executor; one for that which hangs."""
+    tasks = [task for task, *_ in ENDS if task != "hang"]
+    found = ran(tmp_path_factory.mktemp("costs"), *tasks, trial_seconds=60)
+    (hung,) = ran(tmp_path_factory.mktemp("hangs"), "hang", trial_seconds=3)
+    return dict(zip(tasks, found, strict=True)) | {"hang": hung}
+
+
+@pytest.mark.parametrize(("task", "cost", "ends"), ENDS)
 def test_what_services_report_is_counted_however_a_trial_ends(
-    tmp_path: Path, task: str, cost: Usage, ends: str
+    results: dict[str, Result], task: str, cost: Usage, ends: str
 ) -> None:
-    result = ran(tmp_path, task, trial_seconds=3 if task == "hang" else 60)
+    result = results[task]
     assert str(result.score if result.fault is None else result.fault.kind) == ends
     assert costs(result) == cost
     assert result.usage.seconds > 0
@@ -189,14 +199,14 @@ def test_checks_and_preparations_count_too(tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("task", ["relay:stuck", "fine:stuck"])
 def test_one_answer_that_comes_too_late_is_infrastructure(tmp_path: Path, task: str) -> None:
-    late = ran(tmp_path, task, trial_seconds=6).fault
+    late = ran(tmp_path, task, trial_seconds=6)[0].fault
     assert late is not None
     assert (late.blame, late.kind) == (Blame.INFRASTRUCTURE, "service-limit")
     assert "'stuck' did not answer within" in late.reason
 
 
 def test_a_candidate_that_keeps_asking_is_not_excused(tmp_path: Path) -> None:
-    late = ran(tmp_path, "often:slow", trial_seconds=6).fault
+    late = ran(tmp_path, "often:slow", trial_seconds=6)[0].fault
     assert late is not None
     assert (late.blame, late.kind) == (Blame.DOUBTFUL, "time-limit")
     assert "waiting for services" in late.reason

@@ -13,10 +13,13 @@ from coevolve.errors import ConfigError
 from coevolve.models.hosted import HostedProvider
 from coevolve.models.hosted_service import load
 from coevolve.models.model_errors import ModelKeyError, ModelUnavailable
+from tests.effort import effort
 from tests.models.endpoint import Act, Endpoint, refuses, says
 from tests.models.hosting import KEY, asked, provider, request
 
 ROOT = Path(__file__).parents[2]
+DEV = effort((), ("-X", "dev"))
+"""Importing LiteLLM takes seconds longer in the development mode."""
 ANTHROPIC = {
     "id": "msg_1",
     "type": "message",
@@ -31,7 +34,7 @@ ANTHROPIC = {
 def _python(code: str, *arguments: str, cwd: Path = ROOT, **variables: str) -> str:
     """What a fresh interpreter prints; any warning is an error there."""
     done = subprocess.run(
-        [sys.executable, "-X", "dev", "-W", "error", "-c", textwrap.dedent(code), *arguments],
+        [sys.executable, *DEV, "-W", "error", "-c", textwrap.dedent(code), *arguments],
         cwd=cwd,
         env={"PATH": "/usr/bin:/bin", "PYTHONPATH": f"{ROOT}:{ROOT / 'src'}", **variables},
         capture_output=True,

@@ -44,8 +44,8 @@ kind = "process"
 
 BENCHMARK = """
 import time
-TASKS = {"low": [f"n{i}" for i in range(45)], "high": [f"n{i}" for i in range(45, 80)]}
-TEST_TASKS = [f"n{i}" for i in range(80, 95)]
+TASKS = {"low": [f"n{i}" for i in range(LOW)], "high": [f"n{i}" for i in range(LOW, ALL)]}
+TEST_TASKS = [f"n{i}" for i in range(ALL, ALL + 3 * ALL // 16)]
 
 
 def evaluate(harness, task, trial):
@@ -92,12 +92,12 @@ def propose(view, count):
 """
 
 
-def make_project(folder: Path, *, overlap: bool = False, rounds: int = 6) -> Path:
+def make_project(folder: Path, *, overlap: bool = False, rounds: int = 6, tasks: int = 80) -> Path:
     """The TOML file of a small project."""
     config = CONFIG.replace("OVERLAP", str(overlap).lower())
     files = {
         "coevolve.toml": config.replace("ROUNDS", str(rounds)),
-        "benchmark.py": BENCHMARK,
+        "benchmark.py": f"LOW, ALL = {tasks * 9 // 16}, {tasks}\n{BENCHMARK}",
         "propose.py": PROPOSE,
         "starts/even/harness.py": HARNESS.format(gaps=[2, 7]),
         "starts/odd/harness.py": HARNESS.format(gaps=[3, 5]),

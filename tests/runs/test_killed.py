@@ -14,13 +14,13 @@ import pytest
 from coevolve.runs.session import create_run, read_state
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
-from tests.effort import effort, first
+from tests.effort import effort
 from tests.runs.drill import make_project
 from tests.search.snapshots import snapshot
 
 DRILL = Path(__file__).with_name("drill.py")
-ROUNDS = effort(3, 6)
-KILLS = effort({False: 8, True: 4}, {False: 50, True: 10})
+ROUNDS, TASKS = effort((3, 32), (6, 80))
+KILLS = effort({False: 3, True: 2}, {False: 50, True: 10})
 
 
 def begin(folder: Path, **environment: str) -> subprocess.Popen[bytes]:
@@ -54,12 +54,14 @@ def left_alone(
 ) -> tuple[bool, RunState]:
     """The state of the run that nobody interrupts."""
     folder = create_run(
-        make_project(tmp_path_factory.mktemp("alone"), overlap=request.param, rounds=ROUNDS)
+        make_project(
+            tmp_path_factory.mktemp("alone"), overlap=request.param, rounds=ROUNDS, tasks=TASKS
+        )
     )
     assert finish(folder) == 0
     state = read_state(folder)
     assert state.ended == {"why": "finished"}
-    assert state.evaluating.trials >= 300
+    assert state.evaluating.trials >= effort(100, 300)
     assert state.evaluating.failed_attempts > 0
     return request.param, state
 
@@ -82,7 +84,7 @@ def check_same(folder: Path, expected: RunState) -> None:
 def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunState]) -> None:
     overlap, expected = left_alone
     rng = random.Random(11)
-    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS))
+    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS, tasks=TASKS))
     recorded: list[bytes] = []
     for _ in range(KILLS[overlap]):
         with begin(folder) as process:
@@ -102,20 +104,34 @@ def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunSt
     check_same(folder, expected)
 
 
+PLACES = [
+    {"KILL": "propose"},
+    {"KILL": "retry"},
+    *({"KILL": "write", "AFTER": str(n)} for n in (2, effort(120, 300), 0, 1, 60, 230)),
+]
+SHORT = [(False, 0), (True, 1), (True, 3)]
+"""Whether rounds overlap, and the place of the kill, in `make test`."""
+
+
 @pytest.mark.parametrize(
-    "where",
+    ("left_alone", "where"),
     [
-        {"KILL": "propose"},
-        {"KILL": "retry"},
-        *first(2, [{"KILL": "write", "AFTER": str(n)} for n in (2, 300, 0, 1, 60, 230)]),
+        pytest.param(
+            overlap,
+            where,
+            id=f"{'overlapping' if overlap else 'in turn'}-{'-'.join(where.values())}",
+            marks=() if (overlap, place) in SHORT else pytest.mark.long,
+        )
+        for overlap in (False, True)
+        for place, where in enumerate(PLACES)
     ],
-    ids=lambda where: "-".join(where.values()),
+    indirect=["left_alone"],
 )
 def test_killed_in_the_middle_of(
     where: dict[str, str], tmp_path: Path, left_alone: tuple[bool, RunState]
 ) -> None:
     overlap, expected = left_alone
-    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS))
+    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS, tasks=TASKS))
     assert finish(folder, **where) == -signal.SIGKILL
     assert finish(folder) == 0
     check_same(folder, expected)

@@ -95,6 +95,14 @@ def synthetic(folder: Path, **tables: Any) -> Run:
     return coevolve.open(SYNTHETIC | {"run": {"folder": str(folder), "name": "world"}} | tables)
 
 
+@pytest.fixture(scope="module")
+def capped(tmp_path_factory: pytest.TempPathFactory) -> Run:
+    """A run with a budget that has ended; tests leave it unchanged."""
+    run = synthetic(tmp_path_factory.mktemp("capped"), budget={"trials": 90})
+    run.run()
+    return run
+
+
 class TestOneSearchGivesOneJournal:
     """From a TOML file and from Python, with the functions of the same files."""
 
@@ -294,14 +302,12 @@ class TestExtending:
         ],
     )
     def test_limits_that_change_nothing(
-        self, limits: dict[str, Any], error: str, tmp_path: Path
+        self, limits: dict[str, Any], error: str, capped: Run
     ) -> None:
-        run = synthetic(tmp_path, budget={"trials": 90})
-        run.run()
-        count = len(list(run.events()))
+        count = len(list(capped.events()))
         with pytest.raises(InputError, match=error):
-            run.extend(**limits)
-        assert len(list(run.events())) == count
+            capped.extend(**limits)
+        assert len(list(capped.events())) == count
 
 
 def test_a_run_of_optimize_is_continued_by_optimize(tmp_path: Path) -> None:

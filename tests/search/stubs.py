@@ -142,13 +142,13 @@ def beginning(journal: MemoryJournal, kept: int) -> MemoryJournal:
 def cuts(events: Sequence[Event], since: int = 1) -> list[int]:
     """How many events to keep: any number, or in `make test` a part of them.
 
-    The part has a cut between every two types of event that follow each other, and every 11th.
+    The part has a cut between every two types of event that follow each other, and every 29th.
     """
     every = range(since, len(events))
     pairs: dict[tuple[str, str], int] = {}
     for kept in every:
         pairs.setdefault((events[kept - 1]["type"], events[kept]["type"]), kept)
-    return effort(sorted({*pairs.values(), *every[::11]}), [*every])
+    return effort(sorted({*pairs.values(), *every[::29]}), [*every])
 
 
 def whole_run(**options: object) -> RunState:

@@ -19,6 +19,7 @@ import pytest
 from coevolve.search.acceptance import Rules
 from coevolve.search.leak_texts import ASCII, MOST_WORK, Work, texts_of
 from coevolve.search.leaks import Leak, LeakScan, Secret
+from tests.effort import effort, first
 
 MUSEUM = (
     "The museum's north gallery closes twenty minutes before the rest.\n"
@@ -233,7 +234,7 @@ def test_nothing_a_candidate_brings_along_breaks_the_scan(name: str, path: str) 
     assert found(NASTY[name], path) == set()
 
 
-def filled(text: str, size: int = 400_000) -> str:
+def filled(text: str, size: int = effort(150_000, 400_000)) -> str:
     return text * (size // len(text))
 
 
@@ -270,7 +271,7 @@ ENDLESS = {
 @pytest.mark.parametrize("name", ENDLESS)
 @pytest.mark.parametrize("path", ["harness.py", "data.json"])
 def test_no_text_keeps_the_scan_from_what_is_behind_it(name: str, path: str) -> None:
-    # What takes more than time in proportion to a text would take hours here.
+    # What takes more than time in proportion to a text would take many minutes here.
     assert found(f"{ENDLESS[name]}\n{STAIRS}\n", path) == {("trip-test-004", "question")}
 
 
@@ -283,7 +284,7 @@ TOO_MUCH: dict[str, Callable[[], bytes]] = {
 }
 
 
-@pytest.mark.parametrize("path", TOO_MUCH)
+@pytest.mark.parametrize("path", first(2, TOO_MUCH))
 def test_a_file_too_large_to_be_searched_is_reported(path: str) -> None:
     scan = LeakScan(SECRETS)
     files = {path: TOO_MUCH[path](), "a/b.py": f"X = {MUSEUM!r}".encode()}
@@ -296,7 +297,7 @@ def test_a_file_too_large_to_be_searched_is_reported(path: str) -> None:
 
 
 def test_a_text_is_always_read_equally_far() -> None:
-    source = filled("x = 'ab'\n").encode()
+    source = filled("x = 'ab'\n", 400_000).encode()
     units = [texts_of("a.py", source, Work(left=MOST_WORK // 10)).units for _ in range(2)]
     assert units[0] == units[1]
     assert 1_000 < len(units[0]) < source.count(b"'ab'")

@@ -50,7 +50,7 @@ def test_a_flipped_bit_anywhere_does_no_harm_or_is_noticed(
 def test_a_flipped_bit_in_the_first_bytes_does_no_harm_or_is_noticed(
     closed: Path, place: int
 ) -> None:
-    for bit in (0, 5):
+    for bit in effort((5 * (place % 2),), (0, 5)):
         folder = copied(closed)
         flip(folder / "run.db", place, bit)
         check_salvage(folder, kept(closed))

@@ -8,6 +8,7 @@ import pytest
 
 from coevolve.executors.isolation import HarnessFault, Isolation
 from coevolve.search.trials import Blame
+from tests.effort import effort
 
 from .conftest import STRICT, Make
 
@@ -262,7 +263,7 @@ def test_each_ends_as_its_own_fault_and_the_harness_continues(
     seconds = 1 if "time-limit" in hostile.kinds else 30
     harness = make(FINE + hostile.code, isolation, replace(STRICT, seconds=seconds))
     assert harness.call("fine", 3) == 3
-    for _ in range(2):
+    for _ in range(effort(1, 2)):
         with pytest.raises(HarnessFault) as caught:
             harness.call("act", returns=float, services={"echo": lambda value: value})
         fault = caught.value.fault

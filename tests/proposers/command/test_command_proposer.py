@@ -19,6 +19,7 @@ from coevolve.proposers.proposal_folder import collect
 from coevolve.proposers.workspace import Workspace, lay_out
 from coevolve.proposers.workspace.workspace import sweep
 from coevolve.testing import propose_once
+from tests.effort import effort
 
 from . import samples
 from .conftest import StandIn
@@ -345,13 +346,13 @@ def test_a_round_proposed_again_starts_afresh(
     assert names(made) == ["new"]
 
 
-def test_printing_a_hundred_megabytes_is_bounded(
+def test_printing_far_more_than_is_kept_is_bounded(
     stand_in: StandIn, view: View, tmp_path: Path, isolation: str
 ) -> None:
     program = stand_in(
-        """
+        f"""
         print("first")
-        for number in range(100):
+        for number in range({effort(45, 100)}):
             sys.stdout.write(("x" * 999 + chr(10)) * 500 + "y" * 500_000)
         print("last")
         write("new")

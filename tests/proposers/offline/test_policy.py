@@ -85,9 +85,9 @@ def test_the_first_candidates_are_the_seeds() -> None:
 
 
 def test_nothing_is_proposed_twice() -> None:
-    for rounds, count in effort([(20, 3)], [(60, 1), (20, 3)]):
+    for rounds, count in effort([(10, 3)], [(60, 1), (20, 3)]):
         history = searched(proposed, additive(3), rounds=rounds, count=count, seed=rounds)
-        assert len(set(history.recipes())) == 60
+        assert len(set(history.recipes())) == rounds * count
 
 
 def test_a_refused_candidate_is_not_proposed_again() -> None:
@@ -173,13 +173,13 @@ def test_strange_traces_do_no_harm(trace: object) -> None:
 
 
 def test_a_search_does_better_than_chance() -> None:
-    """The best true score after 24 candidates, on average over 6 worlds, or 24."""
+    """The best true score after 24 candidates, on average over 3 worlds, or 24."""
 
     def best(propose: Propose, seed: int) -> float:
         truth = additive(seed)
         return max(map(truth, searched(propose, truth, rounds=12, count=2, seed=seed).recipes()))
 
-    gains = [best(proposed, seed) - best(at_random, seed) for seed in range(effort(6, 24))]
+    gains = [best(proposed, seed) - best(at_random, seed) for seed in range(effort(3, 24))]
     assert np.mean(gains) > 0.03
 
 
