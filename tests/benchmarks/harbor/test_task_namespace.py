@@ -388,6 +388,23 @@ def test_a_command_in_an_environment_that_is_killed_has_no_exit_status(tmp_path:
             one.wait(killed())
 
 
+def test_a_stop_does_not_wait_for_a_command_under_way(tmp_path: Path) -> None:
+    with box(tmp_path) as one:
+
+        async def stopped() -> None:
+            work = asyncio.create_task(one.namespace.exec(("sleep", "8886.5")))
+            while not processes_with("8886.5"):
+                await asyncio.sleep(0.02)
+            keeper = one.namespace._keeper
+            await one.namespace.stop()
+            assert keeper is not None
+            assert keeper.returncode == 0, "it was not killed for taking too long"
+            with pytest.raises(NamespaceError):
+                await work
+
+        one.wait(stopped())
+
+
 def test_nothing_is_left_after_a_stop_when_the_keeper_was_killed(tmp_path: Path) -> None:
     with box(tmp_path, limits=NamespaceLimits(memory_mb=256, disk_mb=64)) as one:
         one.says("sleep 8889.5 >/dev/null 2>&1 &")

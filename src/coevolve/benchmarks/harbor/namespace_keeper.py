@@ -436,6 +436,10 @@ class Keeper:
         if self.init >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.init, signal.SIGKILL)
+        # Before bwrap, since a namespace ends only when all its processes were waited for.
+        for pid in self.running.values():
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
         for helper in self.helpers:
             helper.kill()
         if self.bwrap > 0:
@@ -443,9 +447,6 @@ class Keeper:
                 os.kill(self.bwrap, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.bwrap, 0)
-        for pid in self.running.values():
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
         for place in (_PLACE, f"{self.folder}/disk"):
             unmount(place)
         for group in self.wanted["groups"]:
