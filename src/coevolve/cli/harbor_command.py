@@ -33,6 +33,10 @@ def prepare(
         str | None,
         typer.Option(metavar="URL", help="Where packages are. Default: the machine's own."),
     ] = None,
+    keyring: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="The keys that sign the packages of the mirror."),
+    ] = None,
     env: Annotated[
         list[str] | None,
         typer.Option(metavar="NAME=VALUE", help="A variable of the image, with --from."),
@@ -62,7 +66,9 @@ def prepare(
     elif env:
         raise InputError("--env needs --from.")
     else:
-        made = [prepare_root(name, mirror=mirror, say=echo_error) for name in roots]
+        made = [
+            prepare_root(name, mirror=mirror, keyring=keyring, say=echo_error) for name in roots
+        ]
     if as_json:
         echo_json([{"root": root.name, "folder": str(root.files)} for root in made])
         return

@@ -144,6 +144,10 @@ def test_errors_of_the_command_say_what_to_do(tmp_path: Path) -> None:
         (["prepare", "a", "--env", "x=y"], "--env needs --from"),
         (["prepare", "a", "--from", str(tmp_path / "missing")], "there is no file or folder"),
         (["check", str(tmp_path / "empty")], "there is no task in"),
+        (
+            ["prepare", "ubuntu-noble", "--mirror", "http://127.0.0.1:9", "--keyring", "missing"],
+            "that signs the packages of noble is missing",
+        ),
     ):
         done = runner.invoke(app, ["harbor", *argv])
         assert done.exit_code == 2

@@ -372,6 +372,39 @@ def test_an_environment_that_is_killed_from_outside_says_so(tmp_path: Path) -> N
             one.run("true")
 
 
+def test_a_command_in_an_environment_that_is_killed_has_no_exit_status(tmp_path: Path) -> None:
+    with box(tmp_path) as one:
+
+        async def killed() -> None:
+            work = asyncio.create_task(one.namespace.exec(("sleep", "8887.5")))
+            while not processes_with("8887.5"):
+                await asyncio.sleep(0.02)
+            (member,) = processes_with("8887.5")
+            for pid in _first_processes(member):
+                os.kill(pid, signal.SIGKILL)
+            await work
+
+        with pytest.raises(NamespaceError, match="has ended"):
+            one.wait(killed())
+
+
+def test_a_stop_does_not_wait_for_a_command_under_way(tmp_path: Path) -> None:
+    with box(tmp_path) as one:
+
+        async def stopped() -> None:
+            work = asyncio.create_task(one.namespace.exec(("sleep", "8886.5")))
+            while not processes_with("8886.5"):
+                await asyncio.sleep(0.02)
+            keeper = one.namespace._keeper
+            await one.namespace.stop()
+            assert keeper is not None
+            assert keeper.returncode == 0, "it was not killed for taking too long"
+            with pytest.raises(NamespaceError):
+                await work
+
+        one.wait(stopped())
+
+
 def test_nothing_is_left_after_a_stop_when_the_keeper_was_killed(tmp_path: Path) -> None:
     with box(tmp_path, limits=NamespaceLimits(memory_mb=256, disk_mb=64)) as one:
         one.says("sleep 8889.5 >/dev/null 2>&1 &")
@@ -432,6 +465,19 @@ def test_a_sweep_spares_environments_in_use(tmp_path: Path) -> None:
         assert one.says("echo alive") == "alive"
         assert (tmp_path / "environments" / "unrelated").exists()
     assert new_name() != new_name()
+
+
+def _first_processes(member: int) -> list[int]:
+    """The first process of the namespace that a process is in."""
+    space = os.readlink(f"/proc/{member}/ns/pid")  # noqa: PTH115
+    found = []
+    for path in Path("/proc").glob("[0-9]*/status"):
+        with contextlib.suppress(OSError):
+            numbers = path.read_text().split("NSpid:\t")[1].splitlines()[0].split()
+            same = os.readlink(path.parent / "ns/pid") == space  # noqa: PTH115
+            if same and len(numbers) > 1 and numbers[-1] == "1":
+                found.append(int(path.parent.name))
+    return found
 
 
 def _members(group: Path) -> list[str]:

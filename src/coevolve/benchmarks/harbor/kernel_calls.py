@@ -56,11 +56,6 @@ def mount_mapped(source: str, target: str, users: int) -> None:
     os.close(tree)
 
 
-def escaped(path: str) -> str:
-    """A path for the options of an overlay."""
-    return "".join(f"\\{sign}" if sign in ":,\\" else sign for sign in path)
-
-
 def loopback_up() -> None:
     """Switch on the loopback of the present network namespace."""
     with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:

@@ -36,7 +36,6 @@ from typing import Any, NoReturn
 from coevolve.benchmarks.harbor.kernel_calls import (
     KeeperError,
     allow_set_user_id,
-    escaped,
     hide_memory,
     limit_powers,
     loopback_up,
@@ -64,6 +63,7 @@ _LONGEST_START = 20.0
 _LONGEST_KILL = 5.0
 _OPEN_FILES = 1 << 20
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
+_EXITING = 4
 
 
 class Keeper:
@@ -80,7 +80,7 @@ class Keeper:
         self.first_id = int(wanted["first_id"])
         self.filter = base64.b64decode(wanted["filter"])
         self.folder = str(wanted["folder"])
-        self.users = self.init = self.bwrap = -1
+        self.users = self.first = self.init = self.bwrap = self.slirp_end = -1
         self.helpers: list[subprocess.Popen[bytes]] = []
         self.keep = False
         self.nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
@@ -97,7 +97,7 @@ class Keeper:
         make_mounts_private()
         self.users = self._user_namespace()
         self._assemble()
-        first = self._launch()
+        self.first = first = self._launch()
         self.init = os.pidfd_open(first)
         if self.wanted["network"] == "slirp4netns":
             self._start_slirp(first)
@@ -109,14 +109,16 @@ class Keeper:
     def _user_namespace(self) -> int:
         """A new user namespace with the ids mapped."""
         ready, done = os.pipe()
+        gate, gate_end = os.pipe()
         pid = os.fork()
         if not pid:
-            os.close(ready)
+            os.close(gate_end)
             os.unshare(os.CLONE_NEWUSER)
             os.write(done, b"x")
-            while True:
-                signal.pause()
+            os.read(gate, 1)  # until its parent closes the pipe or ends
+            os._exit(0)
         os.close(done)
+        os.close(gate)
         try:
             if not os.read(ready, 1):
                 raise KeeperError("a user namespace cannot be made here")
@@ -125,7 +127,7 @@ class Keeper:
             return os.open(f"/proc/{pid}/ns/user", os.O_RDONLY | os.O_CLOEXEC)
         finally:
             os.close(ready)
-            os.kill(pid, signal.SIGKILL)
+            os.close(gate_end)
             os.waitpid(pid, 0)
 
     def _assemble(self) -> None:
@@ -134,7 +136,7 @@ class Keeper:
         if self.wanted["disk_bytes"]:
             above = f"{self.folder}/disk"
             self._mount_disk(f"{self.folder}/disk.image", above)
-        # Where this is, the root of the namespace may pass; other folders may be private to us.
+        # They are opened first, because they may be below the place that is covered next.
         opened = os.open(above, os.O_PATH | os.O_CLOEXEC)
         lowers = [
             [os.open(path, os.O_PATH | os.O_CLOEXEC) for path in tree["layers"]]
@@ -155,7 +157,7 @@ class Keeper:
             os.chown(f"{beside}/upper/{name}", self.first_id, self.first_id)
             mode = stat.S_IMODE(Path(base).stat().st_mode)
             Path(beside, "upper", name).chmod(mode)
-            lower = ":".join([*(f"/proc/self/fd/{fd}" for fd in lowers[number]), escaped(base)])
+            lower = ":".join([*(f"/proc/self/fd/{fd}" for fd in lowers[number]), base])
             place = f"{_PLACE}/root/{tree['at']}".rstrip("/")
             if Path(place).resolve() != Path(place):
                 raise KeeperError(f"the root has a link where /{tree['at']} should be a folder")
@@ -206,6 +208,8 @@ class Keeper:
 
     def _become_bwrap(self, argv: list[str], out: int, facts: int) -> NoReturn:
         self._join_groups()
+        with contextlib.suppress(OSError):  # a task that needs too much loses its own processes
+            Path("/proc/self/oom_score_adj").write_text("-1000")
         os.setsid()
         _open_files()
         os.setns(self.users, os.CLONE_NEWUSER)
@@ -228,18 +232,20 @@ class Keeper:
     def _start_slirp(self, first: int) -> None:
         """Start a network in user mode: the outside, but not the addresses of this machine."""
         ready, ready_end = os.pipe()
+        held, self.slirp_end = os.pipe()  # it ends when this program has ended
         tool = ("slirp4netns", "--configure", "--mtu=65520", "--disable-host-loopback")
-        kept = ("--enable-sandbox", f"--ready-fd={ready_end}", str(first), "tap0")
+        fds = (f"--ready-fd={ready_end}", f"--exit-fd={held}")
         self.helpers.append(
             subprocess.Popen(
-                (*tool, *kept),
-                pass_fds=(ready_end,),
+                (*tool, *fds, "--enable-sandbox", str(first), "tap0"),
+                pass_fds=(ready_end, held),
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
         )
         os.close(ready_end)
+        os.close(held)
         answer = _read_until(ready, b"1")
         os.close(ready)
         if not answer:
@@ -310,7 +316,10 @@ class Keeper:
         _, status = os.waitpid(pid, 0)
         del self.running[number]
         code = os.waitstatus_to_exitcode(status)
-        self._send({"id": number, "exit": 128 - code if code < 0 else code})
+        if _ends(self.first):
+            self._send({"id": number, "failed": "the environment has ended"})
+        else:
+            self._send({"id": number, "exit": 128 - code if code < 0 else code})
 
     def _kill(self, pid: int | None) -> None:
         if pid is not None:
@@ -427,6 +436,10 @@ class Keeper:
         if self.init >= 0:
             with contextlib.suppress(ProcessLookupError):
                 signal.pidfd_send_signal(self.init, signal.SIGKILL)
+        # Before bwrap, since a namespace ends only when all its processes were waited for.
+        for pid in self.running.values():
+            with contextlib.suppress(ChildProcessError):
+                os.waitpid(pid, 0)
         for helper in self.helpers:
             helper.kill()
         if self.bwrap > 0:
@@ -434,15 +447,22 @@ class Keeper:
                 os.kill(self.bwrap, signal.SIGKILL)
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(self.bwrap, 0)
-        for pid in self.running.values():
-            with contextlib.suppress(ChildProcessError):
-                os.waitpid(pid, 0)
         for place in (_PLACE, f"{self.folder}/disk"):
             unmount(place)
         for group in self.wanted["groups"]:
             _remove_group(group["folder"])
         if not self.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def _ends(pid: int) -> bool:
+    """Whether a process has ended, or is about to: the first of a namespace ends last."""
+    try:
+        text = Path(f"/proc/{pid}/stat").read_bytes()
+    except OSError:
+        return True
+    fields = text[text.rindex(b")") + 2 :].split()
+    return fields[0] in (b"Z", b"X") or bool(int(fields[6]) & _EXITING)
 
 
 def _others_alive() -> bool:

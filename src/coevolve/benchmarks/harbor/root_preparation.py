@@ -10,7 +10,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from coevolve.benchmarks.harbor.root_folders import (
@@ -82,13 +82,19 @@ def known_roots() -> list[str]:
 
 
 def prepare_root(
-    name: str, *, mirror: str | None = None, say: Say, folder: Path | None = None
+    name: str,
+    *,
+    mirror: str | None = None,
+    keyring: Path | None = None,
+    say: Say,
+    folder: Path | None = None,
 ) -> RootFolder:
     """Make a root from packages, if it is missing.
 
     Args:
         name: One of `known_roots`.
         mirror: Where packages are. Default: where this machine gets its own.
+        keyring: The keys that sign them. Default: those in `/usr/share/keyrings`.
         say: Is told each step.
         folder: Where roots are kept. Default: the cache.
 
@@ -108,6 +114,8 @@ def prepare_root(
             own = version == _OWN_PYTHON.get(suite)
             python = None if version is None or own else _find_python(version)
             sources = _sources_for(system, suite, mirror)
+            if keyring is not None:
+                sources = [replace(each, keyring=str(keyring.resolve())) for each in sources]
             root = made / "root"
             say(f"{name}: installing packages of {suite}")
             _bootstrap(root, suite, sources[0], (*_PACKAGES, *_PYTHON_NEEDS[suite]))
@@ -225,7 +233,7 @@ def _sources_for(system: str, suite: str, mirror: str | None) -> list[Source]:
             address=source.address,
             suites=(name.replace(own, suite),),
             components=components,
-            keyring=source.keyring or keyring,
+            keyring=source.keyring if source.keyring.startswith("/") else keyring,
         )
         for source in apt_sources()
         for name in source.suites
@@ -241,15 +249,23 @@ def _sources_for(system: str, suite: str, mirror: str | None) -> list[Source]:
 
 
 def _bootstrap(root: Path, suite: str, source: Source, packages: tuple[str, ...]) -> None:
-    include = f"--include={','.join(packages)}"
-    keyring = ("--keyring", source.keyring) if Path(source.keyring).exists() else ()
-    components = f"--components={','.join(source.components)}"
+    if not Path(source.keyring).is_file():
+        raise InputError(
+            f"the keyring {source.keyring} that signs the packages of {suite} is missing; install "
+            "the package that has it, or give it with --keyring FILE."
+        )
+    common = (
+        *("--variant=minbase", f"--include={','.join(packages)}"),
+        *(f"--components={','.join(source.components)}", "--keyring", source.keyring),
+    )
     if tool := shutil.which("debootstrap"):
-        common = (tool, "--variant=minbase", include, components, *keyring)
-        _run(*common, suite, str(root), source.address)
+        # An older debootstrap knows a newer suite under the name of its first relative.
+        scripts = Path("/usr/share/debootstrap/scripts")
+        relative = scripts / ("gutsy" if "universe" in source.components else "sid")
+        script = () if (scripts / suite).exists() else (str(relative),)
+        _run(tool, "--force-check-gpg", *common, suite, str(root), source.address, *script)
     elif tool := shutil.which("mmdebstrap"):
-        common = (tool, "--mode=root", "--variant=minbase", include, components, *keyring)
-        _run(*common, suite, str(root), source.address)
+        _run(tool, "--mode=root", *common, suite, str(root), source.address)
     else:
         raise InputError("debootstrap or mmdebstrap is needed; install one with apt-get.")
 
@@ -266,14 +282,15 @@ def _write_settings(root: Path, sources: list[Source]) -> None:
     """Write what the images of a container engine have beside the packages."""
     lines = []
     for source in sources:
-        keyring = Path(source.keyring)
-        if keyring.exists() and not (root / source.keyring.lstrip("/")).exists():
-            place = root / source.keyring.lstrip("/")
+        keyring = Path("/usr/share/keyrings", Path(source.keyring).name)
+        place = root / str(keyring).lstrip("/")
+        if not place.exists():
             place.parent.mkdir(parents=True, exist_ok=True)
-            shutil.copy(keyring, place)
-        signed = f"[signed-by={keyring}] " if keyring.exists() else ""
+            shutil.copy(source.keyring, place)
         row = f"{source.address} {source.suites[0]} {' '.join(source.components)}"
-        lines.append(f"deb {signed}{row}\n")
+        lines.append(f"deb [signed-by={keyring}] {row}\n")
+    for path in (root / "etc/apt/sources.list.d").glob("*"):
+        path.unlink()
     (root / "etc/apt/sources.list").write_text("".join(lines))
     (root / "etc/apt/apt.conf.d/docker-clean").write_text(_APT)
     (root / "etc/dpkg/dpkg.cfg.d/docker-apt-speedup").write_text("force-unsafe-io\n")
@@ -392,6 +409,10 @@ def _add_tools(root: Path, env: Mapping[str, str]) -> None:
             raise InputError(f"uv {UV} cannot be installed; pip or uv is needed for it.")
         for name in ("uv", "uvx"):
             shutil.copy2(Path(folder, "bin", name), root / "usr/local/bin" / name)
+    # What uv's own installer writes, and test scripts read after it.
+    script = root / "root/.local/bin/env"
+    script.parent.mkdir(parents=True)
+    script.write_text('export PATH="$HOME/.local/bin:$PATH"\n')
     inside = {"PATH": "/usr/local/bin:/usr/bin:/bin:/usr/sbin:/sbin", "HOME": "/root", **env}
     resolver = root / "etc/resolv.conf"
     shutil.copy("/etc/resolv.conf", resolver)
