@@ -6,7 +6,7 @@ BIN := .venv/bin
 # the matrices of the tests are small.
 PYTEST := OPENBLAS_NUM_THREADS=1 $(BIN)/pytest
 PARALLEL := -n 4 --dist worksteal
-BENCHMARKS := matrices choosing findings wallclock textclass family embedded search strategic workers soak
+BENCHMARKS := matrices choosing findings wallclock textclass family embedded search strategic workers soak harbor_environment
 
 .PHONY: help install demo test test-long fuzz check bench figures lock clean
 

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 import typer
 
 from coevolve.cli.command_arguments import AsJson
-from coevolve.cli.console_output import Screen, echo, echo_error, echo_json, table
+from coevolve.cli.console_output import echo, echo_error, echo_json
 
 harbor = typer.Typer(
     name="harbor",
@@ -94,10 +94,9 @@ def check(
         limits = missing_limits()
         echo_json({"unavailable": unavailable, "missing_limits": limits, "tasks": listed})
     else:
-        made = table("task", "image", "root", "result")
         for row in rows:
-            made.add_row(row.task, row.image, row.root, row.reason or row.result)
-        Screen().print(made)
+            root_text = f" on {row.root}" if row.root else ""
+            echo(f"{row.task}: {row.reason or f'{row.result}{root_text}'}")
         echo(f"{len(rows) - len(failed)} of {len(rows)} tasks can be built.")
         for text in (unavailable, *missing_limits()):
             if text:

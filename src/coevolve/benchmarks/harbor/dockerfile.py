@@ -6,12 +6,18 @@ and ENTRYPOINT; it skips instructions that change nothing in the files. All else
 """
 
 import json
+import platform
 import re
-import shlex
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 
+from coevolve.benchmarks.harbor.dockerfile_words import (
+    DockerfileError,
+    expand,
+    pieces,
+    unquoted,
+)
 from coevolve.errors import InputError
 
 _SKIPPED = {"LABEL", "EXPOSE", "CMD", "HEALTHCHECK", "MAINTAINER", "STOPSIGNAL", "VOLUME"}
@@ -19,23 +25,19 @@ _INSTRUCTION = re.compile(r"\s*([A-Za-z]+)(?:\s+(.*))?\Z", re.DOTALL)
 _FLAG = re.compile(r"--([a-z-]+)(?:=(\S*))?\s+")
 _HEREDOC = re.compile(r"<<(-?)(['\"]?)([A-Za-z_][A-Za-z0-9_]*)\2")
 _DIRECTIVE = re.compile(r"#\s*([a-z]+)\s*=\s*(\S+)\s*\Z")
-_NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 _URL = re.compile(r"[a-z]+://|git@", re.IGNORECASE)
 _SHELL = ("/bin/sh", "-c")
-
-
-class DockerfileError(InputError):
-    """A Dockerfile needs what this reader cannot do.
-
-    Args:
-        line: Where, counted from 1.
-        reason: Why not.
-    """
-
-    def __init__(self, line: int, reason: str) -> None:
-        super().__init__(f"cannot be built: line {line}: {reason}")
-        self.line = line
-        self.reason = reason
+_ARCHITECTURE = {"x86_64": "amd64", "aarch64": "arm64"}.get(platform.machine(), platform.machine())
+_PLATFORM = {
+    f"{side}{name}": value
+    for side in ("TARGET", "BUILD")
+    for name, value in (
+        ("PLATFORM", f"linux/{_ARCHITECTURE}"),
+        ("OS", "linux"),
+        ("ARCH", _ARCHITECTURE),
+    )
+}
+"""Arguments that the engine sets if a Dockerfile declares them."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -225,7 +227,7 @@ class _State:
             raise DockerfileError(line, "a second FROM (only one stage can be built)")
         if flags.keys() - {"platform"}:
             raise DockerfileError(line, f"FROM --{next(iter(flags))}")
-        words = _expand(value, self.args).split()
+        words = expand(value, self.args).split()
         named = len(words) == 3 and words[1].upper() == "AS"
         if not (len(words) == 1 or named):
             raise DockerfileError(line, f"FROM {value!r} does not name an image")
@@ -235,31 +237,33 @@ class _State:
         self.args = {}
 
     def _arg(self, line: int, value: str) -> None:
-        for word in _words(line, value):
+        for word in pieces(value):
             name, has_default, default = word.partition("=")
             if has_default:
-                self.args[name] = _expand(default, self._known())
+                self.args[name] = unquoted(line, default, self._known())
+            elif name in _PLATFORM:
+                self.args[name] = _PLATFORM[name]
 
     def _env(self, line: int, value: str) -> None:
         known = self._known()
         first = value.split(None, 1)[0]
         if "=" not in first:
             name, _, rest = value.partition(" ")
-            self.env[name] = _unquoted(line, rest.strip(), known)
+            self.env[name] = unquoted(line, rest.strip(), known)
             return
-        for word in _pieces(line, value):
+        for word in pieces(value):
             name, equals, text = word.partition("=")
             if not equals or not name:
                 raise DockerfileError(line, f"ENV {word!r} has no value")
-            self.env[name] = _unquoted(line, text, known)
+            self.env[name] = unquoted(line, text, known)
 
     def _workdir(self, line: int, value: str) -> None:
-        path = _unquoted(line, value, self._known())
+        path = unquoted(line, value, self._known())
         self.workdir = _normal(PurePosixPath(self.workdir, path))
         self.steps.append(Folder(line=line, path=self.workdir, user=self.user))
 
     def _user(self, line: int, value: str) -> None:
-        self.user = _unquoted(line, value, self._known())
+        self.user = unquoted(line, value, self._known())
 
     def _shell(self, line: int, value: str) -> None:
         words = _json_words(value)
@@ -307,14 +311,14 @@ class _State:
         known = self._known()
         mode = None
         if "chmod" in flags:
-            text = _expand(flags["chmod"], known)
+            text = expand(flags["chmod"], known)
             if not re.fullmatch("[0-7]{3,4}", text):
                 raise DockerfileError(line, f"{name} --chmod={text} (only octal modes)")
             mode = int(text, 8)
-        owner = _expand(flags["chown"], known) if "chown" in flags else None
+        owner = expand(flags["chown"], known) if "chown" in flags else None
         words = _json_words(value)
         if words is None:
-            words = tuple(_unquoted(line, word, known) for word in _pieces(line, value))
+            words = tuple(unquoted(line, word, known) for word in pieces(value))
         if len(words) < 2:
             raise DockerfileError(line, f"{name} needs a source and a target")
         *sources, last = words
@@ -325,7 +329,7 @@ class _State:
             if len(sources) != 1 or len(documents) != 1:
                 raise DockerfileError(line, f"{name} of several here-documents")
             text = documents[0].text
-            text = text if documents[0].literal else _expand(text, known)
+            text = text if documents[0].literal else expand(text, known)
             if target.endswith("/"):
                 target += documents[0].word
             step = Copy(line=line, sources=(), target=target, text=text, owner=owner, mode=mode)
@@ -377,84 +381,3 @@ def _normal(path: PurePosixPath) -> str:
         else:
             parts.append(part)
     return "/" + "/".join(parts)
-
-
-def _words(line: int, value: str) -> list[str]:
-    try:
-        return shlex.split(value)
-    except ValueError as error:
-        raise DockerfileError(line, f"{value[:60]!r}: {error}") from error
-
-
-def _pieces(line: int, value: str) -> list[str]:
-    """Words separated by blanks, with their quotes."""
-    found = re.findall(r"(?:\\.|\"(?:\\.|[^\"\\])*\"|'[^']*'|[^\s\"'\\])+", value, re.DOTALL)
-    if "".join(found) != re.sub(r"(?<!\\)\s", "", "".join(found)) and not found:
-        raise DockerfileError(line, f"{value[:60]!r} cannot be read")
-    return found
-
-
-def _unquoted(line: int, text: str, known: Mapping[str, str]) -> str:
-    """Text without quotes and escapes, with variables replaced where Docker does."""
-    result: list[str] = []
-    quote = ""
-    number = 0
-    while number < len(text):
-        sign = text[number]
-        if quote == "'" and sign != "'":
-            result.append(sign)
-        elif sign == "\\" and number + 1 < len(text):
-            number += 1
-            follows = text[number]
-            keep = quote == '"' and follows not in '"$\\'
-            result.append(f"\\{follows}" if keep else follows)
-        elif quote and sign == quote:
-            quote = ""
-        elif not quote and sign in "'\"":
-            quote = sign
-        elif sign == "$":
-            value, number = _variable(text, number, known)
-            result.append(value)
-            continue
-        else:
-            result.append(sign)
-        number += 1
-    if quote:
-        raise DockerfileError(line, f"{text[:60]!r} has a quote without an end")
-    return "".join(result)
-
-
-def _expand(text: str, known: Mapping[str, str]) -> str:
-    """Text with its variables replaced; quotes stay."""
-    result: list[str] = []
-    number = 0
-    while number < len(text):
-        if text[number] == "\\" and text[number + 1 : number + 2] == "$":
-            result.append("$")
-            number += 2
-        elif text[number] == "$":
-            value, number = _variable(text, number, known)
-            result.append(value)
-        else:
-            result.append(text[number])
-            number += 1
-    return "".join(result)
-
-
-def _variable(text: str, start: int, known: Mapping[str, str]) -> tuple[str, int]:
-    """The value of the variable at a dollar sign, and where the text continues."""
-    if text[start + 1 : start + 2] != "{":
-        name = _NAME.match(text, start + 1)
-        return ("$", start + 1) if name is None else (known.get(name[0], ""), name.end())
-    end = text.find("}", start)
-    inner = text[start + 2 : end]
-    name = _NAME.match(inner)
-    if end < 0 or name is None:
-        return "$", start + 1
-    value = known.get(name[0], "")
-    rest = inner[name.end() :]
-    if rest.startswith(":-") and not value:
-        value = _expand(rest[2:], known)
-    elif rest.startswith(":+"):
-        value = _expand(rest[2:], known) if value else ""
-    return value, end + 1

@@ -5,6 +5,7 @@ Use it as `EnvironmentConfig(import_path="coevolve.benchmarks.harbor.namespace_e
 Docker is in `docs/terminal-bench-environments.md`.
 """
 
+import asyncio
 import secrets
 from pathlib import Path
 from typing import Any, override
@@ -20,15 +21,23 @@ from harbor.models.trial.config import ResourceMode
 from coevolve.benchmarks.harbor.dockerfile import Dockerfile, read_dockerfile
 from coevolve.benchmarks.harbor.namespace_leftovers import sweep_leftovers
 from coevolve.benchmarks.harbor.namespace_limits import NamespaceLimits
-from coevolve.benchmarks.harbor.namespace_support import environments_folder, why_unavailable
-from coevolve.benchmarks.harbor.root_folders import find_root
-from coevolve.benchmarks.harbor.task_layers import TaskLayer, build_layer, layer_key
+from coevolve.benchmarks.harbor.namespace_support import (
+    environments_folder,
+    why_no_disk_limit,
+    why_unavailable,
+)
+from coevolve.benchmarks.harbor.root_folders import find_root, remove_unfinished
+from coevolve.benchmarks.harbor.task_layers import (
+    TaskLayer,
+    build_layer,
+    layer_key,
+    layers_folder,
+)
 from coevolve.benchmarks.harbor.task_namespace import NamespacePlan, Network, TaskNamespace
 from coevolve.errors import InputError
 
 DISK_MB = 10_240
 _LOGS = "/logs"
-_OPEN = 0o777
 
 
 class NamespaceEnvironment(BaseEnvironment):
@@ -131,7 +140,8 @@ class NamespaceEnvironment(BaseEnvironment):
             raise SandboxBuildFailedError(
                 f"the mount {outside} of a folder of this machine is not supported"
             )
-        sweep_leftovers(self._folder)
+        await asyncio.to_thread(sweep_leftovers, self._folder)
+        await asyncio.to_thread(remove_unfinished, layers_folder())
         try:
             self._layer = await self._build(force_build)
         except InputError as error:
@@ -168,7 +178,7 @@ class NamespaceEnvironment(BaseEnvironment):
 
     def _plan(self, layer: TaskLayer) -> NamespacePlan:
         policy = self.network_policy.network_mode
-        disk = self._effective_storage_mb or self._disk_mb
+        disk = 0 if why_no_disk_limit() else self._effective_storage_mb or self._disk_mb
         limit = ResourceMode.LIMIT
         limits = NamespaceLimits(
             memory_mb=self._resource_limit_value("memory", auto_mode=limit),
@@ -182,7 +192,7 @@ class NamespaceEnvironment(BaseEnvironment):
             network="loopback" if policy == NetworkMode.NO_NETWORK else self._network,
             hostname=secrets.token_hex(6),
             workdir=self.task_env_config.workdir or layer.workdir,
-            folders={_LOGS: 0o755, **dict.fromkeys(self._log_folders(), _OPEN)},
+            open_folders=tuple(self._log_folders()),
         )
 
     def _log_folders(self) -> list[str]:
@@ -201,7 +211,9 @@ class NamespaceEnvironment(BaseEnvironment):
         await self.namespace.exec(argv, env=self._variables(None), user=self.layer.user)
 
     def _variables(self, env: dict[str, str] | None) -> dict[str, str]:
-        return {**self.layer.env, **(self._merge_env(env) or {})}
+        # Without a network, uv must not ask for newer versions of what is in its cache.
+        offline = {"UV_OFFLINE": "1"} if self.namespace.plan.network == "loopback" else {}
+        return {**offline, **self.layer.env, **(self._merge_env(env) or {})}
 
     @override
     async def stop(self, delete: bool) -> None:
@@ -231,7 +243,7 @@ class NamespaceEnvironment(BaseEnvironment):
                 cwd=cwd,
                 env=self._variables(env),
                 user=self.layer.user if chosen is None else chosen,
-                timeout=timeout_sec,
+                timeout=timeout_sec or None,
                 on_output=None if callback is None else told,
             )
         except TimeoutError:
@@ -257,4 +269,5 @@ class NamespaceEnvironment(BaseEnvironment):
 
     @override
     async def download_dir(self, source_dir: str, target_dir: Path | str) -> None:
-        await self.namespace.get_folder(source_dir, Path(target_dir))
+        if note := await self.namespace.get_folder(source_dir, Path(target_dir)):
+            self.logger.warning(note)

@@ -12,13 +12,11 @@ from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, BinaryIO
 
+from coevolve.benchmarks.harbor.kernel_calls import KeeperError
+
 _PIECE = 1 << 20
 _LONGEST_TABLE = 1 << 22
 _LAST_ID = 65535
-
-
-class KeeperError(Exception):
-    """The environment cannot do what was requested; the text says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,34 +98,39 @@ def pack(request: dict[str, Any], out: int) -> None:
             return
         if not Path(path).is_dir():
             raise KeeperError(f"{path} is not a folder in the environment")
-        used = 0
-        for folder, _, names in os.walk(path):
-            inner = os.path.relpath(folder, path)
-            if inner != ".":
-                info = tarfile.TarInfo(inner)
-                info.type, info.mode = tarfile.DIRTYPE, 0o755
-                archive.addfile(info)
-            for name in names:
-                full = os.path.join(folder, name)  # noqa: PTH118
-                if not stat.S_ISREG(os.lstat(full).st_mode):
-                    continue
-                with contextlib.suppress(FileNotFoundError), _opened(full) as file:
-                    used += _add_file(
-                        archive, os.path.normpath(f"{inner}/{name}"), file, limit - used
-                    )
-            used += tarfile.BLOCKSIZE * (len(names) + 1)
-            if used > limit:
-                raise KeeperError(_too_large(path, limit))
+        left = _add_folder(archive, path, limit)
+        if left < 0:
+            os.write(2, f"some files in {path} were left out: {_too_large(limit)}".encode())
         archive.close()
 
 
-def _too_large(path: str, limit: int) -> str:
-    return f"{path} has more than the {request_mb(limit)} MB that may be copied"
+def _add_folder(archive: tarfile.TarFile, path: str, limit: int) -> int:
+    """Add what fits; how many bytes are left of the limit, below 0 if something did not fit."""
+    left, complete = limit, True
+    for folder, _, names in os.walk(path):
+        inner = os.path.relpath(folder, path)
+        if inner != ".":
+            info = tarfile.TarInfo(inner)
+            info.type, info.mode = tarfile.DIRTYPE, 0o755
+            archive.addfile(info)
+        for name in ("", *names):
+            left -= tarfile.BLOCKSIZE
+            if left < 0:
+                return left
+            full = os.path.join(folder, name)  # noqa: PTH118
+            # A task may remove files meanwhile; names that are too long for a path stay away.
+            with contextlib.suppress(OSError):
+                facts = os.lstat(full)
+                if stat.S_ISREG(facts.st_mode) and facts.st_size > left:
+                    complete = False
+                elif stat.S_ISREG(facts.st_mode):
+                    with _opened(full) as file:
+                        left -= _add_file(archive, os.path.normpath(f"{inner}/{name}"), file, left)
+    return left if complete else -1
 
 
-def request_mb(limit: int) -> int:
-    """Bytes as megabytes."""
-    return limit >> 20
+def _too_large(limit: int) -> str:
+    return f"only {limit >> 20} MB may be copied"
 
 
 def _add_file(archive: tarfile.TarFile, name: str, file: BinaryIO, limit: int) -> int:
@@ -136,7 +139,7 @@ def _add_file(archive: tarfile.TarFile, name: str, file: BinaryIO, limit: int) -
     info.mode, info.mtime = stat.S_IMODE(facts.st_mode) & 0o777, int(facts.st_mtime)
     info.size = facts.st_size
     if info.size > limit:
-        raise KeeperError(_too_large(name, limit))
+        raise KeeperError(f"the file {name} is too large: {_too_large(limit)}")
     archive.addfile(info, _Padded(file))  # type: ignore[arg-type]
     return info.size
 
@@ -165,7 +168,7 @@ def unpack(request: dict[str, Any], source: int) -> None:
             for member in archive:
                 place = top / member.name if request["folder"] else Path(target)
                 mode = request["mode"] if request["mode"] is not None else member.mode
-                _place(archive, member, place, owner, mode)
+                _place(archive, member, place, top, owner, mode)
 
 
 def _make_folders(path: Path, owner: User) -> None:
@@ -176,7 +179,12 @@ def _make_folders(path: Path, owner: User) -> None:
 
 
 def _place(
-    archive: tarfile.TarFile, member: tarfile.TarInfo, place: Path, owner: User, mode: int
+    archive: tarfile.TarFile,
+    member: tarfile.TarInfo,
+    place: Path,
+    top: Path,
+    owner: User,
+    mode: int,
 ) -> None:
     if member.isdir():
         _make_folders(place, owner)
@@ -186,6 +194,9 @@ def _place(
     _make_folders(place.parent, owner)
     with contextlib.suppress(FileNotFoundError):
         place.unlink()
+    if member.islnk():
+        place.hardlink_to(top / member.linkname)
+        return
     if member.issym():
         place.symlink_to(member.linkname)
         os.lchown(place, owner.uid, owner.gid)

@@ -17,7 +17,6 @@ of the task.
 
 import base64
 import contextlib
-import ctypes
 import fcntl
 import json
 import os
@@ -27,7 +26,6 @@ import shutil
 import signal
 import socket
 import stat
-import struct
 import subprocess
 import sys
 import time
@@ -35,70 +33,37 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any, NoReturn
 
-from coevolve.benchmarks.harbor.namespace_files import KeeperError, find_user, pack, unpack
+from coevolve.benchmarks.harbor.kernel_calls import (
+    KeeperError,
+    allow_set_user_id,
+    escaped,
+    hide_memory,
+    limit_powers,
+    loopback_up,
+    make_mounts_private,
+    mount,
+    mount_mapped,
+    mount_memory,
+    mount_sysfs,
+    set_capabilities,
+    unmount,
+)
+from coevolve.benchmarks.harbor.namespace_files import find_user, pack, unpack
 
-_libc = ctypes.CDLL(None, use_errno=True)
-_MS_RDONLY, _MS_NOSUID, _MS_NODEV, _MS_NOEXEC = 1, 2, 4, 8
-_MS_REC, _MS_PRIVATE = 1 << 14, 1 << 18
-_MNT_DETACH = 2
-_OPEN_TREE, _MOVE_MOUNT, _MOUNT_SETATTR = 428, 429, 442
-_HERE, _AT_EMPTY_PATH, _CLONE_TREE, _MOVE_EMPTY_PATH = -100, 0x1000, 1, 4
-_ATTR_NOSUID, _ATTR_IDMAP = 0x2, 0x100000
-_PR_SET_DUMPABLE, _PR_SET_SECCOMP, _PR_CAPBSET_DROP = 4, 22, 24
-_SECCOMP_FILTER = 2
-_CAPABILITY_VERSION = 0x20080522
-_SIOCSIFFLAGS, _IFF_UP = 0x8914, 1
 _PLACE = "/tmp"
 """Where the root is assembled, in a mount namespace that only this program sees."""
 
-_FIRST_PROGRAM = "trap '' CHLD; echo started; exec sleep infinity </dev/null >/dev/null 2>&1"
-"""What Harbor runs in a container; without the signal the kernel removes ended orphans."""
+_FIRST_PROGRAM = (
+    "echo started; exec </dev/null >/dev/null 2>&1; "
+    "env --ignore-signal=CHLD true && exec env --ignore-signal=CHLD sleep infinity; "
+    "exec sleep infinity"
+)
+"""What Harbor runs in a container. Where `env` can ignore the signal, ended orphans vanish."""
 
 _LONGEST_START = 20.0
 _LONGEST_KILL = 5.0
 _OPEN_FILES = 1 << 20
 _NOT_FOUND, _NOT_RUNNABLE = 127, 126
-_KILLED = 137
-
-
-def _check(result: int, what: str) -> int:
-    if result < 0:
-        raise KeeperError(f"{what}: {os.strerror(ctypes.get_errno())}")
-    return result
-
-
-def _mount(source: str, target: str, kind: str, flags: int = 0, data: str = "") -> None:
-    encoded = (source.encode(), target.encode(), kind.encode())
-    result = _libc.mount(*encoded, ctypes.c_ulong(flags), data.encode() or None)
-    _check(result, f"mount {kind or source} at {target}")
-
-
-def _change_mount(place: int, path: bytes, *, add: int = 0, clear: int = 0, users: int = 0) -> int:
-    attributes = struct.pack("=QQQQ", add, clear, 0, users)
-    flags = 0 if path else _AT_EMPTY_PATH
-    return int(_libc.syscall(_MOUNT_SETATTR, place, path, flags, attributes, len(attributes)))
-
-
-def _mount_mapped(source: str, target: str, users: int) -> None:
-    """Mount a folder with the ids of a user namespace: owner 0 becomes its root."""
-    tree = _libc.syscall(_OPEN_TREE, _HERE, source.encode(), _CLONE_TREE | os.O_CLOEXEC)
-    _check(tree, f"clone the mount of {source}")
-    what = f"map the owners of {source} (this needs Linux 5.19 and ext4, XFS, Btrfs or tmpfs)"
-    _check(_change_mount(tree, b"", add=_ATTR_IDMAP, users=users), what)
-    moved = _libc.syscall(_MOVE_MOUNT, tree, b"", _HERE, target.encode(), _MOVE_EMPTY_PATH)
-    _check(moved, f"mount {source} at {target}")
-    os.close(tree)
-
-
-def _escaped(path: str) -> str:
-    """A path for the options of an overlay."""
-    return "".join(f"\\{sign}" if sign in ":,\\" else sign for sign in path)
-
-
-def _loopback_up() -> None:
-    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as any_socket:
-        request = struct.pack("16sh14x", b"lo", _IFF_UP)
-        fcntl.ioctl(any_socket, _SIOCSIFFLAGS, request)
 
 
 class Keeper:
@@ -113,9 +78,12 @@ class Keeper:
         self.control = control
         self.wanted = wanted
         self.first_id = int(wanted["first_id"])
+        self.filter = base64.b64decode(wanted["filter"])
         self.folder = str(wanted["folder"])
         self.users = self.init = self.bwrap = -1
         self.helpers: list[subprocess.Popen[bytes]] = []
+        self.keep = False
+        self.nothing = os.open("/dev/null", os.O_RDONLY | os.O_CLOEXEC)
         self.running: dict[int, int] = {}
         """The process of each request under way."""
 
@@ -126,7 +94,7 @@ class Keeper:
             for name, value in group["files"].items():
                 Path(group["folder"], name).write_text(value)
         os.unshare(os.CLONE_NEWNS)
-        _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
+        make_mounts_private()
         self.users = self._user_namespace()
         self._assemble()
         first = self._launch()
@@ -136,7 +104,7 @@ class Keeper:
         space = os.open(f"/proc/{first}/ns/pid", os.O_RDONLY | os.O_CLOEXEC)
         os.setns(space, os.CLONE_NEWPID)  # counts for its children
         os.close(space)
-        self._wait(self._fork(self._finish_root))
+        self._finish()
 
     def _user_namespace(self) -> int:
         """A new user namespace with the ids mapped."""
@@ -173,13 +141,13 @@ class Keeper:
             for tree in self.wanted["trees"]
         ]
         bases = [os.open(tree["base"], os.O_PATH | os.O_CLOEXEC) for tree in self.wanted["trees"]]
-        _mount("tmpfs", _PLACE, "tmpfs", _MS_NODEV, "mode=755")
+        mount_memory(_PLACE)
         for name in ("root", "sys"):
             Path(_PLACE, name).mkdir()
         for number, tree in enumerate(self.wanted["trees"]):
             base = f"{_PLACE}/base{number}"
             Path(base).mkdir()
-            _mount_mapped(f"/proc/self/fd/{bases[number]}", base, self.users)
+            mount_mapped(f"/proc/self/fd/{bases[number]}", base, self.users)
             name = tree["name"]
             beside = f"/proc/self/fd/{opened}"
             for kind in ("upper", "work"):
@@ -187,12 +155,12 @@ class Keeper:
             os.chown(f"{beside}/upper/{name}", self.first_id, self.first_id)
             mode = stat.S_IMODE(Path(base).stat().st_mode)
             Path(beside, "upper", name).chmod(mode)
-            lower = ":".join([*(f"/proc/self/fd/{fd}" for fd in lowers[number]), _escaped(base)])
+            lower = ":".join([*(f"/proc/self/fd/{fd}" for fd in lowers[number]), escaped(base)])
             place = f"{_PLACE}/root/{tree['at']}".rstrip("/")
             if Path(place).resolve() != Path(place):
                 raise KeeperError(f"the root has a link where /{tree['at']} should be a folder")
             work = f"upperdir={beside}/upper/{name},workdir={beside}/work/{name}"
-            _mount("overlay", place, "overlay", 0, f"lowerdir={lower},{work}")
+            mount("overlay", place, "overlay", 0, f"lowerdir={lower},{work}")
         for fd in (opened, *bases, *(fd for several in lowers for fd in several)):
             os.close(fd)
 
@@ -247,14 +215,13 @@ class Keeper:
         os.unshare(os.CLONE_NEWNS)
         if self.wanted["network"] != "host":
             os.unshare(os.CLONE_NEWNET)
-            _loopback_up()
+            loopback_up()
             with contextlib.suppress(KeeperError):  # a container may not show all of its own
-                flags = _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC
-                _mount("sysfs", f"{_PLACE}/sys", "sysfs", flags)
-        nothing = os.open("/dev/null", os.O_RDONLY)
-        for number, fd in enumerate((nothing, out, out)):
+                mount_sysfs(f"{_PLACE}/sys")
+        for number, fd in enumerate((self.nothing, out, out)):
             os.dup2(fd, number)
         os.set_inheritable(facts, True)
+        _usual_signals()
         os.chdir("/")
         os.execve(argv[0], argv, {"PATH": os.defpath})
 
@@ -282,8 +249,7 @@ class Keeper:
         """Write the files that a container engine writes, as the root of the namespace."""
         for tree in self.wanted["trees"]:
             # bwrap forbids set-user-id programs, such as su, which a container has.
-            place = f"/{tree['at']}".encode()
-            _check(_change_mount(_HERE, place, clear=_ATTR_NOSUID), "allow set-user-id programs")
+            allow_set_user_id(f"/{tree['at']}")
         _become_root()
         for name, text in self.wanted["files"].items():
             path = Path(name)
@@ -291,10 +257,10 @@ class Keeper:
             path.unlink(missing_ok=True)
             path.write_text(text)
             path.chmod(0o644)
-        for name, mode in self.wanted["folders"].items():
-            if not Path(name).is_dir():
-                Path(name).mkdir(parents=True)
-                Path(name).chmod(mode)
+        Path(self.wanted["workdir"]).mkdir(parents=True, exist_ok=True)
+        for name in self.wanted["open_folders"]:
+            Path(name).mkdir(parents=True, exist_ok=True)
+            Path(name).chmod(0o777)
 
     def serve(self) -> None:
         """Answer requests until the owner or the environment ends."""
@@ -312,6 +278,7 @@ class Keeper:
                         continue
                     request, fds = _receive(self.control)
                     if request is None or request["op"] == "stop":
+                        self.keep = request is not None and request["keep"]
                         return
                     self._answer(request, fds, waiting)
 
@@ -366,6 +333,8 @@ class Keeper:
         try:
             if grouped:
                 self._join_groups()
+                for name, value in self.wanted["rlimits"].items():
+                    resource.setrlimit(getattr(resource, name), (value, value))
             self._enter(keep or [])
             action()
             code = 0
@@ -376,10 +345,20 @@ class Keeper:
         finally:
             os._exit(code)
 
-    def _wait(self, pid: int) -> None:
+    def _finish(self) -> None:
+        messages, messages_end = os.pipe()
+
+        def action() -> None:
+            os.dup2(messages_end, 2)
+            self._finish_root()
+
+        pid = self._fork(action)
+        os.close(messages_end)
+        text = os.read(messages, 4096).decode(errors="replace").strip()
+        os.close(messages)
         _, status = os.waitpid(pid, 0)
         if status:
-            raise KeeperError("the root folder cannot be finished; see the message above")
+            raise KeeperError(f"the root folder cannot be finished: {text}")
 
     def _join_groups(self) -> None:
         for group in self.wanted["groups"]:
@@ -401,9 +380,9 @@ class Keeper:
 
     def _transfer(self, action: Callable[[], None], errors: int) -> None:
         os.dup2(errors, 2)
-        self._limit_powers()
+        limit_powers(self.filter, self.wanted["capabilities"])
         _become_root()
-        _set_capabilities(self.wanted["capabilities"])
+        set_capabilities(self.wanted["capabilities"])
         action()
 
     def _end_processes(self) -> None:
@@ -418,31 +397,18 @@ class Keeper:
                 raise KeeperError("processes of the environment cannot be ended")
             time.sleep(0.005)
 
-    def _limit_powers(self) -> None:
-        """Install the filter of system calls, and give up capabilities for good."""
-        code = base64.b64decode(self.wanted["filter"])
-        if code:
-            program = ctypes.create_string_buffer(code, len(code))
-            header = struct.pack("=H6xQ", len(code) // 8, ctypes.addressof(program))
-            result = _libc.prctl(_PR_SET_SECCOMP, _SECCOMP_FILTER, header, 0, 0)
-            _check(result, "install the filter of system calls")
-        kept = set(self.wanted["capabilities"])
-        for number in range(64):
-            if number not in kept and _libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) < 0:
-                break  # the kernel has no such capability, nor higher ones
-
     def _execute(self, request: dict[str, Any], out: int) -> NoReturn:
         try:
             os.dup2(out, 2)
             os.dup2(out, 1)
-            os.dup2(os.open("/dev/null", os.O_RDONLY), 0)
-            self._limit_powers()
+            os.dup2(self.nothing, 0)
+            limit_powers(self.filter, self.wanted["capabilities"])
             user = find_user(request["user"])
             os.fchown(1, user.uid, user.gid)  # for scripts that open /dev/stdout
             os.setgroups(user.groups)
             os.setresgid(user.gid, user.gid, user.gid)
             os.setresuid(user.uid, user.uid, user.uid)
-            _set_capabilities(self.wanted["capabilities"] if user.uid == 0 else [])
+            set_capabilities(self.wanted["capabilities"] if user.uid == 0 else [])
             try:
                 os.chdir(request["cwd"])
             except OSError as error:
@@ -450,13 +416,10 @@ class Keeper:
                     f"chdir to {request['cwd']!r} failed: {error.strerror}"
                 ) from error
             os.closerange(3, 1 << 16)
-            for number in (signal.SIGPIPE, signal.SIGXFSZ):
-                signal.signal(number, signal.SIG_DFL)
+            _usual_signals()
             _run_program(request["argv"], {"HOME": user.home} | request["env"])
-        except KeeperError as error:
-            os.write(2, f"{error}\n".encode())
-        except OSError as error:
-            os.write(2, f"{error}\n".encode())
+        except (KeeperError, OSError, ValueError) as error:  # as data: a task chooses the words
+            os.write(2, f"{error}\n".encode(errors="replace"))
         os._exit(_NOT_RUNNABLE)
 
     def clean(self) -> None:
@@ -475,10 +438,10 @@ class Keeper:
             with contextlib.suppress(ChildProcessError):
                 os.waitpid(pid, 0)
         for place in (_PLACE, f"{self.folder}/disk"):
-            _libc.umount2(place.encode(), _MNT_DETACH)
+            unmount(place)
         for group in self.wanted["groups"]:
             _remove_group(group["folder"])
-        if not self.wanted["keep"]:
+        if not self.keep:
             shutil.rmtree(self.folder, ignore_errors=True)
 
 
@@ -499,17 +462,15 @@ def _become_root() -> None:
     os.setresuid(0, 0, 0)
 
 
+def _usual_signals() -> None:
+    """Undo what Python has changed."""
+    for number in (signal.SIGPIPE, signal.SIGXFSZ):
+        signal.signal(number, signal.SIG_DFL)
+
+
 def _open_files() -> None:
     with contextlib.suppress(ValueError, OSError):
         resource.setrlimit(resource.RLIMIT_NOFILE, (_OPEN_FILES, _OPEN_FILES))
-
-
-def _set_capabilities(numbers: list[int]) -> None:
-    mask = sum(1 << number for number in numbers)
-    low, high = mask & 0xFFFFFFFF, mask >> 32
-    header = struct.pack("=Ii", _CAPABILITY_VERSION, 0)
-    data = struct.pack("=6I", low, low, 0, high, high, 0)
-    _check(_libc.capset(header, data), "limit the capabilities")
 
 
 def _run_program(argv: list[str], environment: dict[str, str]) -> None:
@@ -580,7 +541,7 @@ def main() -> None:
     wanted, _ = _receive(control)
     if wanted is None:
         return
-    _libc.prctl(_PR_SET_DUMPABLE, 0, 0, 0, 0)
+    hide_memory()
     lock = os.open(f"{wanted['folder']}/lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
     fcntl.flock(lock, fcntl.LOCK_EX)
     keeper = Keeper(control, wanted)

@@ -18,7 +18,7 @@ from coevolve.benchmarks.harbor.namespace_limits import group_parents
 
 _PREFIX = "coevolve-env"
 _PATIENCE = 5.0
-"""Seconds for a keeper that is just cleaning up."""
+"""Seconds for processes to end."""
 
 
 def new_name() -> str:
@@ -29,16 +29,27 @@ def new_name() -> str:
 def sweep_leftovers(folder: Path) -> list[str]:
     """Remove what killed processes have left of environments in a folder; their names."""
     names = {path.name for path in _found(folder)}
-    groups = [path for parent in group_parents().values() for path in _found(parent)]
-    names |= {path.name for path in groups}
-    gone = sorted(name for name in names if not _owned(name))
-    for name in gone:
-        with _locked(folder / name):
-            for group in groups:
-                if group.name == name:
-                    _remove_group(group)
-            shutil.rmtree(folder / name, ignore_errors=True)
+    names |= {path.name for parent in group_parents().values() for path in _found(parent)}
+    gone = []
+    for name in sorted(names):
+        if not _owned(name) and _unlocked(folder / name):
+            remove_environment(folder, name, kill=(folder / name).exists())
+            gone.append(name)
     return gone
+
+
+def remove_environment(folder: Path, name: str, *, kill: bool = True) -> None:
+    """Remove what a keeper that was killed has left: its control groups and its folder.
+
+    Args:
+        folder: Where the folders of environments are.
+        name: The environment.
+        kill: End what is still in its groups. A group without a folder may belong to an owner
+            that is not visible here, as in another container; it is removed if it is empty.
+    """
+    for parent in group_parents().values():
+        _remove_group(parent / name, kill=kill)
+    shutil.rmtree(folder / name, ignore_errors=True)
 
 
 def _found(folder: Path) -> Iterator[Path]:
@@ -60,32 +71,29 @@ def _started(pid: int) -> str:
     return ""
 
 
-@contextlib.contextmanager
-def _locked(folder: Path) -> Iterator[None]:
-    """Wait for a keeper that is still at work; it removes nearly all by itself."""
+def _unlocked(folder: Path) -> bool:
+    """Whether no keeper is at work in a folder; one that cleans up just now removes all itself."""
     try:
         fd = os.open(folder / "lock", os.O_RDWR | os.O_CLOEXEC)
     except OSError:
-        yield
-        return
+        return True
     try:
-        deadline = time.monotonic() + _PATIENCE
-        while time.monotonic() < deadline:
-            with contextlib.suppress(BlockingIOError):
-                fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            time.sleep(0.01)
-        yield
+        fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
     finally:
         os.close(fd)
+    return True
 
 
-def _remove_group(group: Path) -> None:
-    deadline = time.monotonic() + _PATIENCE
-    while time.monotonic() < deadline and group.exists():
+def _remove_group(group: Path, *, kill: bool) -> None:
+    deadline = time.monotonic() + (_PATIENCE if kill else 0)
+    while group.exists():
         with contextlib.suppress(OSError):
-            for pid in (group / "cgroup.procs").read_text().split():
+            for pid in (group / "cgroup.procs").read_text().split() if kill else ():
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(int(pid), signal.SIGKILL)
             group.rmdir()
+        if time.monotonic() > deadline:
+            return
         time.sleep(0.002)

@@ -1,7 +1,7 @@
 """Control groups of task environments: memory, processes and processors of all together.
 
-Both versions of control groups work. Where neither can be written, environments have no such
-limits, and `why_no_limits` says why.
+Both versions of control groups work. Where neither can be written, single processes have limits
+on memory and processes, nothing limits the processors, and `why_no_limits` says why.
 """
 
 import functools
@@ -55,6 +55,17 @@ def control_groups(name: str, limits: NamespaceLimits) -> list[dict[str, Any]]:
     ]
 
 
+def process_limits(limits: NamespaceLimits) -> dict[str, int]:
+    """Limits of single processes, where there are no control groups for all together."""
+    parents = group_parents()
+    wanted: dict[str, int] = {}
+    if not {"", "pids"} & parents.keys():
+        wanted["RLIMIT_NPROC"] = limits.processes
+    if not {"", "memory"} & parents.keys() and limits.memory_mb is not None:
+        wanted["RLIMIT_DATA"] = limits.memory_mb << 20
+    return wanted
+
+
 def why_no_limits() -> str:
     """Which limits are missing here and why; empty if there are all."""
     parents = group_parents()
@@ -63,9 +74,8 @@ def why_no_limits() -> str:
     missing = [name for name in _CONTROLLERS if name not in parents]
     if not missing:
         return ""
-    return (
-        f"no limits on {', '.join(missing)}: {_reason() or 'the control groups are not writable'}"
-    )
+    reason = _reason() or "the control groups are not writable"
+    return f"{', '.join(missing)} limited for single processes only, or not: {reason}"
 
 
 @functools.cache

@@ -41,9 +41,13 @@ def why_unavailable() -> str:
 
 def missing_limits() -> list[str]:
     """What is not limited here, and why."""
-    found = [text] if (text := why_no_limits()) else []
+    return [text for text in (why_no_limits(), why_no_disk_limit()) if text]
+
+
+def why_no_disk_limit() -> str:
+    """Why the disk of environments cannot be limited here; empty if it can."""
     if shutil.which("mkfs.ext4") is None:
-        found.append("no limit on the disk: mkfs.ext4 is missing; install the package e2fsprogs")
-    elif not Path("/dev/loop-control").exists():
-        found.append("no limit on the disk: this machine has no loop devices")
-    return found
+        return "the disk is not limited: mkfs.ext4 is missing; install the package e2fsprogs"
+    if not Path("/dev/loop-control").exists():
+        return "the disk is not limited: this machine has no loop devices"
+    return ""

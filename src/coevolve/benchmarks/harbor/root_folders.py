@@ -4,6 +4,7 @@ A root is a folder `NAME` in `$COEVOLVE_CACHE/harbor/roots` with the files in `r
 description in `root.json`. Environments share it read-only.
 """
 
+import contextlib
 import fcntl
 import hashlib
 import json
@@ -119,6 +120,14 @@ def building(folder: Path) -> Iterator[Path | None]:
             shutil.rmtree(made, ignore_errors=True)
 
 
+def remove_unfinished(folder: Path) -> None:
+    """Remove what killed processes have left of their builds in a folder."""
+    for made in folder.glob(".*.part"):
+        with made.with_suffix(".lock").open("w") as lock, contextlib.suppress(BlockingIOError):
+            fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(made, ignore_errors=True)
+
+
 def describe(
     folder: Path, *, env: Mapping[str, str] | None = None, parts: Mapping[str, str] | None = None
 ) -> None:
@@ -180,7 +189,8 @@ def _copy_settings(root: Path) -> None:
     defaults = Path("/usr/share/base-passwd")
     for name in ("passwd", "group"):
         master = defaults / f"{name}.master"
-        (etc / name).write_text(master.read_text() if master.exists() else _USERS[name])
+        text = master.read_text() if master.exists() else _USERS[name]
+        (etc / name).write_text(text.replace(":*:", ":x:"))
     names = (line.partition(":")[0] for line in (etc / "passwd").read_text().splitlines())
     (etc / "shadow").write_text("".join(f"{name}:*:19000:0:99999:7:::\n" for name in names))
     (etc / "shadow").chmod(0o640)

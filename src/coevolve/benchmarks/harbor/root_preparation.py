@@ -35,12 +35,21 @@ _SUITES = {
 }
 _PACKAGES = (
     *("ca-certificates", "curl", "git", "iputils-ping", "netbase", "procps", "python3"),
-    *("python3-pip", "python3-venv", "tmux", "tzdata", "wget"),
+    *("libbz2-1.0", "libexpat1", "liblzma5", "libncursesw6", "libsqlite3-0", "libuuid1"),
+    *("python3-pip", "python3-venv", "tmux", "tzdata", "wget", "zlib1g"),
 )
-_PYTHON_NEEDS = (
-    *("libbz2-1.0", "libexpat1", "libffi8", "liblzma5", "libncursesw6", "libreadline8"),
-    *("libsqlite3-0", "libssl3", "libuuid1", "zlib1g"),
-)
+_PYTHON_NEEDS = {
+    "bullseye": (),
+    "bookworm": ("libffi8", "libreadline8", "libssl3"),
+    "trixie": ("libffi8", "libreadline8t64", "libssl3t64"),
+    "jammy": ("libffi8", "libreadline8", "libssl3"),
+    "noble": ("libffi8", "libreadline8t64", "libssl3t64"),
+}
+"""Packages for a Python that was built on another machine, beside those for every Python."""
+
+_VERIFIER_PYTHON = "3.13"
+"""The Python that the verifiers of Terminal-Bench ask for."""
+
 _OWN_PYTHON = {"bookworm": "3.11", "trixie": "3.13"}
 """The Python among the packages of a suite."""
 
@@ -101,14 +110,16 @@ def prepare_root(
             sources = _sources_for(system, suite, mirror)
             root = made / "root"
             say(f"{name}: installing packages of {suite}")
-            packages = (*_PACKAGES, *(_PYTHON_NEEDS if python else ()))
-            _bootstrap(root, suite, sources[0], packages)
+            _bootstrap(root, suite, sources[0], (*_PACKAGES, *_PYTHON_NEEDS[suite]))
             _write_settings(root, sources)
             if python is not None:
                 say(f"{name}: copying Python {version} from {python}")
                 _copy_python(python, version, root)
+                _name_python(root, f"python{version}")
             elif own:
                 _use_own_python(version, root)
+            if version != _VERIFIER_PYTHON and suite != "trixie":
+                _add_verifier_python(root, say)
             say(f"{name}: adding uv {UV} and pytest")
             env = _trusted_env()
             _add_tools(root, env)
@@ -329,8 +340,18 @@ def _copy_python(prefix: Path, version: str, root: Path) -> None:
     if headers.is_dir():
         shutil.copytree(headers, local / "include" / library, dirs_exist_ok=True)
     shutil.copy2(prefix / "bin" / library, local / "bin" / library)
-    _name_python(root, library)
     _run("chroot", str(root), "/sbin/ldconfig")
+
+
+def _add_verifier_python(root: Path, say: Say) -> None:
+    """Add the Python that verifiers ask for, beside that of the image; say so if there is none."""
+    try:
+        _copy_python(_find_python(_VERIFIER_PYTHON), _VERIFIER_PYTHON, root)
+        program = f"/usr/local/bin/python{_VERIFIER_PYTHON}"
+        _run("chroot", str(root), program, "-c", "import ssl, sqlite3, ctypes")
+    except InputError as error:
+        say(f"no Python {_VERIFIER_PYTHON} for verifiers (`uvx -p {_VERIFIER_PYTHON}`): {error}")
+        (root / f"usr/local/bin/python{_VERIFIER_PYTHON}").unlink(missing_ok=True)
 
 
 def _use_own_python(version: str, root: Path) -> None:
@@ -376,7 +397,8 @@ def _add_tools(root: Path, env: Mapping[str, str]) -> None:
     shutil.copy("/etc/resolv.conf", resolver)
     pytest = [word for package in PYTEST for word in ("--with", package)]
     try:
-        command = ("uvx", *pytest, "pytest", "--version")
-        _run("chroot", str(root), "env", "-i", *(f"{k}={v}" for k, v in inside.items()), *command)
+        spaces = ("unshare", "--mount", "--pid", "--fork", f"--mount-proc={root}/proc")
+        words = ("env", "-i", *(f"{name}={value}" for name, value in inside.items()))
+        _run(*spaces, "chroot", str(root), *words, "uvx", *pytest, "pytest", "--version")
     finally:
         resolver.unlink()

@@ -8,7 +8,7 @@ from pathlib import Path
 from coevolve.benchmarks.harbor.dockerfile import read_dockerfile
 from coevolve.benchmarks.harbor.root_folders import RootFolder, find_root
 from coevolve.benchmarks.harbor.task_layers import build_layer, layer_key
-from coevolve.benchmarks.harbor.task_namespace import NamespaceError
+from coevolve.benchmarks.harbor.transfer_archives import NamespaceError
 from coevolve.errors import InputError
 
 

@@ -19,7 +19,8 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Self
 
-from coevolve.benchmarks.harbor.dockerfile import Copy, Dockerfile, DockerfileError, Folder, Run
+from coevolve.benchmarks.harbor.dockerfile import Copy, Dockerfile, Folder, Run
+from coevolve.benchmarks.harbor.dockerfile_words import DockerfileError
 from coevolve.benchmarks.harbor.root_folders import RootFolder, building
 from coevolve.benchmarks.harbor.task_namespace import NamespacePlan, TaskNamespace, Tree
 from coevolve.models.response_cache import cache_folder
@@ -159,8 +160,11 @@ async def _step(namespace: TaskNamespace, step: Run | Copy | Folder, context: Pa
                 step.line, f"RUN {command!r} ended with status {done.code}: {tail}"
             )
     elif isinstance(step, Folder):
-        await namespace.exec(["mkdir", "-p", step.path], cwd="/", user=step.user or 0)
-        await namespace.exec(["mkdir", "-p", step.path], cwd="/")
+        make = '[ -d "$1" ] || { mkdir -p "$1" && chown "$2" "$1"; }'
+        argv = ("/bin/sh", "-c", make, "sh", step.path, step.user or "0:0")
+        done = await namespace.exec(argv, cwd="/")
+        if done.code:
+            raise DockerfileError(step.line, f"WORKDIR {step.path}: {done.output.strip()}")
     elif step.text is not None:
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder, "text")

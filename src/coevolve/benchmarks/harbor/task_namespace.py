@@ -10,19 +10,29 @@ import json
 import os
 import shutil
 import socket
-import stat
 import subprocess
 import sys
 import tarfile
 import tempfile
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import IO, Any, Literal
 
-from coevolve.benchmarks.harbor.namespace_leftovers import new_name
-from coevolve.benchmarks.harbor.namespace_limits import NamespaceLimits, control_groups
-from coevolve.errors import CoevolveError
+from coevolve.benchmarks.harbor.command_output import PIECE, CommandOutput, OnOutput
+from coevolve.benchmarks.harbor.namespace_leftovers import new_name, remove_environment
+from coevolve.benchmarks.harbor.namespace_limits import (
+    NamespaceLimits,
+    control_groups,
+    process_limits,
+)
+from coevolve.benchmarks.harbor.transfer_archives import (
+    NamespaceError,
+    TransferError,
+    extract_file,
+    extract_folder,
+    plain,
+)
 from coevolve.executors.isolation.seccomp import container_filter
 
 FIRST_ID = 200_000
@@ -32,7 +42,6 @@ IDS = 65_536
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 SHARED_MEMORY = 64 << 20
 _LONGEST_STOP = 20.0
-_PIECE = 1 << 16
 # What Docker leaves to a container: chown, dac_override, fowner, fsetid, kill, setgid, setuid,
 # setpcap, net_bind_service, net_raw, sys_chroot, mknod, audit_write, setfcap.
 CAPABILITIES = (0, 1, 3, 4, 5, 6, 7, 8, 10, 13, 18, 27, 29, 31)
@@ -46,15 +55,6 @@ main()
 """
 
 type Network = Literal["loopback", "slirp4netns", "host"]
-type OnOutput = Callable[[str], Awaitable[None]]
-
-
-class NamespaceError(CoevolveError):
-    """A task environment could not be made, or has ended."""
-
-
-class TransferError(NamespaceError):
-    """Files could not be copied into or out of an environment."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,7 +88,7 @@ class NamespacePlan:
             machine; `host` shares the network of this machine and is for trusted builds only.
         hostname: Its name for itself.
         workdir: The folder in which commands start.
-        folders: Folders to make if they are missing, with their modes.
+        open_folders: Folders to make, writable for every user of the task.
         keep: Keep what was written, in `upper` in the folder of the environment.
     """
 
@@ -97,7 +97,7 @@ class NamespacePlan:
     network: Network = "loopback"
     hostname: str = "task"
     workdir: str = "/"
-    folders: Mapping[str, int] = field(default_factory=dict)
+    open_folders: tuple[str, ...] = ()
     keep: bool = False
 
 
@@ -199,13 +199,14 @@ class TaskNamespace:
             "disk_bytes": 0 if disk is None else disk << 20,
             "network": plan.network,
             "files": _engine_files(plan.hostname, plan.network),
-            "folders": {plan.workdir: 0o755, **plan.folders},
+            "workdir": plan.workdir,
+            "open_folders": list(plan.open_folders),
+            "rlimits": process_limits(plan.limits),
             "bwrap": bwrap,
             "arguments": arguments,
             "cgroup_namespace": not share_cgroup,
             "capabilities": list(CAPABILITIES),
             "filter": base64.b64encode(container_filter()).decode(),
-            "keep": plan.keep,
         }
 
     async def exec(
@@ -225,7 +226,7 @@ class TaskNamespace:
         """
         variables = {"PATH": PATH, "HOSTNAME": self.plan.hostname, **(env or {})}
         reader, writer = os.pipe()
-        collected = _Output(reader, self._output_bytes, on_output)
+        collected = CommandOutput(reader, self._output_bytes, on_output)
         request = {
             "op": "exec",
             "argv": list(argv),
@@ -267,7 +268,7 @@ class TaskNamespace:
 
         def fill(file: IO[bytes]) -> None:
             with tarfile.open(fileobj=file, mode="w|", format=tarfile.PAX_FORMAT) as archive:
-                archive.add(source, ".", filter=_plain)
+                archive.add(source, ".", filter=plain)
 
         if not source.is_dir():
             raise TransferError(f"{source} is not a folder.")
@@ -289,32 +290,40 @@ class TaskNamespace:
         """Copy a file of the environment to a path of this machine."""
         if target.is_dir():
             target /= PurePosixPath(source).name
-        async with self._got(source, folder=False) as file:
-            await asyncio.to_thread(_extract_file, file, target)
+        async with self._got(source, folder=False) as (file, _):
+            await asyncio.to_thread(extract_file, file, target)
 
-    async def get_folder(self, source: str, target: Path) -> None:
-        """Copy the files and folders in a folder of the environment; links are left out."""
-        async with self._got(source, folder=True) as file:
-            await asyncio.to_thread(_extract_folder, file, target, self._transfer_bytes)
+    async def get_folder(self, source: str, target: Path) -> str:
+        """Copy the files and folders in a folder of the environment.
+
+        Links are left out, and so is what exceeds the limit; the result says so then.
+        """
+        async with self._got(source, folder=True) as (file, note):
+            await asyncio.to_thread(extract_folder, file, target, self._transfer_bytes)
+            return note
 
     @contextlib.asynccontextmanager
-    async def _got(self, source: str, *, folder: bool):  # type: ignore[no-untyped-def]
+    async def _got(self, source: str, *, folder: bool) -> AsyncIterator[tuple[IO[bytes], str]]:
         with tempfile.TemporaryFile() as file, tempfile.TemporaryFile() as errors:
             request = {"op": "pack", "path": source, "limit": self._transfer_bytes}
-            await self._move({**request, "folder": folder}, file, errors)
+            note = await self._move({**request, "folder": folder}, file, errors)
             file.seek(0)
-            yield file
+            yield file, note
 
-    async def _move(self, request: dict[str, Any], file: IO[bytes], errors: IO[bytes]) -> None:
+    async def _move(self, request: dict[str, Any], file: IO[bytes], errors: IO[bytes]) -> str:
         fds = [os.dup(file.fileno()), os.dup(errors.fileno())]
-        if await self._call(request, fds):
-            errors.seek(0)
-            text = errors.read(4096).decode(errors="replace").strip()
+        code = await self._call(request, fds)
+        errors.seek(0)
+        text = errors.read(4096).decode(errors="replace").strip()
+        if code:
             raise TransferError(f"files cannot be copied: {text}.")
+        return text
 
     async def stop(self) -> None:
         """End it, with all that belongs to it."""
         if self._control is not None:
+            with contextlib.suppress(OSError):  # it has ended by itself
+                _send(self._control, {"op": "stop", "keep": self.plan.keep})
             self._control.close()
             self._control = None
         if self._listener is not None:
@@ -330,10 +339,10 @@ class TaskNamespace:
             except subprocess.TimeoutExpired:
                 self._keeper.kill()
                 self._keeper.wait()
+            if self._keeper.returncode:
+                await asyncio.to_thread(remove_environment, self.folder.parent, self.name)
             self._keeper = None
         self._fail_all("the environment was stopped")
-        if not self.plan.keep:
-            shutil.rmtree(self.folder, ignore_errors=True)
 
     async def _call(
         self, request: dict[str, Any], fds: list[int], *, timeout: float | None = None
@@ -388,7 +397,7 @@ class TaskNamespace:
             if not answer.done():
                 answer.set_result({"failed": why})
 
-    def _drain(self, collected: "_Output") -> None:
+    def _drain(self, collected: CommandOutput) -> None:
         """Read and forget what background processes still write, else they would be killed."""
         fd = collected.detach()
         if fd is None:
@@ -398,82 +407,12 @@ class TaskNamespace:
 
         def forget() -> None:
             with contextlib.suppress(BlockingIOError):
-                if not os.read(fd, _PIECE):
+                if not os.read(fd, PIECE):
                     loop.remove_reader(fd)
                     self._drains.discard(fd)
                     os.close(fd)
 
         loop.add_reader(fd, forget)
-
-
-class _Output:
-    """Collects what a command writes, up to a limit."""
-
-    def __init__(self, fd: int, limit: int, on_output: OnOutput | None) -> None:
-        self._fd: int | None = fd
-        self._limit = limit
-        self._kept = bytearray()
-        self._dropped = 0
-        self._on_output = on_output
-        self._tellers: set[asyncio.Task[None]] = set()
-        os.set_blocking(fd, False)
-        asyncio.get_running_loop().add_reader(fd, self._read)
-
-    def _read(self) -> bool:
-        """Read what there is; whether there may be more."""
-        if self._fd is None:
-            return False
-        try:
-            piece = os.read(self._fd, _PIECE)
-        except BlockingIOError:
-            return False
-        if not piece:
-            self.close()
-            return False
-        room = max(0, self._limit - len(self._kept))
-        self._kept += piece[:room]
-        self._dropped += len(piece) - len(piece[:room])
-        if self._on_output is not None:
-            self._tell(piece.decode(errors="replace"), self._on_output)
-        return True
-
-    def _tell(self, text: str, on_output: OnOutput) -> None:
-        before = next(iter(self._tellers), None)
-
-        async def in_order() -> None:
-            if before is not None:
-                await asyncio.wait([before])
-            await on_output(text)
-
-        self._tellers = {asyncio.create_task(in_order())}
-
-    async def rest(self) -> None:
-        """Read what the command has written before its end."""
-        for _ in range((self._limit + self._dropped) // _PIECE + 64):
-            if not self._read():
-                break
-        for teller in self._tellers:
-            await teller
-
-    def text(self) -> str:
-        """What was kept, with a note on what was not."""
-        text = self._kept.decode(errors="replace")
-        if self._dropped:
-            text += f"\n[{self._dropped} more bytes of output were dropped]\n"
-        return text
-
-    def detach(self) -> int | None:
-        """The descriptor, no longer read by this; None if the output has ended."""
-        fd, self._fd = self._fd, None
-        if fd is not None:
-            asyncio.get_running_loop().remove_reader(fd)
-        return fd
-
-    def close(self) -> None:
-        """Stop reading."""
-        fd = self.detach()
-        if fd is not None:
-            os.close(fd)
 
 
 def _engine_files(hostname: str, network: Network) -> dict[str, str]:
@@ -506,56 +445,3 @@ def _send(control: socket.socket, request: dict[str, Any], fds: Sequence[int] = 
         socket.send_fds(control, [b"x"], [memory, *fds])
     finally:
         os.close(memory)
-
-
-def _plain(member: tarfile.TarInfo) -> tarfile.TarInfo | None:
-    """A member of an upload without pipes and devices; hard links were resolved before."""
-    return member if member.isreg() or member.isdir() or member.issym() else None
-
-
-def _extract_file(file: IO[bytes], target: Path) -> None:
-    with tarfile.open(fileobj=file, mode="r|") as archive:
-        member = archive.next()
-        content = archive.extractfile(member) if member is not None and member.isreg() else None
-        if member is None or content is None:
-            raise TransferError(f"the environment sent no file for {target}.")
-        target.parent.mkdir(parents=True, exist_ok=True)
-        _write(content, target, member.mode)
-
-
-def _extract_folder(file: IO[bytes], target: Path, limit: int) -> None:
-    """Write regular files and folders below the target. The archive is not trusted."""
-    target.mkdir(parents=True, exist_ok=True)
-    with tarfile.open(fileobj=file, mode="r|") as archive:
-        for member in archive:
-            name = PurePosixPath(member.name)
-            if name.is_absolute() or ".." in name.parts or not (member.isreg() or member.isdir()):
-                raise TransferError(f"the environment sent {member.name!r}, which is refused.")
-            limit -= member.size
-            if limit < 0:
-                raise TransferError("the environment sent more than may be copied.")
-            place = target / name
-            _refuse_links(target, place)
-            if member.isdir():
-                place.mkdir(parents=True, exist_ok=True)
-                continue
-            place.parent.mkdir(parents=True, exist_ok=True)
-            content = archive.extractfile(member)
-            if content is not None:
-                _write(content, place, member.mode)
-
-
-def _refuse_links(top: Path, place: Path) -> None:
-    """No folder on the way to a file may be a link out of the target."""
-    for folder in place.relative_to(top).parents:
-        if (top / folder).is_symlink() and str(folder) != ".":
-            raise TransferError(f"{top / folder} is a link, so nothing is written there.")
-
-
-def _write(content: IO[bytes], place: Path, mode: int) -> None:
-    if place.is_symlink() or place.exists():
-        place.unlink()
-    flags = os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_NOFOLLOW | os.O_CLOEXEC
-    with os.fdopen(os.open(place, flags, stat.S_IRUSR | stat.S_IWUSR), "wb") as file:
-        shutil.copyfileobj(content, file)
-        os.fchmod(file.fileno(), (mode & 0o777) | 0o600)

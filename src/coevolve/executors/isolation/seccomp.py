@@ -12,7 +12,8 @@ import functools
 import os
 import platform
 import struct
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from types import MappingProxyType
 from typing import NamedTuple
 
 _LOAD, _EQUAL, _AT_LEAST, _ANY_BIT, _RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
@@ -105,7 +106,8 @@ def container_filter() -> bytes:
         return b""
     allowed = _IN_CONTAINERS[platform.machine()]
     denied = tuple(number for number in known.denied if number not in allowed)
-    return b"".join(_instructions(known._replace(denied=denied)))
+    families = {**_FAMILIES, "AF_PACKET": 17}
+    return b"".join(_instructions(known._replace(denied=denied), families))
 
 
 @functools.cache
@@ -119,7 +121,9 @@ def program(machine: str) -> bytes:
     return b"" if known is None else b"".join(_instructions(known))
 
 
-def _instructions(machine: Machine) -> Iterator[bytes]:
+def _instructions(
+    machine: Machine, families: Mapping[str, int] = MappingProxyType(_FAMILIES)
+) -> Iterator[bytes]:
     yield _step(_LOAD, _ARCHITECTURE)
     yield _step(_EQUAL, machine.audit, 1, 0)
     yield _step(_RETURN, _DENY)
@@ -132,9 +136,9 @@ def _instructions(machine: Machine) -> Iterator[bytes]:
     yield _step(_LOAD, _FIRST_ARGUMENT)
     yield from _unless(_ANY_BIT, _NEW_NAMESPACES, _DENY)
     yield _step(_RETURN, _ALLOW)
-    yield _step(_EQUAL, machine.socket, 0, len(_FAMILIES) + 2)
+    yield _step(_EQUAL, machine.socket, 0, len(families) + 2)
     yield _step(_LOAD, _FIRST_ARGUMENT)
-    for left, family in zip(range(len(_FAMILIES), 0, -1), _FAMILIES.values(), strict=True):
+    for left, family in zip(range(len(families), 0, -1), families.values(), strict=True):
         yield _step(_EQUAL, family, left, 0)
     yield _step(_RETURN, _DENY)
     yield _step(_RETURN, _ALLOW)
