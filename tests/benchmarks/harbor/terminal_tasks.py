@@ -32,11 +32,12 @@ def why_not() -> str:
     return f"{', '.join(missing)} missing" if missing else why_unavailable()
 
 
-def harness(name: str, url: str) -> AgentConfig:
-    """A starting harness that asks the model at an address."""
+def harness(name: str, url: str, seconds: float | None = None) -> AgentConfig:
+    """A starting harness that asks the model at an address, with a time budget."""
     return AgentConfig(
         import_path=f"coevolve.benchmarks.harbor.harnesses.{name}.harness:AgentHarness",
         model_name="openai/scripted",
+        override_timeout_sec=seconds,
         kwargs={"api_base": url, "record_terminal_session": False},
     )
 
