@@ -1,4 +1,4 @@
-"""`coevolve harbor`: task environments without Docker."""
+"""`coevolve harbor`: tasks of Harbor, and environments for them without Docker."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,8 +11,32 @@ from coevolve.cli.console_output import echo, echo_error, echo_json
 harbor = typer.Typer(
     name="harbor",
     no_args_is_help=True,
-    help="Prepare task environments that need no Docker, and check tasks for them.",
+    help="Get Harbor's tasks, and prepare environments for them that need no Docker.",
 )
+
+
+@harbor.command()
+def download(
+    dataset: Annotated[
+        str, typer.Argument(help="The name of a data set, such as terminal-bench-2.1.")
+    ],
+    version: Annotated[
+        str | None, typer.Option(help="The version, for names without an owner.")
+    ] = None,
+    registry: Annotated[
+        Path | None, typer.Option(metavar="FILE", help="A registry file of your own.")
+    ] = None,
+    as_json: AsJson = False,
+) -> None:
+    """Download the tasks of a data set through Harbor, once."""
+    from coevolve.benchmarks.harbor.task_folders import downloaded, read_tasks_folder
+
+    folder = downloaded(dataset, version, registry)
+    tasks = sorted(read_tasks_folder(folder))
+    if as_json:
+        echo_json({"folder": str(folder), "tasks": tasks})
+    else:
+        echo(f"{len(tasks)} tasks in {folder}")
 
 
 @harbor.command()

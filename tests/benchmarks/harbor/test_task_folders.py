@@ -8,6 +8,7 @@ import pytest
 from coevolve.benchmarks.harbor.task_folders import (
     TaskFolder,
     downloaded,
+    past_seconds,
     read_tasks_folder,
     selected,
 )
@@ -89,3 +90,21 @@ def test_a_data_set_that_cannot_be_had_says_what_to_do(
     with pytest.raises(ConfigError, match=r"'mine@1\.0' cannot be downloaded .* set `path`"):
         downloaded("mine", "1.0", registry)
     assert not (tmp_path / "cache" / "harbor" / "datasets" / "mine@1.0" / ".complete").exists()
+
+
+def test_costs_are_the_mean_times_of_earlier_trials(tmp_path: Path) -> None:
+    for number, (task, seconds) in enumerate([("a", 10), ("a", 20), ("org/b", 5)]):
+        folder = tmp_path / f"trial-{number}"
+        folder.mkdir()
+        times = {
+            "started_at": "2026-01-01T00:00:00Z",
+            "finished_at": f"2026-01-01T00:00:{seconds:02}Z",
+        }
+        (folder / "result.json").write_text(
+            json.dumps({"task_name": task, "agent_execution": times})
+        )
+    (tmp_path / "cut").mkdir()
+    (tmp_path / "cut" / "result.json").write_text('{"task_name": "a", "agent_execution": null}')
+    assert past_seconds(tmp_path) == {"a": 15.0, "b": 5.0}
+    with pytest.raises(ConfigError, match="has no folders of finished trials"):
+        past_seconds(tmp_path / "cut")

@@ -17,6 +17,7 @@ from coevolve.benchmarks.harbor.agent_files import agent_briefing, built_in, fra
 from coevolve.benchmarks.harbor.task_folders import (
     TaskFolder,
     downloaded,
+    past_seconds,
     read_tasks_folder,
     selected,
 )
@@ -66,6 +67,7 @@ class HarborBenchmark:
         setup_timeout_multiplier: Stretches the time of the agent's setup.
         reward: The name of the reward that counts, if a task has several.
         costs: Expected cost of each task; by default the time limit of its agent.
+        costs_from: A folder of earlier trials, whose mean times are the costs of their tasks.
         fresh_sandbox: Whether every trial imports the candidate anew; otherwise its process is
             forked from one that has imported it.
         trials_folder: Where the folders of trials are kept; by default they are removed.
@@ -94,6 +96,7 @@ class HarborBenchmark:
         setup_timeout_multiplier: float = 1.0,
         reward: str = "reward",
         costs: Mapping[str, float] | None = None,
+        costs_from: str | Path | None = None,
         fresh_sandbox: bool = True,
         trials_folder: str | Path | None = None,
         host: Host | None = None,
@@ -113,6 +116,8 @@ class HarborBenchmark:
                 raise ConfigError(
                     f"`costs` names {name!r}, which is not a task.{nearest(name, self.tasks)}"
                 )
+        past = {} if costs_from is None else past_seconds(Path(costs_from))
+        known |= {name: cost for name, cost in past.items() if name in self.tasks}
         self.pool = Pool(list(self.tasks), costs={**known, **(costs or {})})
         self.frame = frame_source()
         self._multipliers = {

@@ -32,6 +32,7 @@ class HarborSettings(BenchmarkSettings):
     setup_timeout_multiplier: Amount = 1.0
     reward: Text = "reward"
     costs: dict[str, Amount] | None = None
+    costs_from: Text | None = None
     fresh_sandbox: bool = True
     keep_trials: bool = True
 
@@ -56,6 +57,8 @@ class HarborSettings(BenchmarkSettings):
             yield ("path", self.path, "folder")
         if self.registry is not None:
             yield ("registry", self.registry, "file")
+        if self.costs_from is not None:
+            yield ("costs_from", self.costs_from, "folder")
         yield from (("starts", name, "harness") for name in self.starts)
 
     def harnesses(self) -> Mapping[str, Path]:
@@ -64,7 +67,7 @@ class HarborSettings(BenchmarkSettings):
     def spec(self, context: Context) -> Spec:
         base, known = context.base.resolve(), self.harnesses()
         given = self.model_dump(mode="json", exclude={"kind", "keep_trials"})
-        for name in ("path", "registry"):
+        for name in ("path", "registry", "costs_from"):
             if given[name] is not None:
                 given[name] = str(base / given[name])
         given["starts"] = [name if name in known else str(base / name) for name in self.starts]

@@ -1,11 +1,14 @@
 """Tasks in Harbor's format: a folder of task folders, or a data set by name and version."""
 
 import asyncio
+import json
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from fnmatch import fnmatch
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 from coevolve.errors import ConfigError, nearest
@@ -115,6 +118,32 @@ def selected(
 
 def _matches(name: str, patterns: Iterable[str]) -> bool:
     return any(fnmatch(name, pattern) for pattern in patterns)
+
+
+def past_seconds(folder: Path) -> dict[str, float]:
+    """The mean seconds of the agent on each task, from folders of earlier trials.
+
+    Args:
+        folder: A job folder of Harbor, or `trials` of an earlier run.
+
+    Raises:
+        ConfigError: It has no finished trials.
+    """
+    found: dict[str, list[float]] = {}
+    for path in sorted(folder.glob("*/result.json")):
+        try:
+            said = json.loads(path.read_text(encoding="utf-8", errors="replace"))
+            begun, ended = (
+                datetime.fromisoformat(said["agent_execution"][key])
+                for key in ("started_at", "finished_at")
+            )
+            name = str(said["task_name"]).rpartition("/")[2]
+        except (OSError, ValueError, KeyError, TypeError):
+            continue  # a trial that was cut short
+        found.setdefault(name, []).append(max(1.0, (ended - begun).total_seconds()))
+    if not found:
+        raise ConfigError(f"costs_from: {folder} has no folders of finished trials.")
+    return {name: fmean(seconds) for name, seconds in found.items()}
 
 
 def downloaded(name: str, version: str | None = None, registry: Path | None = None) -> Path:

@@ -15,6 +15,7 @@ import stat
 import tarfile
 import tempfile
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from pathlib import Path, PurePosixPath
 from typing import Self
@@ -111,7 +112,13 @@ async def build_layer(
         shutil.rmtree(old, ignore_errors=True)
     if not (target / _FACTS).exists():
         building_now = building(target)
-        made = await asyncio.to_thread(building_now.__enter__)
+        # A thread of its own: those of the event loop may all wait here for one that builds.
+        waiting = ThreadPoolExecutor(1, thread_name_prefix="coevolve-layer")
+        try:
+            loop = asyncio.get_running_loop()
+            made = await loop.run_in_executor(waiting, building_now.__enter__)
+        finally:
+            waiting.shutdown(wait=False)
         try:
             if made is not None:
                 await _build(root, recipe, context, made)
