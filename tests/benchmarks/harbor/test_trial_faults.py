@@ -52,6 +52,14 @@ def test_a_fault_of_the_candidate_leaves_the_reward() -> None:
     assert score_of(raised, fault) == 1.0
 
 
+def test_an_environment_that_nobody_could_use_is_in_doubt() -> None:
+    with pytest.raises(TrialError) as caught:
+        score_of(result(raised="NonZeroAgentExitCodeError"), None, broken="it has ended")
+    assert blame(caught.value) == (Blame.INFRASTRUCTURE, False)
+    verified = result(raised="NonZeroAgentExitCodeError", rewards={"reward": 0.0})
+    assert score_of(verified, None, broken="it has ended") == 0.0
+
+
 def test_a_model_that_does_not_answer_is_not_the_agents_fault_whatever_the_verifier_says() -> None:
     down = InfrastructureError("no answer", shared=True)
     with pytest.raises(InfrastructureError) as caught:

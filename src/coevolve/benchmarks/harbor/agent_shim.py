@@ -42,6 +42,7 @@ class AgentSession:
         facts: What the agent may know of the task and the model.
         options: Arguments of the agent's constructor.
         error: Why the agent ended early, if it did.
+        broken: What the environment said when a command could not be run, if that happened.
         commands: How many commands it ran.
         suspicions: Commands that touch what only the verifier should.
     """
@@ -51,6 +52,7 @@ class AgentSession:
     facts: Mapping[str, Any]
     options: Mapping[str, Any]
     error: BaseException | None = None
+    broken: str = ""
     commands: int = 0
     suspicions: Suspicions = field(default_factory=Suspicions)
 
@@ -259,12 +261,22 @@ class EnvironmentServices:
             return {"error": f"a file must have at most {MOST_FILE:,} bytes"}
         return {"data": done.stdout}
 
+    async def _told(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
+        """The result of some work in the environment, or its error as data."""
+        try:
+            return await work
+        except Exception as error:
+            kind, said = type(error).__name__, str(error)
+            if not isinstance(error, TimeoutError) and "timed out" not in said:
+                self._session.broken = f"{kind}: {said}"[:500]
+            return {"error": f"{kind}: {said}"[:2000], "kind": kind}
+
     def _scheduled(self, work: Coroutine[Any, Any, dict[str, Any]]) -> Future[dict[str, Any]]:
         """Run something in Harbor's event loop, in the context of the agent's phase."""
         future: Future[dict[str, Any]] = Future()
 
         def start() -> None:
-            task = self._loop.create_task(_told(work), context=self._context)
+            task = self._loop.create_task(self._told(work), context=self._context)
             task.add_done_callback(functools.partial(_settle, future))
             future.add_done_callback(
                 lambda done: (
@@ -274,14 +286,6 @@ class EnvironmentServices:
 
         self._loop.call_soon_threadsafe(start)
         return future
-
-
-async def _told(work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
-    """The result of some work in the environment, or its error as data."""
-    try:
-        return await work
-    except Exception as error:
-        return {"error": f"{type(error).__name__}: {error}"[:2000], "kind": type(error).__name__}
 
 
 def _settle(future: Future[dict[str, Any]], task: asyncio.Task[dict[str, Any]]) -> None:

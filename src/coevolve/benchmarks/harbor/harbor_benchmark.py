@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Mapping, Sequence
+from collections.abc import Coroutine, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -221,12 +221,12 @@ class HarborBenchmark:
         )
         open_session(name, session)
         try:
-            result = asyncio.run(self._trial(name, task, folder))
+            result = completed(self._trial(name, task, folder))
         finally:
             close_session(name)
         trace = trial_trace(result, session, folder / name)
         try:
-            value = score_of(result, session.error, self._reward)
+            value = score_of(result, session.error, self._reward, broken=session.broken)
         except Exception as error:
             attach_trace(error, trace)
             raise
@@ -280,6 +280,23 @@ class HarborBenchmark:
             "model": self._model_name,
             "window": self._model_facts["window"],
         }
+
+
+def completed(work: Coroutine[Any, Any, Any]) -> Any:
+    """Run a trial to its end; if this process is to end, the trial first takes itself down.
+
+    `asyncio.run` would cancel everything at once, also what an environment needs to stop.
+    """
+    with asyncio.Runner() as runner:
+        task = runner.get_loop().create_task(work)
+        try:
+            return runner.get_loop().run_until_complete(task)
+        except BaseException:
+            if not task.done():
+                task.cancel()
+                with contextlib.suppress(asyncio.CancelledError):
+                    runner.get_loop().run_until_complete(task)
+            raise
 
 
 def _start_folders(starts: Sequence[str]) -> dict[str, Path]:

@@ -112,13 +112,16 @@ def reward_of(result: Any, reward: str = "reward") -> float | None:
     )
 
 
-def score_of(result: Any, error: BaseException | None, reward: str = "reward") -> float:
+def score_of(
+    result: Any, error: BaseException | None, reward: str = "reward", *, broken: str = ""
+) -> float:
     """The score of a trial.
 
     Args:
         result: Harbor's `TrialResult`.
         error: Why the candidate's agent ended early, as our side saw it, if it did.
         reward: The name of the reward that counts.
+        broken: What the environment said when a command could not be run, if that happened.
 
     Raises:
         TrialError: There is no score; it says whose fault that is.
@@ -133,6 +136,9 @@ def score_of(result: Any, error: BaseException | None, reward: str = "reward") -
         if value is None:
             raise CandidateFault("the verifier gave no reward", kind="no-reward")
         return value
+    if broken and raised.exception_type in _REWARDED:
+        # Neither the agent nor the verifier could use the environment; a control trial decides.
+        raise InfrastructureError(f"the environment failed ({broken})", kind="environment")
     raise fault_of(
         raised.exception_type, raised.exception_message, begun=result.agent_setup is not None
     )
