@@ -435,3 +435,20 @@ def test_numpy_numbers_and_generators_are_welcome() -> None:
     ones: list[float] = list(np.ones(10, dtype=np.float32))
     selector.tell(assignment, dict(zip(assignment.tasks, ones, strict=True)))
     assert selector.estimate("c").value == 1.0
+
+
+def test_a_candidate_that_lost_most_of_its_outcomes_is_not_chosen_over_one_that_did_not() -> None:
+    tasks = [f"task-{i}" for i in range(20)]
+    selector = Selector(Pool(tasks), fraction=0.4, seed=1)
+    for start, solved in (("a", 10), ("b", 6)):
+        selector.tell_full(start, {task: float(i < solved) for i, task in enumerate(tasks)})
+    (seen,) = selector.ask(["seen"])
+    selector.tell(seen, {task: float(i % 2) for i, task in enumerate(seen.tasks)})
+    down = Missing("the service is down", shared=True)
+    for asked in [*selector.ask(["lost"]), *selector.ask()]:
+        scores: dict[str, float | Missing] = dict.fromkeys(asked.tasks, down)
+        scores[asked.tasks[0]] = 1.0
+        selector.tell(asked, scores)
+    assert selector.estimate("lost").value > selector.estimate("seen").value
+    choice = selector.best()
+    assert (choice.candidate, choice.left_out) == ("seen", ("lost",))

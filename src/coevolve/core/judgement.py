@@ -58,10 +58,15 @@ def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
 
 
 def chosen(state: State) -> Choice:
-    """The winner among the candidates told in full, or among all if there are none."""
+    """The winner among the candidates told in full, or among all if there are none.
+
+    Of those told in full, one that lost more than half of its outcomes is considered only if all
+    others did too: its estimate rests on what it did not run.
+    """
     scored = {name: c for name in state.candidates if (c := _contender(state, name))}
     finished = {name: c for name, c in scored.items() if _finished(state, name)}
-    field = finished or scored
+    supported = {name: c for name, c in finished.items() if _supported(state, name)}
+    field = supported or finished or scored
     start = [c for name in state.starts if (c := _contender(state, name))]
     choice = state.protocol.choice.choose(list(field.values()), start)
     return replace(
@@ -122,6 +127,15 @@ def _contender(state: State, candidate: str) -> Contender | None:
 
 def _finished(state: State, candidate: str) -> bool:
     return candidate in state.whole or state.evidence(candidate).complete
+
+
+def _supported(state: State, candidate: str) -> bool:
+    """Whether at least half of the tasks that a candidate was asked about have a score."""
+    if candidate in state.whole:
+        answered = len(state.table.means(candidate, None, state.failed(candidate))[0])
+        return 2 * answered >= len(state.pool)
+    evidence = state.evidence(candidate)
+    return 2 * evidence.answered >= sum(progress.told for progress in evidence.batches)
 
 
 def told_in_full(state: State, candidate: str, scores: Results) -> Told:

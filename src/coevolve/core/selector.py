@@ -245,7 +245,8 @@ class Selector:
     def best(self) -> Choice:
         """The winner among the candidates told in full, or among all if there are none.
 
-        `left_out` names the candidates that were not considered.
+        A candidate with a score on under half of its tasks is considered only if no other has
+        more. `left_out` names the candidates that were not considered.
         """
         return chosen(self._state)
 
