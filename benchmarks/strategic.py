@@ -4,9 +4,10 @@ A candidate knows a third of the tasks. On the others it makes the trial fail in
 the trial is not its own failure. Honest rivals know half of the tasks. Every search is run twice
 with the same seed: once with the fault, and once with a candidate that fails the same tasks
 honestly. A fault pays if the candidate is chosen more often, or estimated higher, than the honest
-one. Model faults go through the real gateway, with a provider that answers other requests.
+one. Model faults go through the real gateway, with a provider that answers other requests, except
+where candidates exhaust it.
 
-Run as `make bench-strategic` (ten minutes); `--quick` runs few searches and records nothing.
+Run as `make bench-strategic` (half an hour); `--quick` runs few searches and records nothing.
 """
 
 import argparse
@@ -29,7 +30,7 @@ from coevolve.executors.local import explained
 from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import ContextTooLong, ModelReplyError, ModelUnavailable
 from coevolve.models.provider import JSON, ModelReply, ModelRequest
-from coevolve.models.rate_limits import Retrying
+from coevolve.models.rate_limits import Minute, Retrying
 from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal
@@ -57,6 +58,35 @@ FAULTS = {
     "death of the worker": "worker-died",
     "death in the check": "check",
 }
+
+
+@dataclass(frozen=True, kw_only=True)
+class Service:
+    """How the model and the evaluator's own service answer.
+
+    `outage` is when the model is down; `per_minute` how many requests it allows, `slots` how many
+    it answers at once, `failing` the share of requests that fail by chance, and `judging` the same
+    for the evaluator's service.
+    """
+
+    outage: tuple[float, float] = (0.0, 0.0)
+    per_minute: int | None = None
+    slots: int | None = None
+    failing: float = 0.0
+    judging: float = 0.0
+
+
+USUAL = Service()
+SERVICES = {
+    "a flood of requests; 60 a minute are allowed": (Service(per_minute=60), "flood"),
+    "answers later than [model] seconds; the model has one slot": (Service(slots=1), "late"),
+    "429; three of ten requests fail by chance": (Service(failing=0.3), "429"),
+    "time-out; the evaluator's service fails three of ten times": (
+        Service(judging=0.3),
+        "ReadTimeout",
+    ),
+}
+"""Services that a candidate can exhaust, or that fail for all; and how it drops tasks there."""
 TOGETHER = ("429 for its requests", "time-out of the evaluator's own service")
 """Faults that are also tried with strategic candidates only, from the second round on."""
 
@@ -68,15 +98,28 @@ class PickyProvider:
     window = None
     gives_scores = False
 
-    def __init__(self, outage: tuple[float, float]) -> None:
-        self._outage = outage
+    def __init__(self, service: Service, rng: np.random.Generator) -> None:
+        self._service, self._rng = service, rng
+        self._slots = asyncio.Semaphore(service.slots or 1_000)
+        self._minute = Minute(service.per_minute or 1_000_000)
 
     async def complete(self, request: ModelRequest, /) -> ModelReply:
         """An answer, or the error that the prompt names."""
+        now = asyncio.get_running_loop().time()
+        if self._minute.wait(now, 1) > 0:
+            await asyncio.sleep(0.2)
+            raise ModelUnavailable("429: slow down.")
+        self._minute.enter(now, 1)
+        async with self._slots:
+            return await self._answer(request)
+
+    async def _answer(self, request: ModelRequest) -> ModelReply:
         await asyncio.sleep(1.0)
-        begin, end = self._outage
+        begin, end = self._service.outage
         if begin <= asyncio.get_running_loop().time() < end:
             raise ModelUnavailable("503: down.")
+        if self._rng.random() < self._service.failing:
+            raise ModelUnavailable("503: overloaded.")
         prompt = request.prompt or ""
         if prompt == "429":
             raise ModelUnavailable("429: slow down.")
@@ -101,9 +144,11 @@ class StrategicExecutor:
 
     capacity = 4
 
-    def __init__(self, journal: MemoryJournal, outage: tuple[float, float]) -> None:
-        self._journal = journal
-        self._gateway = Gateway(PickyProvider(outage), retrying=Retrying(seconds=SECONDS))
+    def __init__(self, journal: MemoryJournal, service: Service, seed: int) -> None:
+        self._journal, self._service = journal, service
+        self._rng = np.random.default_rng([seed, 9])
+        provider = PickyProvider(service, np.random.default_rng([seed, 8]))
+        self._gateway = Gateway(provider, retrying=Retrying(seconds=SECONDS))
 
     async def check(self, candidate: Candidate) -> Prepared:
         """Whether it dies in its check."""
@@ -121,11 +166,14 @@ class StrategicExecutor:
         harness = self._read(candidate)
         knows = trial.task in harness["knows"]
         way = "" if knows else harness["way"]
+        if self._rng.random() < self._service.judging:
+            return Result(fault=_fault("ReadTimeout"))
         try:
-            await self._gateway.ask(prompt=way or "question")
+            for number in range(1_000 if way == "flood" else 1):
+                await self._gateway.ask(prompt=_prompt(way, trial, number))
         except Exception as error:
             return Result(fault=classify(error))
-        if not way:
+        if way in ("", "flood"):
             return Result(score=float(knows))
         return Result(fault=await explained(_fault(way), self._gateway.services()))
 
@@ -135,6 +183,10 @@ class StrategicExecutor:
 
     def _read(self, candidate: Candidate) -> dict[str, Any]:
         return dict(json.loads(self._journal.get(candidate.files[FILE])))
+
+
+def _prompt(way: str, trial: Trial, number: int) -> str:
+    return f"{trial.task} {number}" if way == "flood" else way or "question"
 
 
 def _fault(way: str) -> Fault:
@@ -192,10 +244,10 @@ def search(
     way: str,
     protocol: str,
     alone: bool = False,
-    outage: tuple[float, float] = (0, 0),
+    service: Service = USUAL,
 ) -> Found:
     """One search on virtual time."""
-    state = virtual_time.run(lambda clock: _searched(clock, seed, way, protocol, alone, outage))
+    state = virtual_time.run(lambda clock: _searched(clock, seed, way, protocol, alone, service))
     kinds: dict[str, list[float]] = {"strategic": [], "rival": []}
     for name in state.selector.candidates:
         found = state.estimate(name)
@@ -211,7 +263,7 @@ async def _searched(
     way: str,
     protocol: str,
     alone: bool,
-    outage: tuple[float, float],
+    service: Service,
 ) -> RunState:
     rng, journal = np.random.default_rng([seed, 0]), MemoryJournal(clock)
     pool = Pool([f"task-{n:02}" for n in range(TASKS)])
@@ -222,7 +274,7 @@ async def _searched(
         selector=Selector(pool, fraction=0.25, protocol=protocol, seed=seed),
         starts={name: _files(rng, pool.tasks, 0.4, "") for name in ("start-a", "start-b")},
     )
-    executor = StrategicExecutor(journal, outage)
+    executor = StrategicExecutor(journal, service, seed)
     return await Search(journal, executor, Rivals(seed, way, alone)).run()
 
 
@@ -268,8 +320,13 @@ def main() -> None:
                     honest = honest or found
                     name = f"{fault}, by all" if alone else fault
                     table.append(row(name, protocol, found, honest))
+            for name, (service, way) in SERVICES.items():
+                one = partial(search, protocol=protocol, service=service)
+                found = list(pool.map(partial(one, way=way), seeds, chunksize=5))
+                honest = list(pool.map(partial(one, way=""), seeds, chunksize=5))
+                table.append(row(name, protocol, found, honest))
             for outage in ((0.0, 0.0), (40.0, 100.0), (40.0, 160.0)):
-                one = partial(search, way="", protocol=protocol, outage=outage)
+                one = partial(search, way="", protocol=protocol, service=Service(outage=outage))
                 found = list(pool.map(one, seeds, chunksize=5))
                 rivals = [value for run in found for value in run.rivals]
                 outages.append(

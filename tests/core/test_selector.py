@@ -452,3 +452,31 @@ def test_a_candidate_that_lost_most_of_its_outcomes_is_not_chosen_over_one_that_
     assert selector.estimate("lost").value > selector.estimate("seen").value
     choice = selector.best()
     assert (choice.candidate, choice.left_out) == ("seen", ("lost",))
+
+
+def test_one_candidate_of_a_round_that_lost_most_of_its_outcomes_gets_another_draw() -> None:
+    tasks = [f"task-{i}" for i in range(20)]
+    selector = Selector(Pool(tasks), fraction=0.4, seed=1)
+    for start, solved in (("a", 10), ("b", 6)):
+        selector.tell_full(start, {task: float(i < solved) for i, task in enumerate(tasks)})
+    seen, lost = selector.ask(["seen", "lost"])
+    selector.tell(seen, dict.fromkeys(seen.tasks, 0.0))
+    down = Missing("the service is down", shared=True)
+    selector.tell(lost, dict.fromkeys(lost.tasks[1:], down) | {lost.tasks[0]: 1.0})
+    (again,) = selector.ask()
+    assert again.candidate == "lost"
+    selector.tell(again, dict.fromkeys(again.tasks, 1.0))
+    assert selector.ask() == []
+    assert (selector.best().candidate, selector.best().left_out) == ("lost", ())
+
+
+def test_of_incomplete_candidates_one_with_half_of_its_trials_is_chosen() -> None:
+    tasks = [f"task-{i}" for i in range(20)]
+    selector = Selector(Pool(tasks), fraction=0.5, seed=1)
+    for start, solved in (("a", 10), ("b", 6)):
+        selector.tell_full(start, {task: float(i < solved) for i, task in enumerate(tasks)})
+    few, most = selector.ask(["few", "most"])
+    selector.tell(few, dict.fromkeys(few.tasks[:3], 1.0))
+    selector.tell(most, {task: float(i > 3) for i, task in enumerate(most.tasks[:9])})
+    assert selector.estimate("few").value > selector.estimate("most").value
+    assert (selector.best().candidate, selector.best().left_out) == ("most", ("few",))

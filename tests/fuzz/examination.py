@@ -16,7 +16,9 @@ from coevolve.errors import CoevolveError
 from tests.fuzz.target import Target
 
 SECONDS = 20.0
-"""Far more than any example needs, even on a busy machine."""
+"""CPU time, far more than any example needs."""
+WAIT = 600.0
+"""Seconds on the clock, for one that waits; a busy machine may stop for long."""
 MEGABYTES = 600
 """Address space that an example may add to that of its process."""
 
@@ -47,21 +49,24 @@ def examine(target: Target, examples: int) -> int:
 
 @contextmanager
 def bounded() -> Iterator[None]:
-    """Raise `Endless` after `SECONDS`, and make allocations beyond `MEGABYTES` fail."""
+    """Raise `Endless` after `SECONDS` or `WAIT`; make allocations beyond `MEGABYTES` fail."""
     before = resource.getrlimit(resource.RLIMIT_AS)
     if sys.platform == "linux":
         pages = int(Path("/proc/self/statm").read_text().split()[0])
         most = pages * resource.getpagesize() + (MEGABYTES << 20)
         resource.setrlimit(resource.RLIMIT_AS, (most, before[1]))
-    handler = signal.signal(signal.SIGALRM, _end)
-    signal.setitimer(signal.ITIMER_REAL, SECONDS)
+    handlers = {number: signal.signal(number, _end) for number in (signal.SIGALRM, signal.SIGPROF)}
+    signal.setitimer(signal.ITIMER_REAL, WAIT)
+    signal.setitimer(signal.ITIMER_PROF, SECONDS)
     try:
         yield
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0)
-        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
         resource.setrlimit(resource.RLIMIT_AS, before)
 
 
 def _end(number: int, frame: FrameType | None) -> None:
-    raise Endless(f"an example ran longer than {SECONDS:g} s")
+    raise Endless(f"an example worked longer than {SECONDS:g} s, or waited longer than {WAIT:g} s")

@@ -170,10 +170,10 @@ def test_a_trial_after_the_cap_of_the_run_is_a_fault_of_the_infrastructure(tmp_p
 def test_what_the_model_fails_with_reaches_the_engine(
     tmp_path: Path, error: Exception, blame: Blame
 ) -> None:
-    gateway = Gateway(FakeProvider(error, error), retrying=Retrying(attempts=1))
+    gateway = Gateway(FakeProvider(*[error] * 4), retrying=Retrying(attempts=1))
     [result] = ran(tmp_path, gateway, "plain")
     assert (fault(result).blame, fault(result).kind) == (blame, type(error).__name__)
-    assert fault(result).shared == (blame is Blame.INFRASTRUCTURE)
+    assert not fault(result).shared  # a candidate may have brought it about
 
 
 def test_a_request_that_is_not_answered_while_others_are_is_doubtful(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import functools
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from tests.effort import effort
@@ -46,5 +47,20 @@ def test_rounds_of_strategic_candidates_alone_gain_nothing_either() -> None:
 
 def test_an_outage_of_the_model_costs_no_candidate_anything() -> None:
     for seed in SEEDS:
-        down = strategic.search(seed, way="", protocol="task-coevolve", outage=(40.0, 100.0))
+        down = strategic.search(
+            seed, way="", protocol="task-coevolve", service=strategic.Service(outage=(40.0, 100.0))
+        )
         assert down.rivals == pytest.approx(honest(seed).rivals)
+
+
+@pytest.mark.parametrize(("service", "way"), strategic.SERVICES.values())
+def test_a_service_that_is_exhausted_or_fails_does_not_pay(
+    service: strategic.Service, way: str
+) -> None:
+    seeds = range(effort(2, 20))
+    one = functools.partial(strategic.search, protocol="task-coevolve", service=service)
+    found, honest = ([one(seed, way=how) for seed in seeds] for how in (way, ""))
+    gained, usual = (
+        np.mean([v for run in some for v in run.strategic]) for some in (found, honest)
+    )
+    assert gained <= usual + effort(0.25, 0.08)

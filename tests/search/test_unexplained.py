@@ -20,18 +20,24 @@ DOWN = Fault(blame=Blame.INFRASTRUCTURE, kind="Timeout", reason="the judge is do
 
 @dataclass
 class Dropping(StubExecutor):
-    """The first candidate of every round loses every other task; `down` loses the controls."""
+    """The first candidate of every round loses every other task.
+
+    `down` loses the controls, `broken` those on some tasks, `flaky` their first attempts.
+    """
 
     down: bool = False
+    broken: tuple[str, ...] = ()
+    flaky: int = 0
     fault: Fault = LATE
     controls: list[Trial] = field(default_factory=list)
 
     async def run(self, candidate: Candidate, trial: Trial) -> Result:
-        again = any(t.cell == trial.cell and t.attempt == trial.attempt for t in self.ran)
-        if trial.candidate in STARTS and again:
+        searching = any(t.candidate not in STARTS for t in self.ran)
+        if trial.candidate in STARTS and searching:
             self.controls.append(trial)
             self.ran.append(trial)
-            return Result(fault=LATE) if self.down else Result(score=1.0)
+            failed = self.down or trial.task in self.broken or trial.attempt < self.flaky
+            return Result(fault=LATE) if failed else Result(score=1.0)
         if trial.candidate.endswith("-0") and int(trial.task.rpartition("-")[2]) % 2:
             self.ran.append(trial)
             return Result(fault=self.fault)
@@ -61,12 +67,32 @@ def test_a_fault_that_only_one_candidate_meets_scores_0_after_six_attempts() -> 
     assert "but plain got an answer" in faults[0]["reason"]
 
 
-def test_one_control_decides_for_all_trials_of_a_wave() -> None:
+def test_a_control_runs_each_task_in_doubt_that_a_starting_harness_has_a_score_on() -> None:
     executor = Dropping()
     _, state = searched(executor)
-    assert 1 <= len(executor.controls) <= len(state.rounds)
-    first = executor.controls[0]
-    assert not isinstance(state.selector.scores(first.candidate)[first.task], Missing)
+    assert executor.controls
+    for control in executor.controls:
+        assert int(control.task.rpartition("-")[2]) % 2
+        assert not isinstance(state.selector.scores(control.candidate)[control.task], Missing)
+
+
+def test_a_control_has_as_many_attempts_as_a_trial() -> None:
+    _, state = searched(Dropping(flaky=5))
+    assert set(lost(state, "r1-0")) == {0.0}
+    _, state = searched(Dropping(flaky=6))
+    assert all(isinstance(score, Missing) for score in lost(state, "r1-0"))
+
+
+def test_a_task_that_fails_for_starting_harnesses_too_is_missing_alone() -> None:
+    _, whole = searched(Dropping())
+    first = next(
+        task for task in whole.selector.scores("r1-0") if int(task.rpartition("-")[2]) % 2
+    )
+    _, state = searched(Dropping(broken=(first,)))
+    scores = state.selector.scores("r1-0")
+    assert isinstance(scores[first], Missing)
+    others = [s for task, s in scores.items() if task != first and int(task[-1]) % 2]
+    assert set(others) == {0.0}
 
 
 def test_a_fault_that_the_control_meets_too_is_missing() -> None:

@@ -60,13 +60,13 @@ def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
 def chosen(state: State) -> Choice:
     """The winner among the candidates told in full, or among all if there are none.
 
-    Of those told in full, one that lost more than half of its outcomes is considered only if all
-    others did too: its estimate rests on what it did not run.
+    A candidate with a score on under half of the trials that it was asked for is considered only
+    if all others have less too: its estimate rests on what it did not run.
     """
     scored = {name: c for name in state.candidates if (c := _contender(state, name))}
     finished = {name: c for name, c in scored.items() if _finished(state, name)}
-    supported = {name: c for name, c in finished.items() if _supported(state, name)}
-    field = supported or finished or scored
+    field = finished or scored
+    field = {name: c for name, c in field.items() if _supported(state, name)} or field
     start = [c for name in state.starts if (c := _contender(state, name))]
     choice = state.protocol.choice.choose(list(field.values()), start)
     return replace(
@@ -130,12 +130,12 @@ def _finished(state: State, candidate: str) -> bool:
 
 
 def _supported(state: State, candidate: str) -> bool:
-    """Whether at least half of the tasks that a candidate was asked about have a score."""
+    """Whether at least half of the trials that a candidate was asked for have a score."""
     if candidate in state.whole:
         answered = len(state.table.means(candidate, None, state.failed(candidate))[0])
         return 2 * answered >= len(state.pool)
     evidence = state.evidence(candidate)
-    return 2 * evidence.answered >= sum(progress.told for progress in evidence.batches)
+    return 2 * evidence.answered >= sum(len(progress.assignment) for progress in evidence.batches)
 
 
 def told_in_full(state: State, candidate: str, scores: Results) -> Told:

@@ -7,9 +7,11 @@ as failed.
 
 Let a candidate have n outcomes, of which M are missing without an explanation, and let b be the
 base rate: the share that others lost. Then ⌈M - bn⌉ of the M outcomes count as 0, chosen at
-random, and the rest leaves the sample. If the candidate drops s outcomes on purpose and loses
-M - s by chance at the same rate as others, E[M - s] = bn, so by Jensen's inequality at least
-E[(M - bn)⁺] ≥ s outcomes count as 0: dropping a task never pays more than failing it.
+random, and the rest leaves the sample. A candidate that drops s outcomes on purpose loses others
+by chance at the rate b: E[M - s] = b(n - s). By Jensen's inequality at least
+E[(M - bn)⁺] ≥ s(1 - b) outcomes count as 0. As many zeros would have remained of s honest
+failures, because some of those would have been lost by chance too: dropping a task never pays more
+than failing it.
 """
 
 import math

@@ -198,8 +198,8 @@ class Selector:
         """Open a round for new candidates; without any, return further assignments.
 
         Further assignments may be for any candidate: an adaptive protocol evaluates contenders on
-        more tasks, and a round in which under half of the outcomes, or none of a pool, have a
-        score is drawn once more. Tell all outcomes, then call it again, until it returns nothing.
+        more tasks, and a candidate with a score on under half of its draw, or on none of a pool,
+        gets one more draw. Tell all outcomes, then call it again, until it returns nothing.
 
         Args:
             new: Names of new candidates.
@@ -245,7 +245,7 @@ class Selector:
     def best(self) -> Choice:
         """The winner among the candidates told in full, or among all if there are none.
 
-        A candidate with a score on under half of its tasks is considered only if no other has
+        A candidate with a score on under half of its trials is considered only if no other has
         more. `left_out` names the candidates that were not considered.
         """
         return chosen(self._state)

@@ -313,8 +313,9 @@ class State:
         return self.estimator
 
     def failed_rounds(self) -> list[Round]:
-        """Rounds, drawn once and told, with under half of their scores or none of a pool."""
-        return [r for r in self.unsettled.values() if self._settled(r) is False]
+        """Rounds, drawn once and told, with the candidates that lost too much of their draw."""
+        found = [Round(r.number, self._thin(r) or ()) for r in self.unsettled.values()]
+        return [round for round in found if round.candidates]
 
     def failed(self, candidate: str) -> Sequence[Cell]:
         """The missing outcomes of a candidate that count as failed; none of a starting harness."""
@@ -324,18 +325,19 @@ class State:
         rate = self.losses.base_rate(self.starts, [n for n in together if n != candidate])
         return self.losses.failures(candidate, rate)
 
-    def _settled(self, round: Round) -> bool | None:
-        """Whether the first draw has half of its outcomes, some in every pool; None if not told.
+    def _thin(self, round: Round) -> tuple[str, ...] | None:
+        """The candidates whose first draw has under half of its outcomes, or none of a pool.
 
-        Missing outcomes that count as failed are outcomes.
+        None if not all are told. Missing outcomes that count as failed are outcomes.
         """
         first = {name: self.batches[name][0] for name in round.candidates}
         if not all(progress.complete for progress in first.values()):
             return None
-        asked = sum(len(progress.assignment) for progress in first.values())
-        half = 2 * sum(p.answered(self.failed(name)) for name, p in first.items()) >= asked
-        return half and not any(
-            p.empty_pool(self.table, self.failed(name)) for name, p in first.items()
+        return tuple(
+            name
+            for name, progress in first.items()
+            if 2 * progress.answered(self.failed(name)) < len(progress.assignment)
+            or progress.empty_pool(self.table, self.failed(name))
         )
 
     def now(self) -> list[Past]:
@@ -437,7 +439,7 @@ class State:
             return
         self.waiting.pop(key, None)
         number = self.table.round_of(progress.assignment.candidate)
-        if progress.assignment.batch == 0 and self._settled(self.rounds[number - 1]):
+        if progress.assignment.batch == 0 and self._thin(self.rounds[number - 1]) == ():
             self.unsettled.pop(number, None)
 
     def _record(self, candidate: str, told: Told) -> None:

@@ -223,7 +223,7 @@ async def explained(fault: Fault, services: Services) -> Fault:
     if fault.kind != _SERVICE_LIMIT or answers is None:
         return fault
     if not await answers():
-        return replace(fault, shared=True)
+        return fault
     reason = f"{fault.reason}, but the model answered another request"
     return replace(fault, blame=Blame.DOUBTFUL, reason=reason)
 

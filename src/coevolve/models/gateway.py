@@ -37,6 +37,7 @@ from coevolve.models.response_cache import ResponseCache
 PROBE = "Answer with one word: yes."
 PROBE_TOKENS = 16
 PROBE_SECONDS = 60.0
+PROBES = 3
 PROBE_VALID = 5.0
 """Seconds for which the result of a probe counts."""
 
@@ -261,8 +262,8 @@ class Gateway:
         """Whether the model answers a short request now.
 
         A candidate's request that is not answered is the candidate's problem if the model answers
-        others: it may be too large, or take too long. The probe is not limited, so that it does
-        not wait behind the requests of a candidate.
+        others: it may be too large, or take too long. If the model does not answer the probe, that
+        proves nothing: the candidate's requests may keep it from answering.
         """
         loop = asyncio.get_running_loop()
         async with self._probing:
@@ -274,13 +275,16 @@ class Gateway:
                 temperature=self._sampling.temperature,
                 reasoning_effort=self._sampling.reasoning_effort,
             )
-            try:
-                async with asyncio.timeout(PROBE_SECONDS):
-                    reply = await self._retrying.in_time(self.provider.complete(request))
-                    self._count(believable(reply, request))
-                answered = True
-            except (ModelError, TimeoutError):
-                answered = False
+            answered = False
+            for _ in range(PROBES):
+                try:
+                    async with asyncio.timeout(PROBE_SECONDS):
+                        reply = await self._retrying.in_time(self.provider.complete(request))
+                        self._count(believable(reply, request))
+                    answered = True
+                    break
+                except (ModelError, TimeoutError):
+                    continue
             self._probed = loop.time(), answered
         return answered
 
@@ -322,7 +326,6 @@ class Gateway:
                 other = RequestUnanswered(text)
                 other.usage = error.usage
                 raise other from error
-            error.shared = True
             raise
         except ModelError as error:
             error.usage = _plain(used)

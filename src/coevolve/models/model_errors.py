@@ -26,11 +26,9 @@ class ModelError(CoevolveError):
     """Base of every error between a harness and a model.
 
     `usage` is the cost of answers before the error; the engine counts it and then clears it.
-    `shared` says that the model did not answer another request either.
     """
 
     usage: Mapping[str, float] | None = None
-    shared = False
 
 
 class ModelUnavailable(ModelError):  # noqa: N818

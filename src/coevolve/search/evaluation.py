@@ -231,6 +231,8 @@ def _check_candidate(candidate: Candidate, fault: Fault) -> None:
 
 
 _NOT_ANSWERED = (Blame.INFRASTRUCTURE, Blame.OPERATOR)
+_WINDOW = 60
+"""Pauses before a control: a minute, for which services count requests."""
 
 Order = Callable[[RunState, Cell], float]
 """Which trials start first: those with the lowest number, then in the order they were asked."""
@@ -249,8 +251,8 @@ class Evaluation:
 
     A trial of a candidate that fails for reasons of the infrastructure, in a way that a candidate
     may bring about, is repeated after all others. If it fails again, a control decides: a starting
-    harness runs a task that it had a score on. If the control fails too, the trial is missing;
-    otherwise it counts as failed.
+    harness runs the task again that it had a score on, as often as the trial was tried. If it gets
+    no answer either, the trial is missing; otherwise it counts as failed.
 
     Args:
         attempts: Where trials run, and when they are repeated.
@@ -270,6 +272,7 @@ class Evaluation:
         self._later: list[tuple[float, int, Cell]] = []
         self._running: dict[asyncio.Task[Result], Trial] = {}
         self._doubts: list[tuple[Trial, Result]] = []
+        self._extra = Usage()
         self._spent: str | None = None
 
     @property
@@ -374,38 +377,73 @@ class Evaluation:
         return result.fault is not None and result.fault.unexplained and not start
 
     async def _decide(self) -> None:
-        """Record the trials in doubt: as missing if a control fails too, else as failed."""
-        executor = self._attempts.executor
-        self._spent = self._spent or cap_ahead(self._recorder, executor.capacity)
-        if self._spent is not None:
-            return
-        control = self._control()
-        start = self._recorder.state.candidates[control.candidate].candidate
-        found = await executor.run(start, control)
-        failed = found.fault is not None and found.fault.blame in _NOT_ANSWERED
-        extra = found.usage
+        """Record the trials in doubt: as missing if controls fail too, else as failed.
+
+        Nothing else runs then, and a rate limit that candidates have used up is over. If a
+        starting harness gets no answer on two tasks, the service is down for all. Otherwise each
+        trial is decided by a control on its own task.
+        """
+        await asyncio.sleep(_WINDOW * self._attempts.retries.pause)
+        controls = self._controls()
+        tried: dict[str, bool] = {}
+        for task in list(controls)[:2]:
+            if (answered := await self._answered(controls[task])) is None:
+                return
+            tried[task] = answered
+        down = not any(tried.values())
+        if not down:
+            for task in {trial.task: None for trial, _ in self._doubts}:
+                if task in controls and task not in tried:
+                    if (answered := await self._answered(controls[task])) is None:
+                        return
+                    tried[task] = answered
         for trial, result in self._doubts:
             assert result.fault is not None
             fault = replace(result.fault, shared=True)
-            if not failed:
-                reason = f"{fault.reason.rstrip('.')}, but {start.name} got an answer"
+            if not down and tried.get(trial.task, True):
+                start = controls.get(trial.task, next(iter(controls.values()))).candidate
+                reason = f"{fault.reason.rstrip('.')}, but {start} got an answer"
                 fault = replace(fault, blame=Blame.DOUBTFUL, reason=reason, shared=False)
-            decided = replace(result, fault=fault, usage=result.usage + extra)
-            extra = Usage()
-            self._recorder.outcome(trial, decided)
+            usage, self._extra = result.usage + self._extra, Usage()
+            self._recorder.outcome(trial, replace(result, fault=fault, usage=usage))
         self._doubts = []
 
-    def _control(self) -> Trial:
-        """A trial of a starting harness that had a score, if possible on a task in doubt."""
+    async def _answered(self, control: Trial) -> bool | None:
+        """Whether a starting harness gets an answer, in as many attempts as a trial has.
+
+        None if the budget does not allow another attempt.
+        """
+        executor, retries = self._attempts.executor, self._attempts.retries
+        candidate = self._recorder.state.candidates[control.candidate].candidate
+        for attempt in range(2 * retries.attempts):
+            self._spent = self._spent or cap_ahead(self._recorder, executor.capacity)
+            if self._spent is not None:
+                return None
+            found = await executor.run(candidate, replace(control, attempt=attempt))
+            self._extra += found.usage
+            if found.fault is None or found.fault.blame not in _NOT_ANSWERED:
+                return True
+            wait = retries.wait(attempt % retries.attempts, self._attempts.rng)
+            await asyncio.sleep(wait or 0.0)
+        return False
+
+    def _controls(self) -> dict[str, Trial]:
+        """A control for each task in doubt that a starting harness has a score on, or for others.
+
+        Raises:
+            StopRun: No starting harness has a score.
+        """
         state = self._recorder.state
-        tasks = [trial.task for trial, _ in self._doubts]
+        found: dict[str, Trial] = {}
         for name in state.starts:
-            scores = state.selector.scores(name)
-            scored = [task for task, score in scores.items() if not isinstance(score, Missing)]
-            if scored:
-                task = next((task for task in tasks if task in set(scored)), scored[0])
-                return Trial(candidate=name, task=task, state=state.candidates[name].state)
-        raise StopRun("no starting harness has a score; fix the cause, then resume the run.")
+            for task, score in state.selector.scores(name).items():
+                if not isinstance(score, Missing):
+                    own = state.candidates[name].state
+                    found.setdefault(task, Trial(candidate=name, task=task, state=own))
+        if not found:
+            raise StopRun("no starting harness has a score; fix the cause, then resume the run.")
+        doubted = {trial.task for trial, _ in self._doubts}
+        return {task: found[task] for task in sorted(found, key=lambda task: task not in doubted)}
 
     async def _cancel(self) -> None:
         for task in self._running:
