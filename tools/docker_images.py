@@ -27,6 +27,9 @@ PACKAGES = ("git", "make", "nftables", "procps", "python3", "sqlite3", "tmux")
 """What the Dockerfiles of our tasks install, and nftables."""
 _PROXY = "RUN printf '#!/bin/sh\\nexec sleep infinity\\n' > /bin/gost && chmod 755 /bin/gost"
 
+_PRIORITY = "RUN sed -i 's/priority dstnat/priority -100/' /usr/local/bin/network-policy"
+"""Bookworm's nftables does not know this name of the number."""
+
 type Docker = Callable[..., subprocess.CompletedProcess[str]]
 
 
@@ -110,7 +113,7 @@ def _build_filter(docker: Docker) -> None:
     copies = [line for line in lines if not line.startswith("FROM ")]
     with tempfile.TemporaryDirectory() as folder:
         own = Path(folder, "Dockerfile")
-        own.write_text("\n".join([f"FROM {BASE}", _PROXY, *copies]) + "\n")
+        own.write_text("\n".join([f"FROM {BASE}", _PROXY, *copies, _PRIORITY]) + "\n")
         docker("build", "--quiet", "--tag", name, "--file", str(own), str(context))
 
 
