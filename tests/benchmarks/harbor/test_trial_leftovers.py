@@ -1,7 +1,6 @@
 """Nothing is left of trials whose process was killed; what belongs to others stays."""
 
 import contextlib
-import shutil
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -35,15 +34,19 @@ def listed(*arguments: str) -> set[str]:
     return set(done.stdout.split())
 
 
-def of_trials() -> set[str]:
-    """Containers, networks, volumes and images of trials."""
-    if shutil.which("docker") is None or ENVIRONMENT != "docker":
+def of_trials(owner: int | None = None) -> set[str]:
+    """Containers, networks, volumes and images of the trials of a process, or of all."""
+    if ENVIRONMENT != "docker":
         return set()
     found = listed("ps", "--all", "--format", "{{.Names}}")
     for kind in ("network", "volume"):
         found |= listed(kind, "ls", "--format", "{{.Name}}")
     found |= listed("image", "ls", "--format", "{{.Repository}}")
-    return {name for name in found if name.startswith("coevolve-")}
+    return {
+        name
+        for name in found
+        if name.startswith("coevolve-") and (owner is None or f"-{owner}-" in name)
+    }
 
 
 def test_a_trial_belongs_to_one_process_of_one_machine(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -60,17 +63,17 @@ def test_a_killed_process_leaves_nothing_after_the_next_start(
     tmp_path: Path, environment_cache: Path
 ) -> None:
     write_task(tmp_path / "tasks" / "one")
-    before = of_trials()
     command = (sys.executable, "-c", DRIVER, str(tmp_path))
     driver = subprocess.Popen(command, cwd=Path(__file__).parents[3])
     try:
         assert wait_for(lambda: len(processes_with("sleep\0" + "8765.4")) > 0, 120)
+        assert (len(of_trials(driver.pid)) >= 3) == (ENVIRONMENT == "docker")
     finally:
         driver.kill()
         driver.wait()
     Bench(tmp_path).benchmark.sweep()
     assert wait_for(lambda: processes_with("sleep\0" + "8765.4") == [])
-    assert wait_for(lambda: of_trials() <= before), of_trials() - before
+    assert wait_for(lambda: of_trials(driver.pid) == set()), of_trials(driver.pid)
 
 
 @contextlib.contextmanager
