@@ -8,15 +8,16 @@ BIN := .venv/bin
 TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := $(TESTING) $(BIN)/pytest
 PARALLEL := -n 4 --dist worksteal
-BENCHMARKS := matrices choosing findings wallclock textclass family embedded search strategic workers soak harbor_environment
+BENCHMARKS := matrices choosing findings wallclock textclass family embedded search strategic workers soak harbor_environment harbor_comparison
 
-.PHONY: help install demo test test-long check bench figures lock clean
+.PHONY: help install demo test test-docker test-long check bench figures lock clean
 
 help:
 	@echo "make install     install everything into .venv; the command is .venv/bin/coevolve"
 	@echo "make demo        run a real search with the embedded model on a fifth of the evaluations"
 	@echo "make test        run the tests (about 5 minutes on two cores)"
 	@echo "make test-long   run the tests with all repetitions; record the result (half an hour or more)"
+	@echo "make test-docker run the tests of task environments in Docker; record the result (as root)"
 	@echo "make check       run ruff and mypy, check the imports, list the module sizes"
 	@echo "make bench       measure speed and quality; results go to benchmarks/results"
 	@echo "make bench-NAME  run one benchmark: $(BENCHMARKS)"
@@ -35,6 +36,10 @@ demo: $(READY)
 
 test: $(READY)
 	@$(PYTEST) $(PARALLEL)
+
+# A private Docker engine is made of Debian's packages, which needs root on Debian.
+test-docker: $(READY)
+	@$(TESTING) $(BIN)/python tools/docker_tests.py $(PARALLEL)
 
 test-long: $(READY)
 	@$(TESTING) $(BIN)/python tools/long_tests.py $(PARALLEL)

@@ -10,13 +10,14 @@ from harbor import Job, JobConfig
 from harbor.models.job.config import DatasetConfig
 from harbor.models.trial.config import AgentConfig, EnvironmentConfig
 
-from coevolve.benchmarks.harbor.namespace_support import why_unavailable
+from coevolve.benchmarks.harbor.harbor_benchmark import DOCKER, NAMESPACE
+from tests.benchmarks.harbor.trials import ENVIRONMENT
+from tests.benchmarks.harbor.trials import why_not as why_no_environment
 
 EXAMPLE = Path(__file__).parents[3] / "examples" / "terminal_bench"
 TASKS = sorted(path for path in (EXAMPLE / "tasks").iterdir() if path.is_dir())
 HARNESSES = ("terminus_2", "terminus_kira", "wait_after", "environment_snapshot")
 PROGRAMS = ("git", "make", "ps", "python3", "sqlite3", "tmux")
-NAMESPACE = "coevolve.benchmarks.harbor.namespace_environment:NamespaceEnvironment"
 
 
 def example_module(name: str) -> Any:
@@ -27,9 +28,18 @@ def example_module(name: str) -> Any:
 
 
 def why_not() -> str:
-    """Why tasks cannot run on this machine's own programs, empty if they can."""
-    missing = [name for name in PROGRAMS if shutil.which(name) is None]
-    return f"{', '.join(missing)} missing" if missing else why_unavailable()
+    """Why tasks cannot run here, empty if they can; without Docker on the machine's programs."""
+    needed = ("docker",) if ENVIRONMENT == "docker" else PROGRAMS
+    missing = [name for name in needed if shutil.which(name) is None]
+    return f"{', '.join(missing)} missing" if missing else why_no_environment()
+
+
+def environment_config(folder: Path) -> EnvironmentConfig:
+    """The environment of the tests, which `make test-docker` changes."""
+    if ENVIRONMENT == "docker":
+        return EnvironmentConfig(import_path=DOCKER)
+    options = {"root": "host", "folder": str(folder / "environments")}
+    return EnvironmentConfig(import_path=NAMESPACE, kwargs=options)
 
 
 def harness(name: str, url: str, seconds: float | None = None) -> AgentConfig:
@@ -45,17 +55,14 @@ def harness(name: str, url: str, seconds: float | None = None) -> AgentConfig:
 async def rewards(
     folder: Path, agents: list[AgentConfig], tasks: list[str], concurrent: int = 6
 ) -> dict[str, dict[str, float | None]]:
-    """Run Harbor's own job without Docker; the reward of each task by the agent's name."""
+    """Run Harbor's own job; the reward of each task by the agent's name."""
     config = JobConfig(
         job_name="job",
         jobs_dir=folder / "jobs",
         n_concurrent_trials=concurrent,
         quiet=True,
         agents=agents,
-        environment=EnvironmentConfig(
-            import_path=NAMESPACE,
-            kwargs={"root": "host", "folder": str(folder / "environments")},
-        ),
+        environment=environment_config(folder),
         datasets=[DatasetConfig(path=EXAMPLE / "tasks", task_names=tasks)],
     )
     result = await (await Job.create(config)).run()

@@ -8,6 +8,7 @@ import asyncio
 import base64
 import contextvars
 import functools
+import shlex
 import tempfile
 from collections.abc import Callable, Coroutine, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -18,7 +19,11 @@ from typing import Any, override
 from harbor import AgentContext, BaseAgent, BaseEnvironment
 from harbor.agents.installed.base import NonZeroAgentExitCodeError
 
-from coevolve.benchmarks.harbor.reward_guard import Suspicions
+from coevolve.benchmarks.harbor.reward_guard import (
+    Suspicions,
+    forget_processes,
+    remember_processes,
+)
 from coevolve.executors.isolation import CallInterrupted, Harness, HarnessFault
 from coevolve.models.model_client import ModelClient
 
@@ -26,6 +31,8 @@ MOST_OUTPUT = 1 << 20
 """Characters of one stream of a command that reach the agent; the middle of more is left out."""
 MOST_FILE = 16 << 20
 """Bytes of a file that the agent uploads or downloads."""
+FILE_PIECE = 6 << 20
+"""Bytes of a file that one command reads."""
 MOST_LOGS = 64 << 20
 """Bytes of log files of one trial."""
 LONGEST_COMMAND = 1 << 20
@@ -69,6 +76,7 @@ def open_session(name: str, session: AgentSession) -> None:
 def close_session(name: str) -> None:
     """Forget a session."""
     _sessions.pop(name, None)
+    forget_processes(name)
 
 
 class SandboxedAgent(BaseAgent):
@@ -98,6 +106,7 @@ class SandboxedAgent(BaseAgent):
     @override
     async def setup(self, environment: BaseEnvironment) -> None:
         session = self._session
+        await remember_processes(environment)
         facts = {**session.facts, "session": environment.session_id}
         said = await self._call(environment, "frame:setup", dict(session.options), facts)
         if isinstance(said, dict):
@@ -251,15 +260,25 @@ class EnvironmentServices:
 
     async def _get(self, path: str) -> dict[str, Any]:
         # Read by a command in the environment: a link there must not lead to a file out here.
-        quoted = "'" + str(path).replace("'", "'\"'\"'") + "'"
-        done = await self._environment.exec(
-            f"test -f {quoted} && head -c {MOST_FILE + 1} {quoted} | base64 -w 0"
-        )
-        if done.return_code or done.stdout is None:
-            return {"error": f"{path} cannot be read: {shortened(done.stderr)}"}
-        if len(done.stdout) > 4 * (MOST_FILE // 3) + 4:
-            return {"error": f"a file must have at most {MOST_FILE:,} bytes"}
-        return {"data": done.stdout}
+        # In pieces, because environments keep a limited output of one command.
+        quoted = shlex.quote(str(path))
+        data = bytearray()
+        while len(data) <= MOST_FILE:
+            done = await self._environment.exec(
+                f"test -f {quoted} && tail -c +{len(data) + 1} {quoted} | head -c {FILE_PIECE} "
+                "| base64 -w 0"
+            )
+            try:
+                piece = base64.b64decode(done.stdout or "", validate=True)
+            except ValueError:
+                piece = b""
+            if done.return_code or (done.stdout and not piece):
+                reason = shortened(done.stderr or done.stdout)
+                return {"error": f"{path} cannot be read: {reason}"}
+            data += piece
+            if len(piece) < FILE_PIECE:
+                return {"data": base64.b64encode(data).decode("ascii")}
+        return {"error": f"a file must have at most {MOST_FILE:,} bytes"}
 
     async def _told(self, work: Coroutine[Any, Any, dict[str, Any]]) -> dict[str, Any]:
         """The result of some work in the environment, or its error as data."""

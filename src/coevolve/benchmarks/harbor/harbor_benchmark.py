@@ -36,10 +36,10 @@ DEFAULT_STARTS = ("terminus-2", "terminus-kira")
 """The starting harnesses of the paper."""
 NAMESPACE = "coevolve.benchmarks.harbor.namespace_environment:NamespaceEnvironment"
 """The environment without Docker."""
+DOCKER = "coevolve.benchmarks.harbor.docker_environment:GuardedDockerEnvironment"
+"""Harbor's Docker environment, for agents that are not trusted."""
 SPARE_SECONDS = 120
 """Added to the longest time of a trial, for what Harbor does between its phases."""
-PREFIX = "coevolve"
-"""Trials are named with it, so that leftovers can be found."""
 
 
 class HarborBenchmark:
@@ -187,7 +187,8 @@ class HarborBenchmark:
 
     @property
     def _environment_kind(self) -> str:
-        return NAMESPACE if self._environment == "namespace" else self._environment
+        own = {"namespace": NAMESPACE, "docker": DOCKER}
+        return own.get(self._environment, self._environment)
 
     @contextlib.contextmanager
     def _folder(self) -> Any:
@@ -196,7 +197,7 @@ class HarborBenchmark:
             self._kept.mkdir(parents=True, exist_ok=True)
             yield self._kept
             return
-        folder = Path(tempfile.mkdtemp(prefix=f"{PREFIX}-trials-"))
+        folder = Path(tempfile.mkdtemp(prefix="coevolve-trials-"))
         try:
             yield folder
         finally:
@@ -210,9 +211,10 @@ class HarborBenchmark:
         )
         from coevolve.benchmarks.harbor.trajectories import trial_trace
         from coevolve.benchmarks.harbor.trial_faults import score_of
+        from coevolve.benchmarks.harbor.trial_leftovers import owned_prefix
 
         assert self._client is not None
-        name = f"{PREFIX}-{os.getpid()}-{task.name[:32]}-{uuid.uuid4().hex[:8]}".lower()
+        name = f"{owned_prefix()}-{task.name[:32]}-{uuid.uuid4().hex[:8]}".lower()
         session = AgentSession(
             harness=harness,
             model=self._client,

@@ -23,7 +23,7 @@ _PATIENCE = 5.0
 
 def new_name() -> str:
     """A name for an environment of this process."""
-    return f"{_PREFIX}-{os.getpid()}-{_started(os.getpid())}-{secrets.token_hex(4)}"
+    return f"{_PREFIX}-{os.getpid()}-{start_ticks(os.getpid())}-{secrets.token_hex(4)}"
 
 
 def sweep_leftovers(folder: Path) -> list[str]:
@@ -59,10 +59,10 @@ def _found(folder: Path) -> Iterator[Path]:
 
 def _owned(name: str) -> bool:
     pid, started = name.removeprefix(f"{_PREFIX}-").split("-")[:2]
-    return pid.isdigit() and _started(int(pid)) == started
+    return pid.isdigit() and start_ticks(int(pid)) == started
 
 
-def _started(pid: int) -> str:
+def start_ticks(pid: int) -> str:
     """When a process was started, in ticks since boot; empty if it has ended."""
     with contextlib.suppress(OSError):
         text = Path(f"/proc/{pid}/stat").read_bytes()

@@ -77,16 +77,60 @@ class GuardedVerifier(Verifier):
         return result
 
 
+_before: dict[str, str] = {}
+"""Processes that were there before the agent, by the session of the environment."""
+
+# A process is known by its number and the time of its start, field 22 of its `stat`. Only what
+# the shell itself can do is used. Ended processes that nobody has waited for are left out.
+_EACH = (
+    "set -f; for f in $(set +f; echo /proc/[0-9]*/stat); do "
+    "read -r l < $f || continue; p=${l%% *}; set -- ${l##*) }; "
+    '[ "$1" = Z ] && continue; '
+)
+_LIST = f'{{ {_EACH} echo "$p:${{20}}"; done; }} 2>/dev/null; true'
+_END = f"""known=" KNOWN "; mine=" $$ $PPID "
+SECONDS=0; while [ "$SECONDS" -lt 20 ]; do
+  left=
+  {{ {_EACH} case "$known" in *" $p:${{20}} "*) continue;; esac
+  case "$mine" in *" $p "*) continue;; esac
+  [ "$p" = 1 ] || {{ left=1; kill -9 "$p"; }}; done; }} 2>/dev/null
+  [ "$left" ] || exit 0
+done
+exit 1
+"""
+
+
+async def remember_processes(environment: Any) -> None:
+    """Note what runs in an environment before the agent: it stays when the agent has ended."""
+    if hasattr(environment, "end_agent_processes"):
+        return
+    done = await environment.exec(_LIST, user="root", cwd="/")
+    found = re.findall(r"\d+:\d+", done.stdout or "")
+    _before[environment.session_id] = " ".join(found)
+
+
+def forget_processes(trial: str) -> None:
+    """Forget what was noted for the environments of a trial."""
+    for session in [name for name in _before if name.startswith(trial)]:
+        del _before[session]
+
+
 async def end_agent_processes(environment: Any) -> None:
-    """End every process in an environment except its first one."""
+    """End every process in an environment that the agent started.
+
+    Raises:
+        VerifierOutputParseError: They cannot be ended, so a reward would mean nothing.
+    """
     own = getattr(environment, "end_agent_processes", None)
     if own is not None:
         await own()
         return
-    # Signals to all processes spare the first one and, unless it is asked to, the sender.
-    script = (
-        "for p in /proc/[0-9]*; do p=${p#/proc/}; "
-        '[ "$p" = 1 ] || [ "$p" = $$ ] || kill -9 "$p" 2>/dev/null; done; true'
-    )
-    for _ in range(3):  # a process may fork while it is looked for
-        await environment.exec(script, user="root", cwd="/")
+    known = _before.get(environment.session_id)
+    if known is None:  # the agent was not in this environment
+        return
+    done = await environment.exec(_END.replace("KNOWN", known), user="root", cwd="/")
+    if done.return_code:
+        raise VerifierOutputParseError(
+            "processes of the agent cannot be ended before the verification: "
+            f"{(done.stdout or '')[-300:]}"
+        )

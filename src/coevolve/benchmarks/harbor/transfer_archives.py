@@ -5,7 +5,7 @@ import shutil
 import stat
 import tarfile
 from pathlib import Path, PurePosixPath
-from typing import IO
+from typing import IO, Literal
 
 from coevolve.errors import CoevolveError
 
@@ -34,13 +34,25 @@ def extract_file(file: IO[bytes], target: Path) -> None:
         _write(content, target, member.mode)
 
 
-def extract_folder(file: IO[bytes], target: Path, limit: int) -> None:
-    """Write regular files and folders below the target. The archive is not trusted."""
+def extract_folder(
+    file: IO[bytes], target: Path, limit: int, *, links: Literal["refuse", "skip"] = "refuse"
+) -> None:
+    """Write regular files and folders below the target. The archive is not trusted.
+
+    Args:
+        file: The archive.
+        target: The folder.
+        limit: The most bytes to write.
+        links: What to do with links, pipes and devices in it. They are never written.
+    """
     target.mkdir(parents=True, exist_ok=True)
     with tarfile.open(fileobj=file, mode="r|") as archive:
         for member in archive:
             name = PurePosixPath(member.name)
-            if name.is_absolute() or ".." in name.parts or not (member.isreg() or member.isdir()):
+            known = member.isreg() or member.isdir()
+            if not known and links == "skip":
+                continue
+            if name.is_absolute() or ".." in name.parts or not known:
                 raise TransferError(f"the environment sent {member.name!r}, which is refused.")
             limit -= member.size
             if limit < 0:

@@ -1,30 +1,48 @@
 """Removes what killed sessions left behind: containers, networks and folders of dead workers."""
 
+import hashlib
+import os
 import re
 import shutil
+import socket
 import subprocess
 import tempfile
+from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
+from coevolve.benchmarks.harbor.namespace_leftovers import start_ticks
 from coevolve.errors import ConfigError
 
-_OWNED = re.compile(r"^coevolve-(\d+)-")
+_OWNED = re.compile(r"^coevolve-([0-9a-f]{8})-(\d+)-(\d+)-")
 _LABEL = "com.docker.compose.project"
 
 
-def alive(pid: int) -> bool:
-    """Whether a process exists."""
-    return Path(f"/proc/{pid}").exists()
+@cache
+def _process_space() -> str:
+    """A name for this machine and its process numbers: others may share its container engine."""
+    identity = Path("/etc/machine-id")
+    machine = identity.read_text() if identity.exists() else ""
+    numbers = Path("/proc/self/ns/pid").stat().st_ino
+    return hashlib.sha256(f"{machine}{socket.gethostname()}{numbers}".encode()).hexdigest()[:8]
+
+
+def owned_prefix() -> str:
+    """The beginning of the names of this process's trials."""
+    pid = os.getpid()
+    return f"coevolve-{_process_space()}-{pid}-{start_ticks(pid)}"
 
 
 def abandoned(name: str) -> bool:
-    """Whether a trial of this name belongs to a worker that has ended.
+    """Whether a trial of this name belongs to a worker of this machine that has ended.
 
-    >>> abandoned("coevolve-999999999-task-1a2b3c4d"), abandoned("something-else")
-    (True, False)
+    >>> abandoned(f"{owned_prefix()}-task-1a2b3c4d"), abandoned("something-else")
+    (False, False)
     """
     owner = _OWNED.match(name)
-    return owner is not None and not alive(int(owner[1]))
+    if owner is None or owner[1] != _process_space():
+        return False
+    return start_ticks(int(owner[2])) != owner[3]
 
 
 def sweep_leftovers(environment: str) -> list[str]:
@@ -34,7 +52,7 @@ def sweep_leftovers(environment: str) -> list[str]:
         ConfigError: Docker is asked for and does not answer.
     """
     removed = _swept_folders()
-    if environment == "docker":
+    if environment.endswith(":GuardedDockerEnvironment"):
         removed += sweep_docker()
     elif environment.endswith(":NamespaceEnvironment"):
         from coevolve.benchmarks.harbor.namespace_leftovers import sweep_leftovers as sweep
@@ -56,26 +74,43 @@ def _swept_folders() -> list[str]:
 
 
 def sweep_docker() -> list[str]:
-    """Remove containers, volumes and networks of compose projects whose worker has ended."""
-    listed = _docker("ps", "--all", "--format", f'{{{{.ID}}}} {{{{.Label "{_LABEL}"}}}}')
-    projects: dict[str, list[str]] = {}
-    for line in listed.splitlines():
-        identity, _, project = line.partition(" ")
-        if abandoned(project):
-            projects.setdefault(project, []).append(identity)
-    for identities in projects.values():
-        _docker("rm", "--force", "--volumes", *identities)
-    networks = _docker("network", "ls", "--format", "{{.Name}}").split()
-    left = [name for name in networks if abandoned(name)]
-    if left:
-        _docker("network", "rm", *left)
-    return [*projects, *left]
+    """Remove containers, networks, volumes and images of trials whose worker has ended.
+
+    What cannot be removed, because another sweep has done so or a container is just ending, is
+    left to the next sweep.
+    """
+    label = f'{{{{.Label "{_LABEL}"}}}}'
+    kinds = (
+        (("ps", "--all"), f"{{{{.ID}}}} {label}", ("rm", "--force", "--volumes")),
+        (("network", "ls"), f"{{{{.ID}}}} {label}", ("network", "rm")),
+        (("volume", "ls"), f"{{{{.Name}}}} {label}", ("volume", "rm", "--force")),
+        (
+            ("image", "ls"),
+            "{{.Repository}}:{{.Tag}} {{.Repository}}",
+            ("image", "rm", "--force"),
+        ),
+    )
+    found: dict[str, str] = {}
+    for listing, shown, removal in kinds:
+        left = dict(_left(*listing, "--format", shown))
+        for identity in left:
+            _docker(*removal, identity, check=False)
+        found |= left
+    return sorted(set(found.values()))
 
 
-def _docker(*arguments: str) -> str:
+def _left(*arguments: str) -> Iterator[tuple[str, str]]:
+    """Things of Docker with the name of their trial, if it was abandoned."""
+    for line in _docker(*arguments).splitlines():
+        identity, _, trial = line.partition(" ")
+        if abandoned(trial):
+            yield identity, trial
+
+
+def _docker(*arguments: str, check: bool = True) -> str:
     try:
         done = subprocess.run(
-            ["docker", *arguments], capture_output=True, text=True, timeout=60, check=True
+            ["docker", *arguments], capture_output=True, text=True, timeout=60, check=check
         )
     except FileNotFoundError:
         raise ConfigError(
