@@ -30,9 +30,12 @@ from coevolve.search.trials import Executor, Prepared, Result, Trial
 from coevolve.settings import Context
 
 
-def benchmark_spec(config: RunConfig, base: Path) -> Spec:
-    """How a worker builds the benchmark of a configuration with paths relative to `base`."""
-    return config.benchmark.spec(Context(config=config, base=base))
+def benchmark_spec(config: RunConfig, base: Path, folder: Path | None = None) -> Spec:
+    """How a worker builds the benchmark of a configuration with paths relative to `base`.
+
+    In a run, `folder` is that of the run.
+    """
+    return config.benchmark.spec(Context(config=config, base=base, folder=folder))
 
 
 def build_benchmark(config: RunConfig, base: Path, host: Host | None = None) -> Benchmark:
@@ -133,6 +136,7 @@ def build_executor(
     benchmark: Benchmark,
     *,
     contents: Contents,
+    folder: Path | None = None,
     gateway: Gateway | None = None,
     at_once: int | None = None,
     around: Callable[[Any], Executor] = lambda executor: executor,
@@ -144,6 +148,7 @@ def build_executor(
         base: The folder of the TOML file.
         benchmark: The benchmark, whose services workers may ask.
         contents: Where the files and states of candidates are.
+        folder: The folder of the run, if there is one.
         gateway: The way to the model, if there is one.
         at_once: Attempts at once; by default those of the configuration.
         around: Wraps the executor.
@@ -151,7 +156,7 @@ def build_executor(
     services = {**services_of(benchmark), **(gateway.services() if gateway else {})}
     needs = needs_of(benchmark)
     work = Work(
-        benchmark=benchmark_spec(config, base),
+        benchmark=benchmark_spec(config, base, folder),
         contents=contents,
         workers=at_once or workers(config),
         isolation=config.isolation.kind,

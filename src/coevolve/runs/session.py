@@ -112,7 +112,13 @@ def session(
         yield Search(
             store,
             build_executor(
-                config, base, benchmark, contents=store, gateway=gateway, around=around
+                config,
+                base,
+                benchmark,
+                contents=store,
+                folder=store.folder,
+                gateway=gateway,
+                around=around,
             ),
             build_proposer(config, base, folder=store.folder),
             listen=listen,

@@ -166,6 +166,18 @@ await environment.exec("echo '{\\"reward\\": 1}' > /logs/verifier/reward.json")
     assert "reward.txt" in tried.trace["suspicious_commands"][0]
 
 
+def test_a_service_that_the_task_asks_for_runs_on(tmp_path: Path, environment_cache: Path) -> None:
+    alive = (
+        "#!/bin/bash\n[ -e /proc/$(cat /app/pid) ]; echo $((1 - $?)) > /logs/verifier/reward.txt\n"
+    )
+    for name in ("web", "other"):
+        write_task(tmp_path / "tasks" / name, **{"tests/test.sh": alive})
+    start = "await environment.exec('setsid sleep 300 >/dev/null 2>&1 & echo $! > /app/pid')"
+    bench = Bench(tmp_path, services=["w*"])
+    assert bench.tried(agent(start), "web").score == 1.0
+    assert bench.tried(agent(start), "other").score == 0.0
+
+
 def test_tests_planted_by_the_agent_are_not_run(bench: Bench) -> None:
     tried = bench.tried(
         agent(

@@ -10,10 +10,10 @@ from harbor import Trial, TrialConfig
 from harbor.models.trial.config import EnvironmentConfig, TaskConfig
 
 from coevolve.benchmarks.harbor.agent_files import built_in
-from coevolve.benchmarks.harbor.harbor_benchmark import HarborBenchmark
+from coevolve.benchmarks.harbor.harbor_benchmark import NAMESPACE, HarborBenchmark
 from coevolve.benchmarks.harbor.namespace_environment import NamespaceEnvironment
 from coevolve.core.outcomes import Usage
-from tests.benchmarks.harbor.terminal_tasks import EXAMPLE, NAMESPACE, example_module, harness
+from tests.benchmarks.harbor.terminal_tasks import EXAMPLE, example_module, harness
 from tests.benchmarks.harbor.trials import Bench, FakeModel, needs_trials
 from tests.effort import effort
 

@@ -17,6 +17,7 @@ from coevolve.benchmarks.harbor.agent_files import agent_briefing, built_in, fra
 from coevolve.benchmarks.harbor.task_folders import (
     TaskFolder,
     downloaded,
+    matches,
     past_seconds,
     read_tasks_folder,
     selected,
@@ -65,6 +66,7 @@ class HarborBenchmark:
         verifier_timeout_multiplier: Stretches the time of the verifier.
         build_timeout_multiplier: Stretches the time to build and start an environment.
         setup_timeout_multiplier: Stretches the time of the agent's setup.
+        services: Patterns of tasks whose tests need what the agent has started.
         reward: The name of the reward that counts, if a task has several.
         costs: Expected cost of each task; by default the time limit of its agent.
         costs_from: A folder of earlier trials, whose mean times are the costs of their tasks.
@@ -94,6 +96,7 @@ class HarborBenchmark:
         verifier_timeout_multiplier: float = 1.0,
         build_timeout_multiplier: float = 1.0,
         setup_timeout_multiplier: float = 1.0,
+        services: Sequence[str] = (),
         reward: str = "reward",
         costs: Mapping[str, float] | None = None,
         costs_from: str | Path | None = None,
@@ -148,7 +151,7 @@ class HarborBenchmark:
         }
         self._environment, self._environment_options = environment, environment_options or {}
         self._agent_options = {"record_terminal_session": False, **(agent_options or {})}
-        self._reward = reward
+        self._reward, self._services = reward, tuple(services)
         self.fresh_sandbox = fresh_sandbox
         self._kept = None if trials_folder is None else Path(trials_folder)
         self._client = None if host is None else ModelClient(host)
@@ -257,7 +260,8 @@ class HarborBenchmark:
             ),
             environment=EnvironmentConfig(**place, kwargs=dict(self._environment_options)),
             verifier=VerifierConfig(
-                import_path="coevolve.benchmarks.harbor.reward_guard:GuardedVerifier"
+                import_path="coevolve.benchmarks.harbor.reward_guard:GuardedVerifier",
+                kwargs={"end_processes": not matches(task.name, self._services)},
             ),
             **multipliers,
         )

@@ -30,6 +30,7 @@ class HarborSettings(BenchmarkSettings):
     verifier_timeout_multiplier: Amount = 1.0
     build_timeout_multiplier: Amount = 1.0
     setup_timeout_multiplier: Amount = 1.0
+    services: Texts = ()
     reward: Text = "reward"
     costs: dict[str, Amount] | None = None
     costs_from: Text | None = None

@@ -44,11 +44,22 @@ class Suspicions:
 
 
 class GuardedVerifier(Verifier):
-    """Harbor's verifier, after the agent's processes and forged files are gone."""
+    """Harbor's verifier, after the agent's processes and forged files are gone.
+
+    Args:
+        end_processes: Whether to end the agent's processes; tasks that ask for a service need it
+            to run on.
+        named: The arguments of Harbor's verifier.
+    """
+
+    def __init__(self, *, end_processes: bool = True, **named: Any) -> None:
+        super().__init__(**named)
+        self._end_processes = end_processes
 
     @override
     async def verify(self) -> VerifierResult:
-        await end_agent_processes(self.environment)
+        if self._end_processes:
+            await end_agent_processes(self.environment)
         await self._renew_folders()
         result = await super().verify()
         return self._checked(result)

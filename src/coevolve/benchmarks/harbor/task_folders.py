@@ -109,14 +109,15 @@ def selected(
     found = {
         name: task
         for name, task in tasks.items()
-        if (not include or _matches(name, include)) and not _matches(name, exclude)
+        if (not include or matches(name, include)) and not matches(name, exclude)
     }
     if not found:
         raise ConfigError(f"`tasks` and `exclude` leave none of the {len(tasks)} tasks.")
     return found
 
 
-def _matches(name: str, patterns: Iterable[str]) -> bool:
+def matches(name: str, patterns: Iterable[str]) -> bool:
+    """Whether one of the patterns fits the name of a task."""
     return any(fnmatch(name, pattern) for pattern in patterns)
 
 
