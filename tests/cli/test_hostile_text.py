@@ -247,7 +247,7 @@ SHOWN: tuple[tuple[str, ...], ...] = (
 )
 SLOW = ("run", "doctor", "propose", "analyse", "replay")
 """Commands that are shown in all three ways only in `make test-long`."""
-OWN = ("init", "demo", "worlds", "protocols", "data", "model")
+OWN = ("init", "demo", "worlds", "protocols", "data", "model", "harbor")
 """Commands that show nothing of a run."""
 
 

@@ -60,7 +60,7 @@ def test_service_that_stays_away_is_given_up() -> None:
         model = gateway(endpoint)
         with pytest.raises(ModelUnavailable, match="answered 503"):
             asked(model, ASKED)
-    assert len(endpoint.seen) == 3 + 1  # three attempts and the probe
+    assert len(endpoint.seen) == 3 + 3  # three attempts and three probes
     assert model.spent == Usage()
 
 

@@ -44,7 +44,7 @@ def size_of(value: object) -> int:
     """About how many characters a value has as JSON.
 
     >>> size_of({"prompt": "Wet?", "stop": ["a", 1]})
-    38
+    41
     """
     size, left = 0, [value]
     while left:

@@ -110,8 +110,8 @@ class ModelRequest:
         response_format: The form of the answer, in OpenAI's form, as JSON text.
 
     >>> request = ModelRequest(prompt="Is water wet?", choices=("yes", "no"), max_tokens=8)
-    >>> request.conversation()
-    [Message(role='user', content='Is water wet?')]
+    >>> [(message.role, message.content) for message in request.conversation()]
+    [('user', 'Is water wet?')]
     >>> request.key({"name": "embedded"})[:16]
     'c1fbffe73b19c2b8'
     """

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from coevolve.benchmarks.base import leak_scan_of
 from coevolve.errors import CoevolveError, StopRun
-from coevolve.executors.benchmark_needs import needs_of
-from coevolve.executors.isolation import find_isolation
+from coevolve.executors.benchmark_needs import Needs, needs_of
+from coevolve.executors.isolation import Limits, find_isolation
 from coevolve.executors.isolation.cgroups import why_no_groups
 from coevolve.executors.isolation.detection import why_not_bubblewrap
 from coevolve.executors.isolation.plain_process import AS_ROOT
@@ -140,7 +140,8 @@ def _memory(workers: int, config: RunConfig | None) -> Finding:
     free = available_memory()
     if free is None:
         return noted("memory", "the free memory is unknown on this system")
-    wanted = 0.0 if config is None else workers * config.isolation.memory_mb / 1e3
+    each = Limits().memory_mb if config is None else config.isolation.limits(Needs()).memory_mb
+    wanted = 0.0 if config is None else workers * each / 1e3
     if wanted > free:
         return noted(
             "memory",
