@@ -7,7 +7,7 @@ honestly. A fault pays if the candidate is chosen more often, or estimated highe
 one. Model faults go through the real gateway, with a provider that answers other requests, except
 where candidates exhaust it.
 
-Run as `make bench-strategic` (a quarter of an hour); `--quick` runs few searches and records nothing.
+Run as `make bench-strategic` (a quarter of an hour); `--quick` runs few searches, unrecorded.
 """
 
 import argparse
