@@ -269,6 +269,32 @@ def read_starts(starts: Mapping[str, Start] | Iterable[Path | str]) -> dict[str,
     return found
 
 
+def read_named_starts(starts: Sequence[str], known: Mapping[str, Path]) -> dict[str, Files]:
+    """The files of starting harnesses, by name.
+
+    Args:
+        starts: Names of known harnesses, or folders with a `harness.py`.
+        known: The folders of the harnesses that can be named.
+
+    Raises:
+        ConfigError: One is neither, or two have the same name.
+    """
+    if isinstance(starts, str):
+        raise ConfigError(f"starts must be a list of names or folders, got {starts!r}.")
+    found: dict[str, Path] = {}
+    for entry in starts:
+        name = entry if entry in known else Path(entry).resolve().name
+        if name in found:
+            raise ConfigError(f"two starting harnesses are named {name!r}; rename a folder.")
+        found[name] = folder = known.get(entry, Path(entry).expanduser())
+        if not folder.is_dir():
+            raise ConfigError(
+                f"there is no starting harness {entry!r}: it is neither a folder nor one of "
+                f"{', '.join(known)}.{nearest(entry, known)}"
+            )
+    return read_starts(found)
+
+
 _HARNESS = """\
 A candidate is a folder with a Python file `harness.py`, and more files if it needs them."""
 _CALLED = """\

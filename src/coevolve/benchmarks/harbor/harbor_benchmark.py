@@ -11,9 +11,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-from coevolve.benchmarks.base import read_starts
-from coevolve.benchmarks.harbor.agent_check import check_agent
+from coevolve.benchmarks.base import read_named_starts
 from coevolve.benchmarks.harbor.agent_files import agent_briefing, built_in, frame_source
+from coevolve.benchmarks.harbor.smoke_trial import check_agent
 from coevolve.benchmarks.harbor.task_folders import (
     TaskFolder,
     downloaded,
@@ -112,7 +112,7 @@ class HarborBenchmark:
             else downloaded(str(dataset), version, None if registry is None else Path(registry))
         )
         self.tasks = selected(read_tasks_folder(folder), tasks, exclude)
-        self.starts: dict[str, Files] = read_starts(_start_folders(starts))
+        self.starts: dict[str, Files] = read_named_starts(starts, built_in())
         known = {name: task.agent_seconds for name, task in self.tasks.items()}
         for name in costs or {}:
             if name not in self.tasks:
@@ -303,21 +303,3 @@ def completed(work: Coroutine[Any, Any, Any]) -> Any:
                 with contextlib.suppress(asyncio.CancelledError):
                     runner.get_loop().run_until_complete(task)
             raise
-
-
-def _start_folders(starts: Sequence[str]) -> dict[str, Path]:
-    known = built_in()
-    if isinstance(starts, str):
-        raise ConfigError(f"starts must be a list of names or folders, got {starts!r}.")
-    found: dict[str, Path] = {}
-    for entry in starts:
-        name = entry if entry in known else Path(entry).resolve().name
-        if name in found:
-            raise ConfigError(f"two starting harnesses are named {name!r}; rename a folder.")
-        found[name] = folder = known.get(entry, Path(entry).expanduser())
-        if not folder.is_dir():
-            raise ConfigError(
-                f"there is no harness {entry!r}: it is neither a folder nor one of "
-                f"{', '.join(known)}.{nearest(entry, known)}"
-            )
-    return found

@@ -50,7 +50,7 @@ class NamespaceEnvironment(BaseEnvironment):
         network: What a task with a public network gets: `loopback` (nothing outside),
             `slirp4netns` (the outside, but not this machine) or `host` (all of this machine's
             network, for trusted tasks). A task without a network gets `loopback`.
-        disk_mb: How much a task may write if it does not say; 0 is no limit.
+        disk_mb: How much a task may write if it does not say; 0 means no limit.
         processes: The most processes and threads of a task.
         output_mb: How much output of one command is kept.
         transfer_mb: The most that one upload or download may copy.

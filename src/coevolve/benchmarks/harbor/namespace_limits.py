@@ -21,7 +21,7 @@ PROCESSES = 4096
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NamespaceLimits:
-    """What all processes of an environment may use together; None is no limit."""
+    """What all processes of an environment may use together; None means no limit."""
 
     memory_mb: int | None = None
     cpus: float | None = None

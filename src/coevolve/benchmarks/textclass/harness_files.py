@@ -6,7 +6,7 @@ from functools import cache
 from importlib.metadata import entry_points
 from pathlib import Path
 
-from coevolve.benchmarks.base import read_starts
+from coevolve.benchmarks.base import read_named_starts
 from coevolve.errors import ConfigError, nearest
 from coevolve.search.candidate import Files, read_folder
 
@@ -67,21 +67,7 @@ def read_start_files(starts: Sequence[str]) -> dict[str, Files]:
     Args:
         starts: Names of built-in harnesses, or folders with a `harness.py`.
     """
-    if isinstance(starts, str):
-        raise ConfigError(f"starts must be a list of names or folders, got {starts!r}.")
-    known = built_in()
-    found: dict[str, Path] = {}
-    for entry in starts:
-        name = entry if entry in known else Path(entry).resolve().name
-        if name in found:
-            raise ConfigError(f"two starting harnesses are named {name!r}; rename a folder.")
-        found[name] = folder = known.get(entry, Path(entry).expanduser())
-        if not folder.is_dir():
-            raise ConfigError(
-                f"there is no starting harness {entry!r}: it is neither a folder nor one of "
-                f"{', '.join(known)}.{nearest(entry, known)}"
-            )
-    return read_starts(found)
+    return read_named_starts(starts, built_in())
 
 
 _INSIDE = Path(__file__).parent / "inside"
