@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 from harbor import Trial, TrialConfig
 from harbor.models.trial.config import EnvironmentConfig, TaskConfig
+from harbor.models.trial.result import TrialResult
 
 from coevolve.benchmarks.harbor.agent_files import built_in
 from coevolve.benchmarks.harbor.harbor_benchmark import NAMESPACE, HarborBenchmark
@@ -30,6 +31,7 @@ class Recorded:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.prompts: list[Any] = []
         self.typed: list[str] = []
+        self.tokens = (0, 0)
         scripted = example_module("scripted_model")
         answer, run = scripted.completion, NamespaceEnvironment.exec
 
@@ -41,6 +43,11 @@ class Recorded:
                 ]
             )
             found: dict[str, Any] = answer(request)
+            used = found["usage"]
+            self.tokens = (
+                self.tokens[0] + used["prompt_tokens"],
+                self.tokens[1] + used["completion_tokens"],
+            )
             return found
 
         async def typed(environment: Any, command: str, *given: Any, **named: Any) -> Any:
@@ -53,9 +60,14 @@ class Recorded:
 
 
 def plain(content: object) -> str:
-    """A prompt without what differs between two environments of one task."""
+    """A prompt without what differs between two runs of one task.
+
+    That is the name of the host, and whether the screen was read a moment before or after the
+    shell wrote its next prompt.
+    """
     text = content if isinstance(content, str) else str(content)
-    return re.sub(r"(?<=root@)[\w.-]+", "host", text)
+    text = re.sub(r"(?<=root@)[\w.-]+", "host", text)
+    return re.sub(r"(\s*root@host:\S*#)?\s*$", "", text)
 
 
 class ScriptedClient(FakeModel):
@@ -122,8 +134,10 @@ def test_inside_is_as_outside(
     assert tried.score == result.verifier_result.rewards["reward"] == 1.0
     assert boxed.prompts == free.prompts
     assert boxed.typed == free.typed
-    used = result.agent_result
-    assert (bench.model.usage.tokens_in, bench.model.usage.tokens_out) == (
-        used.n_input_tokens,
-        used.n_output_tokens,
-    )
+    (written,) = (tmp_path / "trials").glob("*/result.json")
+    for told, recorded in (
+        (result.agent_result, free),
+        (TrialResult.model_validate_json(written.read_text()).agent_result, boxed),
+    ):
+        assert told is not None
+        assert recorded.tokens == (told.n_input_tokens, told.n_output_tokens)

@@ -159,7 +159,7 @@ class AgentHarness(Terminus2):
         for command in commands:
             await self._type(command, session)
         output = MARKER_LINE.sub("", await session.get_incremental_output())
-        return False, self._limit_output_length(output)
+        return False, self._limit_output_length(output.rstrip())  # no empty lines of the screen
 
     async def _type(self, command, session):
         """Type one command and wait until its marker is printed, or the duration has passed."""
