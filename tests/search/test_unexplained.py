@@ -5,13 +5,14 @@ from dataclasses import dataclass, field
 
 import pytest
 
-from coevolve.core.outcomes import Missing
+from coevolve.core.outcomes import Missing, Usage
+from coevolve.errors import StopRun
 from coevolve.search.candidate import Candidate
 from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search
 from coevolve.search.run_state import RunState
-from coevolve.search.trials import Blame, Fault, Result, Trial
+from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
 from tests.search.stubs import STARTS, StubExecutor, StubProposer, beginning, opened
 
 LATE = Fault(blame=Blame.INFRASTRUCTURE, kind="Timeout", reason="the judge did not answer")
@@ -127,3 +128,51 @@ def test_a_search_killed_in_doubt_ends_alike(kept: float) -> None:
     assert again.chosen == state.chosen
     names = state.selector.candidates
     assert [again.estimate(name) for name in names] == [state.estimate(name) for name in names]
+
+
+@dataclass
+class Unprepared(StubExecutor):
+    """The first candidate of every round is not prepared in its first attempts.
+
+    `down` loses the preparations of starting harnesses too, once candidates are tried.
+    """
+
+    failing: int = 99
+    down: bool = False
+    tried: list[str] = field(default_factory=list)
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        self.tried.append(candidate.name)
+        down = self.down and any(name not in STARTS for name in self.tried)
+        failed = candidate.name.endswith("-0") and self.tried.count(candidate.name) <= self.failing
+        if failed or down:
+            return Prepared(fault=LATE, usage=Usage(tokens_in=7))
+        return await super().prepare(candidate)
+
+
+def test_a_preparation_that_fails_for_one_candidate_only_refuses_it() -> None:
+    executor = Unprepared()
+    journal, state = searched(executor)
+    assert executor.tried.count("r1-0") == 6
+    assert "but plain got an answer" in state.candidates["r1-0"].reason
+    assert state.candidates["r1-1"].reason == ""
+    prepared = {e["candidate"]: e for e in journal.events() if e["type"] == "prepared"}
+    control = 5
+    assert prepared["r1-0"]["usage"] == Usage(tokens_in=6 * 7 + control).row
+
+
+def test_a_preparation_that_works_a_minute_later_refuses_nobody() -> None:
+    _, state = searched(Unprepared(failing=5))
+    assert all(known.reason == "" for known in state.candidates.values())
+
+
+def test_an_outage_during_a_preparation_stops_the_run_and_refuses_nobody() -> None:
+    _, undisturbed = searched(StubExecutor())
+    journal = MemoryJournal()
+    opened(journal, test=None)
+    with pytest.raises(StopRun, match="harness 'plain' fails too") as stopped:
+        asyncio.run(Search(journal, Unprepared(down=True), StubProposer(), pause=0.001).run())
+    assert stopped.value.resumable
+    resumed = asyncio.run(Search(journal, StubExecutor(), StubProposer(), pause=0.001).run())
+    assert all(known.reason == "" for known in resumed.candidates.values())
+    assert resumed.selector.best() == undisturbed.selector.best()

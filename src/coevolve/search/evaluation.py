@@ -1,21 +1,20 @@
-"""Checks, preparations and trials on an executor: order, retries, budget, and when to stop."""
+"""Trials on an executor: order, retries, controls, budget, and when to stop."""
 
 import asyncio
 import heapq
 import math
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
 from coevolve.core.outcomes import Missing, Usage
-from coevolve.errors import CoevolveError, EmptyRounds, StopRun, titled
+from coevolve.errors import EmptyRounds, StopRun, titled
 from coevolve.search.budget import Spending
-from coevolve.search.candidate import Candidate
 from coevolve.search.journal import Recorder
 from coevolve.search.retries import Retries
-from coevolve.search.run_state import CandidateState, RunState, Status
-from coevolve.search.trials import Blame, Cell, Executor, Fault, Prepared, Result, Trial
+from coevolve.search.run_state import RunState, Status
+from coevolve.search.trials import Blame, Cell, Executor, Fault, Result, Trial
 from coevolve.search.wave import Wave
 
 EMPTY_ROUNDS = 3
@@ -150,88 +149,9 @@ class Attempts:
         return self.retries.wait(attempt % self.retries.attempts, self.rng) if again else None
 
 
-class Preparation:
-    """Checks and prepares candidates, several at once; those that fail are refused.
-
-    With a cap on tokens or dollars it handles one at a time, because the cost is unknown.
-    """
-
-    def __init__(self, attempts: Attempts) -> None:
-        self._attempts, self._recorder = attempts, attempts.recorder
-        priced = self._recorder.state.settings.budget.priced
-        self._places = asyncio.Semaphore(1 if priced else attempts.executor.capacity)
-        self._spent: str | None = None
-
-    async def run(self, candidates: list[CandidateState]) -> None:
-        """Make candidates ready, or as many as the budget allows."""
-        try:
-            async with asyncio.TaskGroup() as group:
-                for known in candidates:
-                    group.create_task(self._make_ready(known))
-        except* CoevolveError as errors:
-            raise errors.exceptions[0] from None
-        if self._spent is not None:
-            self._recorder.exhausted(self._spent)
-
-    async def _make_ready(self, known: CandidateState) -> None:
-        executor = self._attempts.executor
-        async with self._places:
-            if known.status == Status.PROPOSED:
-                checked = await self._attempt(executor.check, known.candidate)
-                if checked is not None:
-                    self._recorder.record("checked", self._body(known, checked))
-            if known.status == Status.CHECKED:
-                prepared = await self._attempt(executor.prepare, known.candidate)
-                if prepared is not None:
-                    text, put = prepared.state, self._recorder.journal.put
-                    state = None if text is None else put(text.encode(), durable=True)
-                    body = {**self._body(known, prepared), "state": state}
-                    self._recorder.record("prepared", body)
-
-    async def _attempt(
-        self, act: Callable[[Candidate], Awaitable[Prepared]], candidate: Candidate
-    ) -> Prepared | None:
-        """The last result of all attempts; None when the budget is spent before the first."""
-        used, attempt, prepared = Usage(), 0, None
-        capacity = self._attempts.executor.capacity
-        while True:
-            self._spent = self._spent or cap_ahead(self._recorder, capacity, used=used)
-            if self._spent is not None:
-                break
-            prepared = await act(candidate)
-            used += prepared.usage
-            if (wait := self._attempts.wait(prepared.fault, attempt)) is None:
-                if prepared.fault is not None:
-                    _check_candidate(candidate, prepared.fault)
-                break
-            await asyncio.sleep(wait)
-            attempt += 1
-        return None if prepared is None else replace(prepared, usage=used)
-
-    def _body(self, known: CandidateState, prepared: Prepared) -> dict[str, object]:
-        body: dict[str, object] = {
-            "candidate": known.candidate.name,
-            "fault": None if prepared.fault is None else prepared.fault.to_json(),
-            "usage": prepared.usage.row,
-        }
-        if prepared.trace is not None:
-            body["trace"] = self._recorder.journal.put(prepared.trace.encode())
-        return body
-
-
-def _check_candidate(candidate: Candidate, fault: Fault) -> None:
-    """Stop for a fault that only the operator can fix, or for any of a starting harness."""
-    if fault.blame == Blame.OPERATOR or candidate.round == 0:
-        what = "starting harness" if candidate.round == 0 else "candidate"
-        why = titled(fault.kind, fault.reason).rstrip(".")
-        text = f"{what} {candidate.name!r} cannot be evaluated: {why}. {fault.advice}".rstrip()
-        if fault.blame == Blame.CANDIDATE:
-            text += " Fix its files, remove the folder of this run, and run again."
-        raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE)
-
-
-_NOT_ANSWERED = (Blame.INFRASTRUCTURE, Blame.OPERATOR)
-_WINDOW = 60
+NOT_ANSWERED = (Blame.INFRASTRUCTURE, Blame.OPERATOR)
+"""Blames of a control that proves nothing against a candidate."""
+WINDOW = 60
 """Pauses before a control: a minute, for which services count requests."""
 
 Order = Callable[[RunState, Cell], float]
@@ -383,7 +303,7 @@ class Evaluation:
         starting harness gets no answer on two tasks, the service is down for all. Otherwise each
         trial is decided by a control on its own task.
         """
-        await asyncio.sleep(_WINDOW * self._attempts.retries.pause)
+        await asyncio.sleep(WINDOW * self._attempts.retries.pause)
         controls = self._controls()
         tried: dict[str, bool] = {}
         for task in list(controls)[:2]:
@@ -421,7 +341,7 @@ class Evaluation:
                 return None
             found = await executor.run(candidate, replace(control, attempt=attempt))
             self._extra += found.usage
-            if found.fault is None or found.fault.blame not in _NOT_ANSWERED:
+            if found.fault is None or found.fault.blame not in NOT_ANSWERED:
                 return True
             wait = retries.wait(attempt % retries.attempts, self._attempts.rng)
             await asyncio.sleep(wait or 0.0)

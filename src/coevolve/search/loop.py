@@ -19,7 +19,6 @@ from coevolve.search.evaluation import (
     Attempts,
     Evaluation,
     Order,
-    Preparation,
     cap_ahead,
     check_alive,
     check_proposer,
@@ -27,6 +26,7 @@ from coevolve.search.evaluation import (
     to_rerun,
 )
 from coevolve.search.journal import Journal, Recorder
+from coevolve.search.preparation import Preparation
 from coevolve.search.proposal import Proposer
 from coevolve.search.proposing import Proposing
 from coevolve.search.retries import Retries

@@ -1,0 +1,130 @@
+"""Checks and preparations of candidates on an executor: retries, controls, and who is refused."""
+
+import asyncio
+from collections.abc import Awaitable, Callable
+from dataclasses import replace
+
+from coevolve.core.outcomes import Usage
+from coevolve.errors import CoevolveError, StopRun, titled
+from coevolve.search.candidate import Candidate
+from coevolve.search.evaluation import NOT_ANSWERED, WINDOW, Attempts, cap_ahead
+from coevolve.search.run_state import CandidateState, Status
+from coevolve.search.trials import Blame, Fault, Prepared
+
+Act = Callable[[Candidate], Awaitable[Prepared]]
+"""The check or the preparation of an executor."""
+
+
+class Preparation:
+    """Checks and prepares candidates, several at once; those that fail are refused.
+
+    If the infrastructure fails, a candidate is tried again a minute later. If it fails again, a
+    control decides: a starting harness is checked or prepared again. If that works, the candidate
+    is refused. Otherwise the service is down, and the run stops until it is resumed.
+
+    With a cap on tokens or dollars it handles one at a time, because the cost is unknown.
+    """
+
+    def __init__(self, attempts: Attempts) -> None:
+        self._attempts, self._recorder = attempts, attempts.recorder
+        priced = self._recorder.state.settings.budget.priced
+        self._places = asyncio.Semaphore(1 if priced else attempts.executor.capacity)
+        self._spent: str | None = None
+
+    async def run(self, candidates: list[CandidateState]) -> None:
+        """Make candidates ready, or as many as the budget allows."""
+        try:
+            async with asyncio.TaskGroup() as group:
+                for known in candidates:
+                    group.create_task(self._make_ready(known))
+        except* CoevolveError as errors:
+            raise errors.exceptions[0] from None
+        if self._spent is not None:
+            self._recorder.exhausted(self._spent)
+
+    async def _make_ready(self, known: CandidateState) -> None:
+        executor = self._attempts.executor
+        async with self._places:
+            if known.status == Status.PROPOSED:
+                checked = await self._attempt(executor.check, known.candidate)
+                if checked is not None:
+                    self._recorder.record("checked", self._body(known, checked))
+            if known.status == Status.CHECKED:
+                prepared = await self._attempt(executor.prepare, known.candidate)
+                if prepared is not None:
+                    text, put = prepared.state, self._recorder.journal.put
+                    state = None if text is None else put(text.encode(), durable=True)
+                    body = {**self._body(known, prepared), "state": state}
+                    self._recorder.record("prepared", body)
+
+    async def _attempt(self, act: Act, candidate: Candidate) -> Prepared | None:
+        """The last result of all attempts; None when the budget is spent before the first."""
+        prepared = await self._tried(act, candidate, Usage())
+        if prepared is not None and self._doubtful(candidate, prepared.fault):
+            await asyncio.sleep(WINDOW * self._attempts.retries.pause)
+            prepared = await self._tried(act, candidate, prepared.usage) or prepared
+            if self._doubtful(candidate, prepared.fault):
+                prepared = await self._decided(act, candidate, prepared)
+        if prepared is not None and prepared.fault is not None and self._spent is None:
+            _check_candidate(candidate, prepared.fault)
+        return prepared
+
+    def _doubtful(self, candidate: Candidate, fault: Fault | None) -> bool:
+        return (
+            fault is not None and fault.unexplained and candidate.round > 0 and self._spent is None
+        )
+
+    async def _tried(self, act: Act, candidate: Candidate, used: Usage) -> Prepared | None:
+        """The last result of up to three attempts, with what was `used` before."""
+        attempt, prepared = 0, None
+        capacity = self._attempts.executor.capacity
+        while True:
+            self._spent = self._spent or cap_ahead(self._recorder, capacity, used=used)
+            if self._spent is not None:
+                break
+            prepared = await act(candidate)
+            used += prepared.usage
+            if (wait := self._attempts.wait(prepared.fault, attempt)) is None:
+                break
+            await asyncio.sleep(wait)
+            attempt += 1
+        return None if prepared is None else replace(prepared, usage=used)
+
+    async def _decided(self, act: Act, candidate: Candidate, prepared: Prepared) -> Prepared:
+        """The result of a candidate for which the infrastructure failed every time."""
+        state, fault = self._recorder.state, prepared.fault
+        assert fault is not None
+        start = state.candidates[state.starts[0]].candidate
+        control = await self._tried(act, start, prepared.usage)
+        if control is None:
+            return prepared
+        if control.fault is not None and control.fault.blame in NOT_ANSWERED:
+            why = titled(fault.kind, fault.reason).rstrip(".")
+            raise StopRun(
+                f"candidate {candidate.name!r} cannot be evaluated now: {why}. The starting "
+                f"harness {start.name!r} fails too. Fix the cause, then resume the run."
+            )
+        reason = f"{fault.reason.rstrip('.')}, but {start.name} got an answer"
+        fault = replace(fault, blame=Blame.DOUBTFUL, reason=reason)
+        return replace(prepared, fault=fault, usage=control.usage)
+
+    def _body(self, known: CandidateState, prepared: Prepared) -> dict[str, object]:
+        body: dict[str, object] = {
+            "candidate": known.candidate.name,
+            "fault": None if prepared.fault is None else prepared.fault.to_json(),
+            "usage": prepared.usage.row,
+        }
+        if prepared.trace is not None:
+            body["trace"] = self._recorder.journal.put(prepared.trace.encode())
+        return body
+
+
+def _check_candidate(candidate: Candidate, fault: Fault) -> None:
+    """Stop for a fault that only the operator can fix, or for any of a starting harness."""
+    if fault.blame == Blame.OPERATOR or candidate.round == 0:
+        what = "starting harness" if candidate.round == 0 else "candidate"
+        why = titled(fault.kind, fault.reason).rstrip(".")
+        text = f"{what} {candidate.name!r} cannot be evaluated: {why}. {fault.advice}".rstrip()
+        if fault.blame == Blame.CANDIDATE:
+            text += " Fix its files, remove the folder of this run, and run again."
+        raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE)
