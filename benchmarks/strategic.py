@@ -27,6 +27,7 @@ import virtual_time
 from coevolve import Pool, Selector
 from coevolve.executors.failures import classify
 from coevolve.executors.local import explained
+from coevolve.executors.worker_process import ServiceUse
 from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import ContextTooLong, ModelReplyError, ModelUnavailable
 from coevolve.models.provider import JSON, ModelReply, ModelRequest
@@ -175,7 +176,9 @@ class StrategicExecutor:
             return Result(fault=classify(error))
         if way in ("", "flood"):
             return Result(score=float(knows))
-        return Result(fault=await explained(_fault(way), self._gateway.services()))
+        use = ServiceUse()
+        use.late = "model" if way == "service-limit" else ""
+        return Result(fault=await explained(_fault(way), self._gateway.services(), use))
 
     async def close(self) -> None:
         """Close the gateway."""

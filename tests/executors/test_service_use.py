@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from coevolve.core.outcomes import Usage
-from coevolve.executors.local import LocalExecutor
-from coevolve.executors.worker_process import stated_usage
+from coevolve.executors.local import LocalExecutor, explained
+from coevolve.executors.worker_process import ServiceUse, stated_usage
 from coevolve.models.model_errors import NoChoice
-from coevolve.search.trials import Blame, Prepared, Result
+from coevolve.search.trials import Blame, Fault, Prepared, Result
 from tests.executors.projects import Project, trial, with_executor
 
 BENCHMARK = """
@@ -203,6 +203,28 @@ def test_one_answer_that_comes_too_late_is_infrastructure(tmp_path: Path, task: 
     assert late is not None
     assert (late.blame, late.kind) == (Blame.INFRASTRUCTURE, "service-limit")
     assert "'stuck' did not answer within" in late.reason
+
+
+@pytest.mark.parametrize(
+    ("late", "answered", "blame"),
+    [
+        ("model", True, Blame.DOUBTFUL),
+        ("model", False, Blame.INFRASTRUCTURE),
+        ("judge", True, Blame.INFRASTRUCTURE),
+    ],
+)
+def test_only_a_late_model_is_asked_again_and_the_trial_pays_for_it(
+    late: str, answered: bool, blame: Blame
+) -> None:
+    async def answers() -> dict[str, Any]:
+        return {"answered": answered, "usage": {"tokens_in": 9}}
+
+    fault = Fault(blame=Blame.INFRASTRUCTURE, kind="service-limit", reason="too late")
+    use = ServiceUse()
+    use.late = late
+    found = asyncio.run(explained(fault, {"model_answers": answers}, use))
+    assert found.blame == blame
+    assert use.usage.tokens_in == (9 if late == "model" else 0)
 
 
 def test_a_candidate_that_keeps_asking_is_not_excused(tmp_path: Path) -> None:

@@ -8,6 +8,7 @@ import pytest
 
 from coevolve.core.outcomes import Usage
 from coevolve.executors.failures import classify
+from coevolve.executors.worker_process import stated_usage
 from coevolve.models.gateway import PROBE, Gateway
 from coevolve.models.model_errors import (
     ModelKeyError,
@@ -181,13 +182,18 @@ def test_failures_are_not_kept(tmp_path: Path) -> None:
 def test_a_request_without_an_answer_is_compared_with_a_probe() -> None:
     provider = FakeProvider(ModelUnavailable("429"), "yes", ModelUnavailable("429"), "late")
 
+    told = Usage()
+
     async def use(gateway: Gateway) -> None:
+        nonlocal told
         for _ in range(2):  # the probe counts for both
-            with pytest.raises(RequestUnanswered, match="answered another request"):
+            with pytest.raises(RequestUnanswered, match="answered another request") as caught:
                 await gateway.ask(prompt="Wet?")
+            told += stated_usage({"usage": caught.value.usage})
 
     gateway = Gateway(provider, retrying=patient(attempts=1))
     served(gateway, use)
+    assert told == gateway.spent  # the trial that made the probe necessary pays for it
     assert [request.prompt for request in provider.asked] == ["Wet?", PROBE, "Wet?"]
     assert gateway.calls == 1
     assert gateway.spent.tokens_in > 0

@@ -203,6 +203,7 @@ def late_trial(worker: WorkerHandle, seconds: float) -> TrialError:
     """
     past, use = f"the trial ran longer than {seconds:g} s", worker.use
     if use.waiting_seconds > seconds / 2:
+        use.late = use.waits_for
         late = f"the service {use.waits_for!r} did not answer within {use.waiting_seconds:.1f} s"
         return InfrastructureError(
             f"{past}: {late}",
@@ -217,12 +218,15 @@ def late_trial(worker: WorkerHandle, seconds: float) -> TrialError:
     return DoubtfulError(f"{past} in the benchmark's code", kind="time-limit")
 
 
-async def explained(fault: Fault, services: Services) -> Fault:
+async def explained(fault: Fault, services: Services, use: ServiceUse) -> Fault:
     """The fault of a trial that waited too long for the model, after asking the model again."""
     answers = services.get("model_answers")
-    if fault.kind != _SERVICE_LIMIT or answers is None:
+    if fault.kind != _SERVICE_LIMIT or use.late != "model" or answers is None:
         return fault
-    if not await answers():
+    asked = use.begin("model_answers")
+    found = await answers()
+    use.end(asked, found)
+    if not found["answered"]:
         return fault
     reason = f"{fault.reason}, but the model answered another request"
     return replace(fault, blame=Blame.DOUBTFUL, reason=reason)
@@ -336,7 +340,7 @@ class LocalExecutor:
                 reply = await self._ask(worker, candidate, held, request)
                 result = _read(result_from_json, reply)
         except Exception as error:
-            fault = await explained(classify(error), self._services)
+            fault = await explained(classify(error), self._services, use)
             result = Result(fault=fault, usage=_since(started))
         finally:
             self._running.pop(trial.cell, None)

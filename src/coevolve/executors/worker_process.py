@@ -60,6 +60,8 @@ class ServiceUse:
 
     def __init__(self) -> None:
         self.usage = Usage()
+        self.late = ""
+        """The service that did not answer within the time limit of the attempt, if one did not."""
         self._waited = 0.0
         self._since = 0.0
         self._count = 0

@@ -258,8 +258,8 @@ class Gateway:
             "trial_tokens": self._caps.trial_tokens,
         }
 
-    async def answers(self) -> bool:
-        """Whether the model answers a short request now.
+    async def answers(self) -> dict[str, Any]:
+        """Whether the model answers a short request now: `answered`, and the `usage` of asking.
 
         A candidate's request that is not answered is the candidate's problem if the model answers
         others: it may be too large, or take too long. If the model does not answer the probe, that
@@ -268,25 +268,25 @@ class Gateway:
         loop = asyncio.get_running_loop()
         async with self._probing:
             if self._probed is not None and loop.time() - self._probed[0] < PROBE_VALID:
-                return self._probed[1]
+                return {"answered": self._probed[1], "usage": _plain(Usage())}
             request = ModelRequest(
                 prompt=PROBE,
                 max_tokens=min(PROBE_TOKENS, self._sampling.max_tokens),
                 temperature=self._sampling.temperature,
                 reasoning_effort=self._sampling.reasoning_effort,
             )
-            answered = False
+            answered, used = False, Usage()
             for _ in range(PROBES):
                 try:
                     async with asyncio.timeout(PROBE_SECONDS):
                         reply = await self._retrying.in_time(self.provider.complete(request))
-                        self._count(believable(reply, request))
+                        used += self._count(believable(reply, request)).usage
                     answered = True
                     break
                 except (ModelError, TimeoutError):
                     continue
             self._probed = loop.time(), answered
-        return answered
+        return {"answered": answered, "usage": _plain(used)}
 
     async def close(self) -> None:
         """Cancel running calls and close all parts."""
@@ -320,8 +320,9 @@ class Gateway:
         try:
             reply = await self._retrying(key, attempt)
         except AGAIN as error:
-            error.usage = _plain(used)
-            if await self.answers():
+            probe = await self.answers()
+            error.usage = _plain(used + Usage(**probe["usage"]))
+            if probe["answered"]:
                 text = f"{error} The model answered another request in the meantime."
                 other = RequestUnanswered(text)
                 other.usage = error.usage
