@@ -7,7 +7,6 @@ private Docker engine (`tools/docker_engine.py`). `--quick` takes three tasks an
 
 import argparse
 import asyncio
-import contextlib
 import os
 import statistics
 import sys
@@ -17,6 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import record
+from process_memory import used_mb
 
 os.environ.setdefault("HARBOR_TELEMETRY", "0")
 os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
@@ -99,18 +99,6 @@ async def life(
         begun = time.perf_counter()
         await one.stop(delete=True)
         times.setdefault("stop s", []).append(time.perf_counter() - begun)
-
-
-def used_mb() -> float:
-    """Memory of all processes below this one; shared pages count in proportion."""
-    found, total = [os.getpid()], 0
-    for one in found:
-        with contextlib.suppress(OSError):
-            for thread in Path(f"/proc/{one}/task").iterdir():
-                found += map(int, (thread / "children").read_text().split())
-            rows = Path(f"/proc/{one}/smaps_rollup").read_text().splitlines()
-            total += sum(int(row.split()[1]) for row in rows if row.startswith("Pss:"))
-    return total / 1024
 
 
 def main() -> None:

@@ -1,12 +1,13 @@
 """Trials on terminal tasks: what the sandbox costs beside Harbor's own run, and how many fit.
 
-Run as `make bench-harbor_trials`, as root with bubblewrap and tmux. The agents are the built-in
-harnesses, the tasks those of examples/terminal_bench, the model is scripted and answers at once.
-`--quick` measures less and records nothing.
+Run as `make bench-harbor_trials`, as root with bubblewrap and tmux; it takes some minutes. The
+agents are the built-in harnesses, the tasks those of examples/terminal_bench, the model is
+scripted and answers at once. `--quick` measures less and records nothing.
 """
 
 import argparse
 import asyncio
+import json
 import os
 import statistics
 import sys
@@ -17,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import record
+from process_memory import used_mb
 
 os.environ.update(HARBOR_TELEMETRY="0", LITELLM_LOCAL_MODEL_COST_MAP="True", OPENAI_API_KEY="none")
 EXAMPLE = Path(__file__).parent.parent / "examples" / "terminal_bench"
@@ -34,6 +36,7 @@ from coevolve.search.trials import Trial as OwnTrial  # noqa: E402
 TASKS = ("sort-downloads", "sales-totals", "permission-audit", "git-lost-commit")
 AGENTS = ("terminus-2", "terminus-kira")
 COUNTS = (1, 2, 4, 10)
+WAYS = ("Harbor's own, in its process", "in the sandbox, a new one each", "in the sandbox, forked")
 
 
 class Files:
@@ -104,14 +107,13 @@ def executor(folder: Path, agent: str, url: str, workers: int, *, fresh: bool) -
 
 async def sandboxed(folder: Path, agent: str, url: str, *, fresh: bool) -> list[dict[str, float]]:
     """Seconds of the phases of trials with the agent in its sandbox."""
-    import json
-
     candidate = Candidate.of(read_folder(built_in()[agent]), name=agent)
     runs = executor(folder, agent, url, 1, fresh=fresh)
     found = []
     try:
         for task in TASKS:
             result = await runs.run(candidate, OwnTrial(candidate=agent, task=task))
+            assert result.fault is None, result.fault
             trace = json.loads(result.trace or "{}")["trace"]
             found.append(
                 {phase: trace["seconds"][phase] for phase in ("agent_setup", "agent_execution")}
@@ -121,11 +123,15 @@ async def sandboxed(folder: Path, agent: str, url: str, *, fresh: bool) -> list[
     return found
 
 
-async def per_minute(folder: Path, url: str, workers: int, trials: int) -> dict[str, Any]:
-    """How many trials end per minute, with so many workers."""
+async def per_minute(
+    folder: Path, url: str, workers: int, trials: int, *, fresh: bool
+) -> dict[str, Any]:
+    """How many trials end per minute with so many workers, and the memory of each."""
     agent = "terminus-2"
     candidate = Candidate.of(read_folder(built_in()[agent]), name=agent)
-    runs = executor(folder, agent, url, workers, fresh=False)
+    before = used_mb()
+    runs = executor(folder, agent, url, workers, fresh=fresh)
+    watching = asyncio.create_task(most_mb())
     try:
         begin = time.perf_counter()
         results = await asyncio.gather(
@@ -135,14 +141,29 @@ async def per_minute(folder: Path, url: str, workers: int, trials: int) -> dict[
             )
         )
         took = time.perf_counter() - begin
+        watching.cancel()
+        most = await watching
     finally:
         await runs.close()
     return {
+        "sandbox": "a new one each" if fresh else "forked",
         "at once": workers,
         "trials": trials,
         "solved": sum(result.score == 1.0 for result in results),
-        "trials/min": f"{60 * trials / took:.0f}",
+        "trials/min": f"{60 * trials / took:.1f}",
+        "MB per trial": f"{(most - before) / workers:.0f}",
     }
+
+
+async def most_mb() -> float:
+    """The most memory that all processes below this one had, until the task is cancelled."""
+    most = 0.0
+    try:
+        while True:
+            most = max(most, used_mb())
+            await asyncio.sleep(1.0)
+    except asyncio.CancelledError:
+        return most
 
 
 async def measured(folder: Path, *, quick: bool) -> dict[str, Sequence[dict[str, Any]]]:
@@ -153,16 +174,12 @@ async def measured(folder: Path, *, quick: bool) -> dict[str, Sequence[dict[str,
     with ScriptedModel() as server:
         for agent in AGENTS[:1] if quick else AGENTS:
             await of_harbor(folder, agent, TASKS[0], server.url)  # imports, layers
-            ways = {
-                "Harbor's own, in its process": [
-                    await of_harbor(folder, agent, task, server.url) for task in TASKS
-                ],
-                "in the sandbox, forked": await sandboxed(folder, agent, server.url, fresh=False),
-                "in the sandbox, a new one each": await sandboxed(
-                    folder, agent, server.url, fresh=True
-                ),
-            }
-            for way, found in ways.items():
+            for way in WAYS:
+                print(f"{agent}: {way}", file=sys.stderr)
+                if way == WAYS[0]:
+                    found = [await of_harbor(folder, agent, task, server.url) for task in TASKS]
+                else:
+                    found = await sandboxed(folder, agent, server.url, fresh=way == WAYS[1])
                 phases.append(
                     {
                         "agent": agent,
@@ -171,9 +188,11 @@ async def measured(folder: Path, *, quick: bool) -> dict[str, Sequence[dict[str,
                         "agent s": f"{_median(found, 'agent_execution'):.2f}",
                     }
                 )
-        for workers in COUNTS[:2] if quick else COUNTS:
-            trials = 4 if quick else max(8, 2 * workers)
-            counts.append(await per_minute(folder, server.url, workers, trials))
+        for fresh in (True, False):
+            for workers in COUNTS[:2] if quick else COUNTS:
+                print(f"trials per minute, {workers} at once", file=sys.stderr)
+                trials = 4 if quick else max(8, 2 * workers)
+                counts.append(await per_minute(folder, server.url, workers, trials, fresh=fresh))
     return {"phases": phases, "counts": counts}
 
 

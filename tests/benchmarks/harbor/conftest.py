@@ -4,6 +4,11 @@ from pathlib import Path
 
 import pytest
 
+from tests.benchmarks.harbor.trials import ENVIRONMENT
+
+collect_ignore = [] if ENVIRONMENT == "docker" else ["test_docker_environment.py"]
+"""Only `make test-docker` runs the tests of Harbor's Docker environment."""
+
 
 @pytest.fixture
 def environment_cache(

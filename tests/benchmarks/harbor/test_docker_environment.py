@@ -10,7 +10,6 @@ import pytest
 import coevolve
 from tests.benchmarks.harbor.terminal_tasks import EXAMPLE, example_module
 from tests.benchmarks.harbor.trials import (
-    ENVIRONMENT,
     SOLVE,
     Bench,
     agent,
@@ -20,7 +19,6 @@ from tests.benchmarks.harbor.trials import (
 
 pytestmark = [
     needs_trials,
-    pytest.mark.skipif(ENVIRONMENT != "docker", reason="only with Docker: run `make test-docker`"),
     pytest.mark.filterwarnings("ignore"),  # Harbor and LiteLLM warn about their own calls
 ]
 

@@ -61,6 +61,14 @@ def daemon():
     threading.Thread(target=time.sleep, args=(1000,), daemon=True).start()
     return os.getpid()
 
+def hoard(fail):
+    for _ in range(4):
+        if os.fork() == 0:
+            time.sleep(0.2)
+            kept = bytearray(b"x") * (60 << 20)
+            time.sleep(1000)
+    if fail: raise ValueError("failed")
+
 def pid(): return os.getpid()
 
 def runner(): return os.getppid()
@@ -289,3 +297,18 @@ def test_what_an_import_does_at_once_is_the_candidates_fault(
                 with pytest.raises(HarnessFault) as caught:
                     harness.call("act")
             assert (caught.value.kind, caught.value.fault.blame) == (kind, Blame.CANDIDATE)
+
+
+@pytest.mark.parametrize("fail", [False, True])
+def test_children_that_allocate_between_two_calls_of_a_trial_are_ended(
+    isolation: Isolation, make: Make, fail: bool
+) -> None:
+    harness = make(KEEPER, isolation, replace(STRICT, memory_mb=150))
+    with pytest.raises(HarnessFault, match="ValueError") if fail else contextlib.nullcontext():
+        harness.call("hoard", fail)
+    with pytest.raises(HarnessFault, match="MB of memory") as caught:
+        for _ in range(200):  # each call is too short for a check
+            time.sleep(0.1)
+            harness.call("pid")
+    assert caught.value.kind == "memory-limit"
+    assert harness.call("pid")

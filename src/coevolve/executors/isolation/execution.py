@@ -10,7 +10,8 @@ from typing import Protocol
 
 from coevolve.executors.isolation.interruption import Interruption
 from coevolve.executors.isolation.launch import HarnessFault, Launch, Limits
-from coevolve.executors.isolation.sandbox import Output, Watch, end, exit_fault, start
+from coevolve.executors.isolation.resource_watch import Watch
+from coevolve.executors.isolation.sandbox import Output, end, exit_fault, start
 from coevolve.search.trials import Blame
 
 _CHUNK = 1 << 16

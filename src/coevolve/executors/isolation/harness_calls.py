@@ -340,10 +340,13 @@ class Harness:
                 raise reported(message, self.limits)
         except BaseException as error:
             self._output = sandbox.output.text
-            if not isinstance(error, ReportedFault):
+            if isinstance(error, ReportedFault):
+                sandbox.end_call()
+            else:
                 self.close()
             raise
         self._output = sandbox.output.text
+        sandbox.end_call()
         return message
 
     def _interrupt(self) -> None:
@@ -420,7 +423,11 @@ class Harness:
             self.close()
         self._output = ""
         if self._sandbox is not None:
-            self._sandbox.begin()
+            try:
+                self._sandbox.begin()
+            except HarnessFault:
+                self.close()
+                raise
             return self._sandbox
         self._find_module()
         sandbox = Sandbox(self._launch, self.limits)

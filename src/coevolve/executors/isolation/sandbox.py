@@ -1,4 +1,4 @@
-"""A running sandbox: its process, its pipes, its output, and the watch over its resources."""
+"""A running sandbox: its process, its pipes and its output."""
 
 import contextlib
 import fcntl
@@ -23,16 +23,8 @@ from coevolve.executors.isolation.launch import (
     Limits,
     SandboxError,
 )
-from coevolve.executors.isolation.process_table import (
-    LeftoverCheck,
-    Use,
-    kill_all,
-    members,
-    private_files,
-    proportional_memory,
-    send_signal,
-    use,
-)
+from coevolve.executors.isolation.process_table import LeftoverCheck, kill_all, send_signal
+from coevolve.executors.isolation.resource_watch import Watch, WatchThread
 from coevolve.search.trials import Blame
 
 KEPT = 1 << 16
@@ -41,13 +33,8 @@ _FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
 _CHUNK = 1 << 16
 _LONGEST_END = 5.0
 _LONGEST_TIDYING = 1.0
-EVERY_SECONDS = 0.05
-_LOOKS_PER_SEARCH = 20
-"""Checks of the process tree between two searches for processes that left it."""
 MOST_UNREAD = 64 * MEGABYTE
 """Bytes of replies that a candidate may leave unread while it sends further requests."""
-MOST_FILES = 50_000
-"""Files in private folders: each takes kernel memory, which no other limit counts."""
 
 
 class Output:
@@ -99,62 +86,6 @@ class Output:
     def text(self) -> str:
         """The end of the output, as text."""
         return self.data.decode("utf-8", "replace")
-
-
-class Watch:
-    """Checks the limits that apply to all processes of a sandbox together.
-
-    The kernel limits each process, but not their sum.
-    """
-
-    def __init__(self, launch: Launch, root: int, limits: Limits) -> None:
-        self._launch, self._root, self._limits = launch, root, limits
-        self._next = 0.0
-        self._cpu_before: float | None = None
-        self._looks = 0
-
-    def restart(self) -> None:
-        """Begin a call: CPU time counts from the next check on."""
-        self._next = time.monotonic() + EVERY_SECONDS
-        self._cpu_before = None
-
-    @property
-    def wait_seconds(self) -> float:
-        """Seconds until the next check."""
-        return max(0.0, self._next - time.monotonic())
-
-    def look(self) -> HarnessFault | None:
-        """The fault of a limit that is exceeded now, if any."""
-        self._next = time.monotonic() + EVERY_SECONDS
-        self._looks += 1
-        strayed = self._looks % _LOOKS_PER_SEARCH == 0
-        pids = members(self._launch, self._root, strayed=strayed)
-        total = sum(map(use, pids), Use())
-        limits = self._limits
-        threads = total.threads - self._launch.wrappers
-        if threads > limits.processes:
-            return HarnessFault(
-                "process-limit",
-                f"had {threads} processes and threads; the limit is {limits.processes}",
-            )
-        if total.memory_bytes > limits.memory_bytes:
-            # Pages shared by forked processes were counted once for each of them.
-            memory = proportional_memory(pids)
-            if memory is None:  # count at least the pages of a waiting runner only once
-                waiting = use(self._root) if self._launch.wrappers else Use()
-                memory = total.memory_bytes - waiting.memory_bytes
-            if memory > limits.memory_bytes:
-                return HarnessFault(
-                    "memory-limit",
-                    f"used {memory // MEGABYTE} MB of memory; the limit is {limits.memory_mb} MB",
-                )
-        if self._launch.namespace and private_files(self._root) > MOST_FILES:
-            return HarnessFault("file-limit", f"made more than {MOST_FILES:,} files")
-        if self._cpu_before is None:
-            self._cpu_before = total.cpu_seconds
-        if total.cpu_seconds - self._cpu_before > limits.cpu:
-            return HarnessFault("cpu-limit", f"used more than {limits.cpu:g} s of CPU time")
-        return None
 
 
 def start(launch: Launch, *, stdin: int, stderr: int) -> subprocess.Popen[bytes]:
@@ -281,6 +212,7 @@ class Sandbox:
         self._poll.register(self.output.fd, select.POLLIN)
         self._poll.register(self._waker.fd, select.POLLIN)
         self._watch = Watch(self._launch, self._process.pid, limits)
+        self._watcher = WatchThread(self._watch, self._kill)
         self._leftovers: LeftoverCheck | None = None
         self._stopped: list[int] = []
         self.begin()
@@ -303,13 +235,27 @@ class Sandbox:
         """Kill all processes and make `receive` fail; any thread may do this before `close`."""
         self._interrupted = True
         self._waker.wake()
+        self._kill()
+
+    def _kill(self) -> None:
         if self._process.returncode is None or not self._launch.namespace:  # not waited for yet
             kill_all(self._launch, self._process.pid)
 
     def begin(self) -> None:
-        """Begin a call: forget the output, restart the CPU clock."""
+        """Begin a call: forget the output, restart the CPU clock.
+
+        Raises:
+            HarnessFault: The processes have exceeded a limit since the last call.
+        """
+        fault = self._watcher.stop()
+        if fault is not None:
+            raise fault
         self.output.restart()
         self._watch.restart()
+
+    def end_call(self) -> None:
+        """Watch the processes until the next call, or until the trial ends."""
+        self._watcher.start()
 
     def send(self, message: object) -> None:
         """Send a message; what the pipe cannot take now is sent later."""
@@ -362,7 +308,7 @@ class Sandbox:
         The candidate may have changed the runner, so that only what is seen from outside counts,
         as far as it can be seen.
         """
-        if self._leftovers is None:
+        if self._watcher.stop() is not None or self._leftovers is None:
             return False
         if not self._stopped:
             self.stop_trial()
@@ -393,29 +339,17 @@ class Sandbox:
     @contextlib.contextmanager
     def watched(self) -> Iterator[None]:
         """Watch the processes while this thread does something else."""
-        over = threading.Event()
-        faults: list[HarnessFault] = []
-
-        def watch() -> None:
-            while not over.wait(EVERY_SECONDS):
-                fault = self._watch.look()
-                if fault is not None:
-                    faults.append(fault)
-                    kill_all(self._launch, self._process.pid)
-                    return
-
-        thread = threading.Thread(target=watch, name="coevolve-watch", daemon=True)
-        thread.start()
+        self._watcher.start()
         try:
             yield
         finally:
-            over.set()
-            thread.join()
-        if faults:
-            raise faults[0]
+            fault = self._watcher.stop()
+        if fault is not None:
+            raise fault
 
     def close(self) -> None:
         """End all processes and remove what they left."""
+        self._watcher.close()
         end(self._launch, self._process)
         os.close(self._to)
         os.close(self._from)
