@@ -37,7 +37,7 @@ from coevolve.store import RunStore
 
 PROGRAM = Path(__file__).with_name("soak_run.py")
 SIZES = {False: (200, 2_000, 60), True: (20, 200, 8)}
-"""Candidates, tasks and kills, with `--quick` and without."""
+"""Candidates, tasks and kills, without `--quick` and with it."""
 
 
 @dataclass

@@ -29,7 +29,7 @@ FILTERED = says("", finish="content_filter")
 )
 def test_what_the_operator_must_mend_is_an_error(act: object, kind: type[Exception]) -> None:
     with pytest.raises(kind):
-        proposed(run(), [act] * 4)  # type: ignore[list-item]
+        proposed(run(), [act] * 20)  # type: ignore[list-item]
 
 
 def test_model_that_goes_away_leaves_what_was_written() -> None:
