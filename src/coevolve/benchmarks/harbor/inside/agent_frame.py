@@ -1,7 +1,7 @@
 """Runs a Harbor agent inside the sandbox; its environment and its model are served from outside.
 
 The benchmark sends this file to the sandbox, where it is executed before the candidate is
-imported. It is not trusted more than the candidate. `coevolve_host.ask_async` reaches the services:
+imported. It is trusted no more than the candidate. `coevolve_host.ask_async` reaches the services:
 `exec`, `put`, `get` and `log` of the environment, and `llm` of the model.
 """
 
