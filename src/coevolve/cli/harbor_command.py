@@ -1,4 +1,4 @@
-"""`coevolve harbor`: tasks of Harbor, and environments for them without Docker."""
+"""`coevolve harbor`: Harbor tasks, and environments for them without Docker."""
 
 from pathlib import Path
 from typing import Annotated, Any
@@ -11,7 +11,7 @@ from coevolve.cli.console_output import echo, echo_error, echo_json
 harbor = typer.Typer(
     name="harbor",
     no_args_is_help=True,
-    help="Get Harbor's tasks, and prepare environments for them that need no Docker.",
+    help="Download Harbor tasks, and prepare environments that need no Docker.",
 )
 
 
@@ -24,11 +24,11 @@ def download(
         str | None, typer.Option(help="The version, for names without an owner.")
     ] = None,
     registry: Annotated[
-        Path | None, typer.Option(metavar="FILE", help="A registry file of your own.")
+        Path | None, typer.Option(metavar="FILE", help="A registry file, instead of Harbor's.")
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Download the tasks of a data set through Harbor, once."""
+    """Download the tasks of a data set, unless they are in the cache."""
     from coevolve.benchmarks.harbor.task_folders import downloaded, read_tasks_folder
 
     folder = downloaded(dataset, version, registry)
@@ -43,23 +43,23 @@ def download(
 def prepare(
     roots: Annotated[
         list[str] | None,
-        typer.Argument(help="Roots to prepare. Without any, list the known ones."),
+        typer.Argument(help="Roots to prepare. Without any, list all roots."),
     ] = None,
     source: Annotated[
         Path | None,
         typer.Option(
             "--from",
             metavar="FILE|FOLDER",
-            help="Make one root from an archive of `docker export`, or from a folder.",
+            help="Create one root from an archive of `docker export`, or from a folder.",
         ),
     ] = None,
     mirror: Annotated[
         str | None,
-        typer.Option(metavar="URL", help="Where packages are. Default: the machine's own."),
+        typer.Option(metavar="URL", help="Address of the packages. Default: the machine's."),
     ] = None,
     keyring: Annotated[
         Path | None,
-        typer.Option(metavar="FILE", help="The keys that sign the packages of the mirror."),
+        typer.Option(metavar="FILE", help="The keys that sign the mirror's packages."),
     ] = None,
     env: Annotated[
         list[str] | None,
@@ -67,7 +67,7 @@ def prepare(
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Prepare root folders from Debian's packages or from a container."""
+    """Prepare root folders from packages or from an exported container."""
     from coevolve.benchmarks.harbor.root_folders import roots_folder
     from coevolve.benchmarks.harbor.root_preparation import import_root, known_roots, prepare_root
     from coevolve.errors import InputError
@@ -77,12 +77,12 @@ def prepare(
         if as_json:
             echo_json({"known": known_roots(), "here": here})
         else:
-            echo(f"known: {', '.join(known_roots())}")
-            echo(f"here, in {roots_folder()}: {', '.join(here) or 'none'}")
+            echo(f"can be prepared: {', '.join(known_roots())}")
+            echo(f"ready, in {roots_folder()}: {', '.join(here) or 'none'}")
         return
     if source is not None:
         if len(roots) != 1:
-            raise InputError(f"--from makes one root, and {len(roots)} were named.")
+            raise InputError(f"--from creates one root, but {len(roots)} names were given.")
         if wrong := [word for word in env or () if "=" not in word]:
             raise InputError(f"--env {wrong[0]!r} is not NAME=VALUE.")
         pairs = dict(word.partition("=")[::2] for word in env or ())
@@ -104,9 +104,9 @@ def prepare(
 def check(
     tasks: Annotated[Path, typer.Argument(help="A task folder, or a folder of them.")],
     root: Annotated[
-        str | None, typer.Option(help="The root for all tasks. Default: by their base images.")
+        str | None, typer.Option(help="The root for all tasks. Default: by base image.")
     ] = None,
-    build: Annotated[bool, typer.Option("--build", help="Build the tasks, too.")] = False,
+    build: Annotated[bool, typer.Option("--build", help="Also build the tasks.")] = False,
     as_json: AsJson = False,
 ) -> None:
     """List which tasks can be built here, and why others cannot."""
@@ -128,8 +128,9 @@ def check(
             root_text = f" on {row.root}" if row.root else ""
             echo(f"{row.task}: {row.reason or f'{row.result}{root_text}'}")
         echo(f"{len(rows) - len(failed)} of {len(rows)} tasks can be built.")
-        for text in (unavailable, *missing_limits()):
-            if text:
-                echo_error(text)
+        if unavailable:
+            echo_error(f"The environment without Docker cannot run here: {unavailable}.")
+        for text in missing_limits():
+            echo_error(text)
     if failed or unavailable:
         raise typer.Exit(1)

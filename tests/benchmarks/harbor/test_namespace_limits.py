@@ -36,7 +36,7 @@ def test_groups_of_version_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) ->
         str(tmp_path / "memory/one"): {"memory.limit_in_bytes": str(512 << 20)},
     }
     assert process_limits(LIMITS) == {}
-    assert "cpu" in why_no_limits()
+    assert "no limit on processors: " in why_no_limits()
 
 
 def test_without_groups_processes_are_limited_and_it_is_said(
@@ -45,7 +45,7 @@ def test_without_groups_processes_are_limited_and_it_is_said(
     monkeypatch.setattr(namespace_limits, "group_parents", dict)
     assert control_groups("one", LIMITS) == []
     assert process_limits(LIMITS) == {"RLIMIT_NPROC": 99, "RLIMIT_DATA": 512 << 20}
-    assert "memory, pids, cpu limited for single processes only" in why_no_limits()
+    assert "no limit on memory, processes, processors: " in why_no_limits()
 
 
 def test_an_ordinary_user_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:

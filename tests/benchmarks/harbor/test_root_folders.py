@@ -140,7 +140,7 @@ def test_errors_of_the_command_say_what_to_do(tmp_path: Path) -> None:
     (tmp_path / "empty").mkdir()
     for argv, said in (
         (["prepare", "fedora"], "is unknown; known: host"),
-        (["prepare", "a", "b", "--from", "x"], "--from makes one root"),
+        (["prepare", "a", "b", "--from", "x"], "--from creates one root"),
         (["prepare", "a", "--env", "x=y"], "--env needs --from"),
         (["prepare", "a", "--from", str(tmp_path / "missing")], "there is no file or folder"),
         (["check", str(tmp_path / "empty")], "there is no task in"),

@@ -1,7 +1,7 @@
 """The agent that Harbor sees: it runs the candidate's agent in our sandbox.
 
-Harbor imports an agent into the process that holds the container engine and the keys. This one
-calls the candidate's agent behind the sandbox instead, and serves its environment and its model.
+Harbor imports an agent into the process that controls the container engine and has the keys. This
+agent calls the candidate's agent in the sandbox instead, and gives it environment and model.
 """
 
 import asyncio
@@ -41,7 +41,7 @@ LONGEST_COMMAND = 1 << 20
 
 @dataclass(slots=True, kw_only=True)
 class AgentSession:
-    """What the agent of one trial needs, and what became of it.
+    """What the agent of one trial needs, and how it ended.
 
     Attributes:
         harness: The candidate.
@@ -49,7 +49,7 @@ class AgentSession:
         facts: What the agent may know of the task and the model.
         options: Arguments of the agent's constructor.
         error: Why the agent ended early, if it did.
-        broken: What the environment said when a command could not be run, if that happened.
+        broken: The error of the environment when a command could not be run, if that happened.
         commands: How many commands it ran.
         suspicions: Commands that touch what only the verifier should.
     """

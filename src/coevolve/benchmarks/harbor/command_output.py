@@ -16,7 +16,7 @@ class CommandOutput:
     Args:
         fd: Where to read it; closed in the end.
         limit: How many bytes to keep.
-        on_output: Is told all text as it comes.
+        on_output: Called with all text as it comes.
     """
 
     def __init__(self, fd: int, limit: int, on_output: OnOutput | None) -> None:

@@ -1,4 +1,4 @@
-"""Harbor's Docker environment, with the agent in it not trusted.
+"""Harbor's Docker environment, for agents that are not trusted.
 
 Harbor mounts folders of the host into the container, where the agent is root: a link that it puts
 there leads to a file of this machine. Harbor also keeps all output of a command in memory. Here no
@@ -37,7 +37,7 @@ class GuardedDockerEnvironment(DockerEnvironment):
 
     Args:
         args: Those of Harbor's Docker environment.
-        transfer_mb: The most that one download may copy.
+        transfer_mb: The maximum size of one download.
         kwargs: Those of Harbor's Docker environment.
     """
 
@@ -61,7 +61,7 @@ class GuardedDockerEnvironment(DockerEnvironment):
 
     @override
     async def prepare_logs_for_host(self) -> None:
-        """Nothing to do: the logs are not in a folder of this machine."""
+        """Do nothing: the logs are not in a folder of this machine."""
 
     @override
     async def stop(self, delete: bool) -> None:
@@ -127,12 +127,12 @@ class GuardedDockerEnvironment(DockerEnvironment):
                 archive.write(piece)
                 if archive.tell() > self._transfer_bytes + (1 << 20):
                     raise TransferError(
-                        f"{source} is too large: only {self._transfer_bytes >> 20} MB may be "
-                        "copied."
+                        f"{source} is too large: the limit is {self._transfer_bytes >> 20} MB; "
+                        "raise `transfer_mb` in environment_options."
                     )
             said = (await process.stderr.read(2000)).decode(errors="replace").strip()
             if await process.wait():
-                raise TransferError(f"{source} cannot be copied: {said}")
+                raise TransferError(f"{source} could not be copied: {said}")
         finally:
             await _ended(process)
         archive.seek(0)

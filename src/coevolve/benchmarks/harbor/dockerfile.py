@@ -1,7 +1,7 @@
 """A reader of Dockerfiles that need one base image and no engine.
 
 It understands FROM (one stage), RUN, COPY and ADD of local files, ENV, ARG, WORKDIR, USER, SHELL
-and ENTRYPOINT; it skips instructions that change nothing in the files. All else is a
+and ENTRYPOINT. It skips instructions that do not change files. Anything else raises a
 `DockerfileError` with the line. The format: https://docs.docker.com/reference/dockerfile/.
 """
 
@@ -143,7 +143,7 @@ def _instructions(text: str) -> Iterator[tuple[int, str, str, list[_Document]]]:
         number += 1
         if directives and (directive := _DIRECTIVE.match(line.strip())):
             if directive[1] == "escape" and directive[2] != "\\":
-                raise DockerfileError(first, f"the escape character {directive[2]}")
+                raise DockerfileError(first, f"escape={directive[2]} is not supported")
             continue
         directives = False
         if not line.strip() or line.lstrip().startswith("#"):
@@ -207,7 +207,7 @@ class _State:
             raise DockerfileError(line, f"{name} before FROM")
         flags, value = _flags(value)
         if name not in ("FROM", "RUN", "COPY", "ADD") and flags:
-            raise DockerfileError(line, f"{name} --{next(iter(flags))}")
+            raise DockerfileError(line, f"{name} --{next(iter(flags))} is not supported")
         if name in ("COPY", "ADD"):
             self._copy(line, name, value, flags, documents)
         elif name == "RUN":
@@ -217,7 +217,7 @@ class _State:
         else:
             method = getattr(self, f"_{name.lower()}", None)
             if method is None:
-                raise DockerfileError(line, f"the instruction {name}")
+                raise DockerfileError(line, f"the instruction {name} is not supported")
             if not value:
                 raise DockerfileError(line, f"{name} without a value")
             method(line, value)
@@ -226,13 +226,13 @@ class _State:
         if self.base:
             raise DockerfileError(line, "a second FROM (only one stage can be built)")
         if flags.keys() - {"platform"}:
-            raise DockerfileError(line, f"FROM --{next(iter(flags))}")
+            raise DockerfileError(line, f"FROM --{next(iter(flags))} is not supported")
         words = expand(value, self.args).split()
         named = len(words) == 3 and words[1].upper() == "AS"
         if not (len(words) == 1 or named):
             raise DockerfileError(line, f"FROM {value!r} does not name an image")
         if words[0] == "scratch":
-            raise DockerfileError(line, "FROM scratch (there is nothing to start from)")
+            raise DockerfileError(line, "FROM scratch is not supported (it has no programs)")
         self.base = words[0]
         self.args = {}
 
@@ -281,14 +281,14 @@ class _State:
         for name, setting in flags.items():
             cached = name == "mount" and "type=cache" in setting.split(",")
             if not cached and (name, setting) != ("network", "default"):
-                raise DockerfileError(line, f"RUN --{name}={setting}")
+                raise DockerfileError(line, f"RUN --{name}={setting} is not supported")
         words = _json_words(value)
         if words is None:
             command = value
             if documents and _HEREDOC.fullmatch(value):
                 command = documents[0].text
                 if command.startswith("#!"):
-                    raise DockerfileError(line, "a here-document with an interpreter of its own")
+                    raise DockerfileError(line, "a here-document with an interpreter (#!)")
             elif documents:
                 command += "\n" + "".join(f"{each.text}{each.word}\n" for each in documents)
             words = (*self.shell, command)
@@ -307,7 +307,7 @@ class _State:
         documents: list[_Document],
     ) -> None:
         if unknown := flags.keys() - {"chown", "chmod", "link"}:
-            raise DockerfileError(line, f"{name} --{sorted(unknown)[0]}")
+            raise DockerfileError(line, f"{name} --{sorted(unknown)[0]} is not supported")
         known = self._known()
         mode = None
         if "chmod" in flags:
@@ -327,7 +327,7 @@ class _State:
             target = target.rstrip("/") + "/"
         if documents:
             if len(sources) != 1 or len(documents) != 1:
-                raise DockerfileError(line, f"{name} of several here-documents")
+                raise DockerfileError(line, f"{name} of several here-documents is not supported")
             text = documents[0].text
             text = text if documents[0].literal else expand(text, known)
             if target.endswith("/"):

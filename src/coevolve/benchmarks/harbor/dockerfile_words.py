@@ -9,7 +9,7 @@ _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]*")
 
 
 class DockerfileError(InputError):
-    """A Dockerfile needs what this reader cannot do.
+    """A Dockerfile uses something that is not supported.
 
     Args:
         line: Where, counted from 1.

@@ -47,32 +47,32 @@ class HarborBenchmark:
     """Tasks of Terminal-Bench, or any other of Harbor's data sets.
 
     Harbor's own `Trial` starts the environment, runs the agent and the verifier. The agent is the
-    candidate's, in our sandbox; its commands and its calls of the model are served from outside.
+    candidate's and runs in our sandbox. A pipe carries its commands and its model calls.
 
     Args:
         path: A folder of tasks.
         dataset: Instead, the name of a data set, downloaded by Harbor.
         version: The version of a data set, if its name needs one.
-        registry: A registry file of your own, with data sets.
+        registry: A registry file, instead of Harbor's registry.
         tasks: Patterns of tasks to use; all by default.
         exclude: Patterns of tasks to leave out.
         starts: Names of built-in harnesses, or folders with a `harness.py`.
         environment: A type of Harbor's (`docker`, `daytona`, `modal`, ...), `namespace` for ours
             without Docker, or `module:Class`.
         environment_options: Arguments of the environment.
-        agent_options: Arguments of the agent, such as `max_turns`; those it does not take are
-            left out.
-        agent_timeout_multiplier: Stretches the time of the agent.
-        verifier_timeout_multiplier: Stretches the time of the verifier.
-        build_timeout_multiplier: Stretches the time to build and start an environment.
-        setup_timeout_multiplier: Stretches the time of the agent's setup.
-        services: Patterns of tasks whose tests need what the agent has started.
+        agent_options: Arguments of the agent, such as `max_turns`. An agent gets only those that
+            it accepts.
+        agent_timeout_multiplier: Factor on the time limit of the agent.
+        verifier_timeout_multiplier: Factor on the time limit of the verifier.
+        build_timeout_multiplier: Factor on the time limit to build and start an environment.
+        setup_timeout_multiplier: Factor on the time limit of the agent's setup.
+        services: Patterns of tasks whose tests need a program that the agent has started.
         reward: The name of the reward that counts, if a task has several.
         costs: Expected cost of each task; by default the time limit of its agent.
         costs_from: A folder of earlier trials, whose mean times are the costs of their tasks.
-        fresh_sandbox: Whether every trial imports the candidate anew; otherwise its process is
+        fresh_sandbox: Whether every trial imports the candidate again; otherwise its process is
             forked from one that has imported it.
-        trials_folder: Where the folders of trials are kept; by default they are removed.
+        trials_folder: Where to keep the folders of trials; by default they are removed.
         host: Gives access to the model of the run.
     """
 
@@ -105,7 +105,7 @@ class HarborBenchmark:
         host: Host | None = None,
     ) -> None:
         if (path is None) == (dataset is None):
-            raise ConfigError("set either `path` or `dataset`, not both.")
+            raise ConfigError("set one of `path` and `dataset`.")
         folder = (
             Path(path)
             if path is not None
@@ -166,7 +166,7 @@ class HarborBenchmark:
         return {name: Secret(text=task.instruction) for name, task in self.tasks.items()}
 
     def check(self, harness: Harness) -> None:
-        """Import the agent and let it work in a stub of an environment, with a stub of a model."""
+        """Import the agent and let it work with a stub environment and a stub model."""
         check_agent(harness, self._agent_options)
 
     def prepare(self, harness: Harness) -> None:
@@ -177,7 +177,7 @@ class HarborBenchmark:
         if task not in self.tasks:
             raise UnknownTaskError(f"there is no task {task!r}.{nearest(task, self.tasks)}")
         if self._client is None:
-            raise ConfigError("the benchmark was built without a host, which gives the model.")
+            raise ConfigError("the benchmark needs a `host` to reach the model; pass one.")
         self._client.begin(trial=trial)
         with self._folder() as folder:
             return self._tried(harness, self.tasks[task], folder)
@@ -289,7 +289,7 @@ class HarborBenchmark:
 
 
 def completed(work: Coroutine[Any, Any, Any]) -> Any:
-    """Run a trial to its end; if this process is to end, the trial first takes itself down.
+    """Run a trial to its end; if this process is interrupted, the trial first cleans up.
 
     `asyncio.run` would cancel everything at once, also what an environment needs to stop.
     """

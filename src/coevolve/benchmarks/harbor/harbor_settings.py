@@ -40,7 +40,7 @@ class HarborSettings(BenchmarkSettings):
     @model_validator(mode="after")
     def _has_one_source(self) -> Self:
         if (self.path is None) == (self.dataset is None):
-            raise InputError("set either path or dataset, not both.")
+            raise InputError("set one of path and dataset.")
         for name in ("version", "registry"):
             if getattr(self, name) is not None and self.dataset is None:
                 raise InputError(f"{name} has no effect without dataset.")

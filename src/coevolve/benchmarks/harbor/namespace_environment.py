@@ -46,14 +46,14 @@ class NamespaceEnvironment(BaseEnvironment):
     Args:
         root: The root for every task: the name of a prepared one, `host`, or a folder. Default:
             by the base image of each task.
-        roots: Which root stands for a base image, beside the known ones.
-        network: What a task with a public network gets: `loopback` (nothing outside),
+        roots: Roots for other base images than the known ones, by image.
+        network: The network of a task that requests a public one: `loopback` (nothing outside),
             `slirp4netns` (the outside, but not this machine) or `host` (all of this machine's
             network, for trusted tasks). A task without a network gets `loopback`.
-        disk_mb: How much a task may write if it does not say; 0 means no limit.
-        processes: The most processes and threads of a task.
+        disk_mb: How much a task may write if its `storage_mb` is not set; 0 means no limit.
+        processes: The maximum number of processes and threads of a task.
         output_mb: How much output of one command is kept.
-        transfer_mb: The most that one upload or download may copy.
+        transfer_mb: The maximum size of one upload or download.
         folder: Where the folders of running environments are. Default: the cache.
     """
 
@@ -138,7 +138,7 @@ class NamespaceEnvironment(BaseEnvironment):
             raise SandboxBuildFailedError(f"the environment cannot run here: {reason}")
         if outside := self._other_mounts():
             raise SandboxBuildFailedError(
-                f"the mount {outside} of a folder of this machine is not supported"
+                f"the mount of {outside} is not supported; use environment = 'docker'"
             )
         await asyncio.to_thread(sweep_leftovers, self._folder)
         await asyncio.to_thread(remove_unfinished, layers_folder())
@@ -161,7 +161,9 @@ class NamespaceEnvironment(BaseEnvironment):
     async def _build(self, rebuild: bool) -> TaskLayer:
         dockerfile = self.environment_dir / "Dockerfile"
         if (self.environment_dir / "docker-compose.yaml").exists():
-            raise InputError("cannot be built: it needs docker-compose.yaml (several containers)")
+            raise InputError(
+                "cannot be built: docker-compose.yaml (several containers) is not supported"
+            )
         if dockerfile.exists():
             base = read_dockerfile(dockerfile).base
         elif self.task_env_config.docker_image:

@@ -130,7 +130,7 @@ def _add_folder(archive: tarfile.TarFile, path: str, limit: int) -> int:
 
 
 def _too_large(limit: int) -> str:
-    return f"only {limit >> 20} MB may be copied"
+    return f"the limit is {limit >> 20} MB"
 
 
 def _add_file(archive: tarfile.TarFile, name: str, file: BinaryIO, limit: int) -> int:

@@ -1,4 +1,4 @@
-"""Control groups of task environments: memory, processes and processors of all together.
+"""Control groups of task environments: limits on memory, processes and processors.
 
 Both versions of control groups work. Where neither can be written, single processes have limits
 on memory and processes, nothing limits the processors, and `why_no_limits` says why.
@@ -13,7 +13,8 @@ from typing import Any
 from coevolve.executors.isolation.cgroups import parent_group
 
 _V1 = Path("/sys/fs/cgroup")
-_CONTROLLERS = ("memory", "pids", "cpu")
+_CONTROLLERS = {"memory": "memory", "pids": "processes", "cpu": "processors"}
+"""What each controller limits."""
 _PERIOD = 100_000
 PROCESSES = 4096
 """The most processes and threads of one environment."""
@@ -67,15 +68,18 @@ def process_limits(limits: NamespaceLimits) -> dict[str, int]:
 
 
 def why_no_limits() -> str:
-    """Which limits are missing here and why; empty if there are all."""
+    """Which limits are missing here and why; empty if none is."""
     parents = group_parents()
     if "" in parents:
         return ""
-    missing = [name for name in _CONTROLLERS if name not in parents]
+    missing = [limited for name, limited in _CONTROLLERS.items() if name not in parents]
     if not missing:
         return ""
     reason = _reason() or "the control groups are not writable"
-    return f"{', '.join(missing)} limited for single processes only, or not: {reason}"
+    return (
+        f"an environment as a whole has no limit on {', '.join(missing)}: {reason}. Single "
+        "processes have limits instead, except on processors."
+    )
 
 
 @functools.cache

@@ -26,8 +26,8 @@ def why_unavailable() -> str:
         return f"it needs Linux, and this is {platform.system()}"
     if os.geteuid():
         return (
-            "it needs root, to map 65,536 user ids and to mount; "
-            "run as root or use Harbor's docker environment"
+            "it needs root, to map 65,536 user ids and to mount file systems; "
+            "run as root, or set environment = 'docker'"
         )
     release = tuple(map(int, re.findall(r"\d+", platform.release())[:2]))
     if release < _KERNEL:
@@ -40,7 +40,7 @@ def why_unavailable() -> str:
 
 
 def missing_limits() -> list[str]:
-    """What is not limited here, and why."""
+    """Which limits are missing here, and why."""
     return [text for text in (why_no_limits(), why_no_disk_limit()) if text]
 
 

@@ -1,8 +1,8 @@
-"""Keeps what an agent leaves in an environment out of its verification, and flags attempts.
+"""Protects the verification from the agent, and flags commands that attack it.
 
 The verifier of most tasks runs in the environment in which the agent worked. So before it runs,
 every process that the agent left is ended, and the folders of the tests and of the reward are
-made anew. What remains of the agent are files, which the task is about.
+created again. Other files of the agent stay, because they are its result.
 """
 
 import re
@@ -23,7 +23,7 @@ _TOUCHED = re.compile(
 
 @dataclass(slots=True)
 class Suspicions:
-    """Commands that name what belongs to the verifier.
+    """Commands that name files of the verifier.
 
     >>> found = Suspicions()
     >>> for command in ("ls /app", "echo 1 > /logs/verifier/reward.txt"):
@@ -47,8 +47,8 @@ class GuardedVerifier(Verifier):
     """Harbor's verifier, after the agent's processes and forged files are gone.
 
     Args:
-        end_processes: Whether to end the agent's processes; tasks that ask for a service need it
-            to run on.
+        end_processes: Whether to end the agent's processes; tasks that ask for a service need
+            them.
         named: The arguments of Harbor's verifier.
     """
 
@@ -65,10 +65,10 @@ class GuardedVerifier(Verifier):
         return self._checked(result)
 
     async def _renew_folders(self) -> None:
-        """Make the folders of tests and reward anew; the agent may have put links there."""
+        """Create the folders of tests and reward again; the agent may have put links there."""
         paths = EnvironmentPaths.for_os(self.environment.os)
         verifier, tests = str(paths.verifier_dir), str(paths.tests_dir)
-        # A mounted folder cannot be removed, but emptied.
+        # A mounted folder can be emptied, but not removed.
         command = (
             f"rm -rf {tests}; [ -L {verifier} ] && rm -f {verifier}; mkdir -p {verifier} && "
             f"find {verifier} -mindepth 1 -delete; chown root:root {verifier}; "
@@ -92,7 +92,7 @@ _before: dict[str, str] = {}
 """Processes that were there before the agent, by the session of the environment."""
 
 # A process is known by its number and the time of its start, field 22 of its `stat`. Only what
-# the shell itself can do is used. Ended processes that nobody has waited for are left out.
+# the shell itself can do is used. Zombies are left out.
 _EACH = (
     "set -f; for f in $(set +f; echo /proc/[0-9]*/stat); do "
     "read -r l < $f || continue; p=${l%% *}; set -- ${l##*) }; "
@@ -112,7 +112,7 @@ exit 1
 
 
 async def remember_processes(environment: Any) -> None:
-    """Note what runs in an environment before the agent: it stays when the agent has ended."""
+    """Record the processes of an environment before the agent starts; they are not ended later."""
     if hasattr(environment, "end_agent_processes"):
         return
     done = await environment.exec(_LIST, user="root", cwd="/")
@@ -121,7 +121,7 @@ async def remember_processes(environment: Any) -> None:
 
 
 def forget_processes(trial: str) -> None:
-    """Forget what was noted for the environments of a trial."""
+    """Forget the recorded processes of the environments of a trial."""
     for session in [name for name in _before if name.startswith(trial)]:
         del _before[session]
 
@@ -130,7 +130,7 @@ async def end_agent_processes(environment: Any) -> None:
     """End every process in an environment that the agent started.
 
     Raises:
-        VerifierOutputParseError: They cannot be ended, so a reward would mean nothing.
+        VerifierOutputParseError: They cannot be ended, so a reward could be forged.
     """
     own = getattr(environment, "end_agent_processes", None)
     if own is not None:
@@ -142,6 +142,6 @@ async def end_agent_processes(environment: Any) -> None:
     done = await environment.exec(_END.replace("KNOWN", known), user="root", cwd="/")
     if done.return_code:
         raise VerifierOutputParseError(
-            "processes of the agent cannot be ended before the verification: "
+            "processes of the agent could not be ended before the verification: "
             f"{(done.stdout or '')[-300:]}"
         )

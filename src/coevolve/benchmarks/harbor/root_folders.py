@@ -36,7 +36,7 @@ _HOST_ETC = (
     *("lsb-release", "mime.types", "nsswitch.conf", "os-release", "pam.conf", "pam.d"),
     *("profile", "profile.d", "protocols", "python3", "python3.11", "python3.12"),
     *("python3.13", "security", "services", "shells", "skel", "ssl", "terminfo"),
-    *("timezone"),
+    "timezone",
 )
 _MODES = {"root": 0o700, "tmp": 0o1777, "var/tmp": 0o1777, "run": 0o755}
 _EMPTY = (
@@ -53,7 +53,7 @@ class RootFolder:
     Args:
         name: What it is called.
         files: The folder that is `/`.
-        identity: Changes whenever the root is made anew.
+        identity: Changes whenever the root is created again.
         env: Variables of each command.
         parts: Folders of this machine that are in it, by their place.
     """
@@ -82,7 +82,7 @@ class RootFolder:
         except FileNotFoundError:
             raise InputError(
                 f"there is no root {folder.name!r} in {folder.parent}. "
-                f"Make it with: coevolve harbor prepare {folder.name}"
+                f"Prepare it with: coevolve harbor prepare {folder.name}"
             ) from None
         return cls(
             name=folder.name,
@@ -142,7 +142,7 @@ def describe(
 
 
 def host_root(folder: Path | None = None) -> RootFolder:
-    """The root made of this machine's own programs, made now if it is missing.
+    """The root with this machine's own programs, created if it is missing.
 
     It shares `/usr` and the list of installed packages, both read-only, and has a small `/etc` of
     its own. Files outside `/usr`, users and passwords of the machine are not in it. It is for
@@ -205,7 +205,7 @@ _USERS = {
 
 
 def _secret(folder: str, names: list[str]) -> list[str]:
-    """Files that only root may read do not go into a root; nor do pipes and sockets."""
+    """Leave out files that only root may read, pipes and sockets."""
     return [name for name in names if not _public(Path(folder, name))]
 
 
@@ -254,7 +254,7 @@ def _given_folder(folder: Path) -> RootFolder:
     if (folder / _DESCRIPTION).exists():
         return RootFolder.read(folder)
     if not (folder / "bin").exists():
-        raise InputError(f"{folder} is not a root: it has no bin. Give the folder that is `/`.")
+        raise InputError(f"{folder} is not a root: it has no bin. Name the folder that is `/`.")
     facts = folder.stat()
     stamp = f"{folder.resolve()}\0{facts.st_ino}\0{facts.st_ctime_ns}"
     identity = hashlib.sha256(stamp.encode()).hexdigest()[:16]

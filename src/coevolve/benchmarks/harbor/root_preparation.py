@@ -1,6 +1,6 @@
-"""Preparing root folders: from Debian's packages, or from the files of a container.
+"""Prepares root folders from packages, or from the files of a container.
 
-Packages come from where this machine gets its own: the addresses are read from its apt sources.
+The addresses of the packages are read from the apt sources of this machine.
 """
 
 import os
@@ -89,17 +89,17 @@ def prepare_root(
     say: Say,
     folder: Path | None = None,
 ) -> RootFolder:
-    """Make a root from packages, if it is missing.
+    """Prepare a root from packages, if it is missing.
 
     Args:
         name: One of `known_roots`.
-        mirror: Where packages are. Default: where this machine gets its own.
+        mirror: Address of the packages. Default: from the apt sources of this machine.
         keyring: The keys that sign them. Default: those in `/usr/share/keyrings`.
-        say: Is told each step.
+        say: Called with a message for each step.
         folder: Where roots are kept. Default: the cache.
 
     Raises:
-        InputError: It cannot be made; the text says why.
+        InputError: It cannot be prepared; the text says why.
     """
     if name == HOST:
         return host_root(folder)
@@ -138,19 +138,21 @@ def prepare_root(
 def import_root(
     name: str, source: Path, *, env: Mapping[str, str], folder: Path | None = None
 ) -> RootFolder:
-    """Make a root from an archive that `docker export` wrote, or from a folder.
+    """Create a root from an archive that `docker export` wrote, or from a folder.
 
     Raises:
         InputError: The source has no root in it, or the name is taken.
     """
     if not re.fullmatch(r"[a-z0-9][a-z0-9._-]*", name):
-        raise InputError(f"{name!r} is not a name for a root; use small letters, digits, . _ -")
+        raise InputError(
+            f"{name!r} is not a valid name for a root; use lower-case letters, digits, . _ and -."
+        )
     if not source.exists():
         raise InputError(f"there is no file or folder {source}.")
     target = (folder or roots_folder()) / name
     with building(target) as made:
         if made is None:
-            raise InputError(f"there is a root {name!r} already; remove {target} first.")
+            raise InputError(f"the root {name!r} exists already; remove {target} first.")
         root = made / "root"
         root.mkdir(mode=0o755)
         unpack = (
@@ -167,7 +169,7 @@ def import_root(
             done = subprocess.run((*unpack, "-f", source), capture_output=True, check=False)
         if done.returncode or not (root / "bin").exists():
             message = done.stderr.decode(errors="replace").strip()[:300] or "it has no bin"
-            raise InputError(f"{source} cannot be made a root: {message}")
+            raise InputError(f"{source} cannot be used as a root: {message}")
         describe(made, env=env)
     return RootFolder.read(target)
 
@@ -226,7 +228,7 @@ def _sources_for(system: str, suite: str, mirror: str | None) -> list[Source]:
     own = release.get("VERSION_CODENAME", "").strip('"')
     if release.get("ID", "").strip('"') != system or not own:
         raise InputError(
-            f"this machine has no sources for {system}; say where its packages are: --mirror URL."
+            f"this machine has no apt sources for {system}; give the address with --mirror URL."
         )
     found = [
         Source(
@@ -242,8 +244,8 @@ def _sources_for(system: str, suite: str, mirror: str | None) -> list[Source]:
     found.sort(key=lambda source: len(source.suites[0]))
     if not found or found[0].suites != (suite,):
         raise InputError(
-            f"the apt sources of this machine do not name {own}; say where the packages are: "
-            "--mirror URL."
+            f"the apt sources of this machine do not name {own}; give the address of the packages "
+            "with --mirror URL."
         )
     return found
 
@@ -267,7 +269,7 @@ def _bootstrap(root: Path, suite: str, source: Source, packages: tuple[str, ...]
     elif tool := shutil.which("mmdebstrap"):
         _run(tool, "--mode=root", *common, suite, str(root), source.address)
     else:
-        raise InputError("debootstrap or mmdebstrap is needed; install one with apt-get.")
+        raise InputError("debootstrap is missing; run: apt-get install debootstrap.")
 
 
 def _run(*argv: str, env: Mapping[str, str] | None = None) -> None:
@@ -331,7 +333,7 @@ def _find_python(version: str) -> Path:
         if found == version and prefix not in ("/usr", ""):
             return Path(prefix)
     raise InputError(
-        f"there is no Python {version} on this machine to put into the root; install one, for "
+        f"there is no Python {version} on this machine to copy into the root; install one, for "
         f"example with: uv python install {version}"
     )
 
@@ -361,7 +363,7 @@ def _copy_python(prefix: Path, version: str, root: Path) -> None:
 
 
 def _add_verifier_python(root: Path, say: Say) -> None:
-    """Add the Python that verifiers ask for, beside that of the image; say so if there is none."""
+    """Add the Python that verifiers need, if this machine has it; otherwise report that."""
     try:
         _copy_python(_find_python(_VERIFIER_PYTHON), _VERIFIER_PYTHON, root)
         program = f"/usr/local/bin/python{_VERIFIER_PYTHON}"
@@ -406,7 +408,7 @@ def _add_tools(root: Path, env: Mapping[str, str]) -> None:
             ):
                 break
         else:
-            raise InputError(f"uv {UV} cannot be installed; pip or uv is needed for it.")
+            raise InputError(f"uv {UV} could not be installed; it needs pip or uv, and a network.")
         for name in ("uv", "uvx"):
             shutil.copy2(Path(folder, "bin", name), root / "usr/local/bin" / name)
     # What uv's own installer writes, and test scripts read after it.

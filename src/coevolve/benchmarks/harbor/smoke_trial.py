@@ -1,4 +1,4 @@
-"""A check of an agent before it costs anything: a trial without environment or model."""
+"""A check of an agent before its first trial, with a stub environment and a stub model."""
 
 import json
 import threading
@@ -8,7 +8,7 @@ from typing import Any
 from coevolve.executors.isolation import CallInterrupted, Harness, HarnessFault
 
 MOST_CALLS = 12
-"""Calls of the model after which the check is content."""
+"""The check passes after this many calls of the model."""
 MOST_COMMANDS = 300
 SECONDS = 120.0
 INSTRUCTION = "This is a check of the agent. There is nothing to do; finish."
@@ -28,7 +28,7 @@ class _EnoughError(Exception):
 
 
 class StubServices:
-    """An environment in which every command succeeds silently, and a model that is done at once.
+    """An environment in which every command succeeds, and a model that ends the task at once.
 
     The model answers in the format of Terminus 2, or calls the tool whose name mentions completion
     if the request has tools.
@@ -90,7 +90,7 @@ def check_agent(harness: Harness, options: Mapping[str, Any]) -> None:
         pass
     except CallInterrupted:
         raise HarnessFault(
-            "check-limit", f"did not end its check within {SECONDS:g} s; it may wait needlessly"
+            "check-limit", f"did not end its check within {SECONDS:g} s; it may wait too long"
         ) from None
     finally:
         late.cancel()

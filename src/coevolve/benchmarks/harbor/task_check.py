@@ -29,7 +29,7 @@ def check_tasks(folder: Path, *, root: str | None, build: bool) -> list[TaskChec
     Args:
         folder: A folder with `task.toml`, or a folder of such folders.
         root: The root for all tasks; by default each task's base image decides.
-        build: Build them, too.
+        build: Whether to build them as well.
 
     Raises:
         InputError: There is no task.
@@ -47,7 +47,7 @@ def _check(task: Path, chosen: str | None, build: bool) -> TaskCheck:
     dockerfile = place / "Dockerfile"
     try:
         if (place / "docker-compose.yaml").exists():
-            raise InputError("cannot be built: it needs docker-compose.yaml")
+            raise InputError("cannot be built: docker-compose.yaml is not supported")
         image = read_dockerfile(dockerfile).base if dockerfile.exists() else _image(task)
         root = find_root(image, chosen=chosen, more={})
         name = root.name

@@ -22,7 +22,7 @@ _AGENT_SECONDS, _VERIFIER_SECONDS, _BUILD_SECONDS = 600.0, 600.0, 600.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TaskFolder:
-    """One task: its folder, and what its `task.toml` says of time and difficulty."""
+    """One task: its folder, its time limits and its difficulty, from its `task.toml`."""
 
     name: str
     folder: Path
@@ -156,7 +156,7 @@ def downloaded(name: str, version: str | None = None, registry: Path | None = No
         registry: A registry file of your own, instead of Harbor's registry.
 
     Raises:
-        ConfigError: Harbor does not know it, or its registry cannot be reached.
+        ConfigError: The data set is unknown, or the registry cannot be reached.
     """
     name = ALIASES.get(name, name)
     label = name.replace("/", "--") + (f"@{version}" if version else "")
@@ -170,8 +170,8 @@ def downloaded(name: str, version: str | None = None, registry: Path | None = No
         shown = name if version is None else f"{name}@{version}"
         raise ConfigError(
             f"the data set {shown!r} cannot be downloaded ({type(error).__name__}: {error}). "
-            "Check the name and the network, or download it with `harbor download` elsewhere "
-            "and set `path` to its folder."
+            "Check the name and the network, or download it with `harbor download` on another "
+            "machine and set `path` to its folder."
         ) from error
     done.touch()
     return folder

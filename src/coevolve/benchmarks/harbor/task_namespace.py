@@ -1,6 +1,6 @@
 """One running task environment: start it, run commands in it, copy files, stop it.
 
-This is the side of the owner; `namespace_keeper` is the other side. It knows nothing of Harbor.
+This is the side of the owner; `namespace_keeper` is the other side. It does not use Harbor.
 """
 
 import asyncio
@@ -246,7 +246,7 @@ class TaskNamespace:
     async def end_processes(self) -> None:
         """Kill every process in the environment except its first."""
         if await self._call({"op": "end_processes"}, []):
-            raise NamespaceError(f"processes of the environment {self.name} cannot be ended.")
+            raise NamespaceError(f"processes of the environment {self.name} could not be ended.")
 
     async def put_file(
         self, source: Path, target: str, *, owner: str | None = None, mode: int | None = None
@@ -280,8 +280,8 @@ class TaskNamespace:
             file.flush()
             if file.tell() > self._transfer_bytes + (1 << 20):
                 raise TransferError(
-                    f"the files for {target} have more than the {self._transfer_bytes >> 20} MB "
-                    "that may be copied; raise `transfer_mb`."
+                    f"the files for {target} exceed the limit of {self._transfer_bytes >> 20} MB; "
+                    "raise `transfer_mb` in environment_options."
                 )
             request = {"op": "unpack", "path": target, **facts}
             await self._move(request, file, errors)
@@ -316,7 +316,7 @@ class TaskNamespace:
         errors.seek(0)
         text = errors.read(4096).decode(errors="replace").strip()
         if code:
-            raise TransferError(f"files cannot be copied: {text}.")
+            raise TransferError(f"files could not be copied: {text}.")
         return text
 
     async def stop(self) -> None:

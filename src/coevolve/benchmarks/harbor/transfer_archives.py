@@ -56,7 +56,7 @@ def extract_folder(
                 raise TransferError(f"the environment sent {member.name!r}, which is refused.")
             limit -= member.size
             if limit < 0:
-                raise TransferError("the environment sent more than may be copied.")
+                raise TransferError("the environment sent more than the limit.")
             place = target / name
             _refuse_links(target, place)
             if member.isdir():
@@ -72,7 +72,7 @@ def _refuse_links(top: Path, place: Path) -> None:
     """No folder on the way to a file may be a link out of the target."""
     for folder in place.relative_to(top).parents:
         if (top / folder).is_symlink() and str(folder) != ".":
-            raise TransferError(f"{top / folder} is a link, so nothing is written there.")
+            raise TransferError(f"{top / folder} is a link; files are not written through links.")
 
 
 def _write(content: IO[bytes], place: Path, mode: int) -> None:

@@ -1,7 +1,7 @@
-"""What the result of a Harbor trial means: a score, or whose fault it is that there is none.
+"""What the result of a Harbor trial means: a score, or a fault and who is to blame.
 
 Two facts decide: the name of the exception that Harbor recorded, and whether the agent had begun.
-Nothing that an agent can bring about makes a trial missing.
+An agent cannot cause a missing trial.
 """
 
 from dataclasses import dataclass
@@ -43,19 +43,19 @@ FAULT_TABLE = (
     FaultRow(
         names=("AgentSetupTimeoutError",),
         blame=Blame.CANDIDATE,
-        meaning="the agent did not set itself up in time",
+        meaning="the setup of the agent ran out of time",
         advice="Raise setup_timeout_multiplier if the machine is slow.",
     ),
     FaultRow(
         names=("VerifierTimeoutError",),
         blame=Blame.CANDIDATE,
-        meaning="the verifier did not end in time on what the agent left",
+        meaning="the verifier ran out of time",
         advice="Raise verifier_timeout_multiplier if verifiers are slow on this machine.",
     ),
     FaultRow(
         names=("RewardFileNotFoundError", "RewardFileEmptyError", "VerifierOutputParseError"),
         blame=Blame.CANDIDATE,
-        meaning="the verifier wrote no valid reward on what the agent left",
+        meaning="the verifier wrote no valid reward",
     ),
     FaultRow(
         names=("MemoryLimitExceededError", "SandboxLikelyOutOfMemoryError"),
@@ -66,13 +66,13 @@ FAULT_TABLE = (
         names=("SandboxBuildFailedError",),
         blame=Blame.OPERATOR,
         meaning="the environment of the task cannot be built",
-        advice="Build it with `coevolve harbor check`, or exclude the task.",
+        advice="See `coevolve harbor check FOLDER --build`, or add the task to `exclude`.",
     ),
     FaultRow(
         names=("MissingExtraError", "NotAuthenticatedError", "ApiKeyRejectedError"),
         blame=Blame.OPERATOR,
         meaning="Harbor cannot use the environment",
-        advice="Install the extra of Harbor and set the credentials that it names.",
+        advice="Install the extra of Harbor, and set the credentials that the error names.",
     ),
     FaultRow(
         names=("EnvironmentStartTimeoutError", "HealthcheckError"),
@@ -83,10 +83,10 @@ FAULT_TABLE = (
     FaultRow(
         names=("AddTestsDirError", "DownloadVerifierDirError"),
         blame=Blame.INFRASTRUCTURE,
-        meaning="files did not get into or out of the environment",
+        meaning="files could not be copied into or out of the environment",
     ),
 )
-"""By exact name of the class. Any other exception is one of the infrastructure."""
+"""By exact name of the class. Any other exception is an infrastructure fault."""
 
 _BY_NAME = {name: row for row in FAULT_TABLE for name in row.names}
 _REWARDED = ("AgentTimeoutError", "NonZeroAgentExitCodeError")
@@ -108,7 +108,8 @@ def reward_of(result: Any, reward: str = "reward") -> float | None:
         return float(next(iter(found.rewards.values())))
     listed = ", ".join(sorted(found.rewards))
     raise InputError(
-        f"task {result.task_name!r} has no reward {reward!r}; it has {listed}. Set `reward`."
+        f"task {result.task_name!r} has no reward {reward!r}; it has {listed}. Set `reward` in "
+        "[benchmark]."
     )
 
 
@@ -121,10 +122,10 @@ def score_of(
         result: Harbor's `TrialResult`.
         error: Why the candidate's agent ended early, as our side saw it, if it did.
         reward: The name of the reward that counts.
-        broken: What the environment said when a command could not be run, if that happened.
+        broken: The error of the environment when a command could not be run, if that happened.
 
     Raises:
-        TrialError: There is no score; it says whose fault that is.
+        TrialError: There is no score; the error has the blame.
     """
     if error is not None and not isinstance(error, CallInterrupted):
         fault = classify(error)

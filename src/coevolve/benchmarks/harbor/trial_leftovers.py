@@ -46,10 +46,10 @@ def abandoned(name: str) -> bool:
 
 
 def sweep_leftovers(environment: str) -> list[str]:
-    """Remove the leftovers of an environment's kind; the names of what was removed.
+    """Remove the leftovers of one kind of environment; return their names.
 
     Raises:
-        ConfigError: Docker is asked for and does not answer.
+        ConfigError: Docker is needed and does not answer.
     """
     removed = _swept_folders()
     if environment.endswith(":GuardedDockerEnvironment"):
@@ -115,7 +115,7 @@ def _docker(*arguments: str, check: bool = True) -> str:
     except FileNotFoundError:
         raise ConfigError(
             "environment = 'docker' needs the command `docker`. Install Docker, or set "
-            "environment = 'namespace' (docs/terminal-bench.md)."
+            "environment = 'namespace' (docs/terminal-bench-environments.md)."
         ) from None
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         said = str(getattr(error, "stderr", "") or error).strip()

@@ -2,7 +2,7 @@
 
 The benchmark sends this file to the sandbox, where it is executed before the candidate is
 imported. It is trusted no more than the candidate. `coevolve_host.ask_async` reaches the services:
-`exec`, `put`, `get` and `log` of the environment, `llm` and `llm_facts` of the model.
+`exec`, `put`, `get` and `log` of the environment, and `llm` of the model.
 """
 
 import asyncio
@@ -132,7 +132,7 @@ class Trial:
             await self._send_new()
 
     async def _send_logs(self) -> None:
-        """Send the log files every now and then, so that those of a killed agent are known."""
+        """Send the log files regularly, so that those of a killed agent are kept."""
         while True:
             await asyncio.sleep(LOG_SECONDS)
             await self._send_new()
@@ -247,7 +247,7 @@ def environment_class() -> Any:
 
 
 def raise_error(done: Facts) -> None:
-    """Raise what the environment said, as Harbor's environments raise it."""
+    """Raise an error of the environment, as Harbor's environments do."""
     if "error" in done:
         kind = TimeoutError if done.get("kind") == "TimeoutError" else RuntimeError
         raise kind(done["error"])
@@ -282,7 +282,7 @@ def completion(model: Any = None, messages: Any = (), **given: Any) -> Any:
 def llm_request(messages: Any, given: Facts) -> Facts:
     """The request to the model: the messages, and the fields that the host knows."""
     if given.get("stream"):
-        raise bad_request("stream=True is not available here; ask for whole answers")
+        raise bad_request("stream=True is not available here; leave it out")
     request = {name: given[name] for name in LLM_FIELDS if given.get(name) is not None}
     if "max_completion_tokens" in given and "max_tokens" not in request:
         request["max_tokens"] = given["max_completion_tokens"]
@@ -343,7 +343,7 @@ def bad_request(text: str) -> Exception:
     return litellm.exceptions.BadRequestError(message=text, model="", llm_provider="openai")
 
 
-async def _no_responses(*args: object, **kwargs: object) -> Any:
+def _no_responses(*args: object, **kwargs: object) -> Any:
     raise bad_request("the Responses API is not available here; use litellm.acompletion")
 
 
