@@ -17,6 +17,7 @@ import numpy as np
 import pytest
 
 from coevolve import Pool, Selector
+from coevolve.core.outcomes import Missing
 from coevolve.errors import StopRun
 from coevolve.executors.isolation import Limits, find_isolation
 from coevolve.executors.local import LocalExecutor
@@ -177,9 +178,9 @@ REFUSED = {
 
 FLOOD = "[ask(f'flood {task} {n}') for n in range(100)]"
 
-MODEL_SECONDS = 2.0
 PAUSE = 0.02
 """Seconds of the first wait before a retry. A control then waits 60 times as long: 1.2 s."""
+_RESULTS = ("checked", "prepared", "outcome")
 LIMITS = Limits(
     seconds=4, memory_mb=256, processes=12, file_mb=8, output_mb=1, answer_mb=1, asks=200
 )
@@ -265,6 +266,7 @@ class World:
     candidates: int = 0
     checked: bool = True
     model: Model = field(default_factory=Model)
+    model_seconds: float = 2.0
     trial_seconds: float = 60.0
 
     @property
@@ -277,15 +279,13 @@ class World:
         rng = np.random.default_rng([self.seed, index])
         return sorted(rng.choice(self.names, count, replace=False).tolist())
 
-    def search(
-        self, folder: Path, proposed: Mapping[str, dict[str, bytes]]
-    ) -> tuple[RunState, list[dict[str, Any]]]:
-        """The state after a search with these candidates, and its outcomes that have faults."""
+    def search(self, folder: Path, proposed: Mapping[str, dict[str, bytes]]) -> "Searched":
+        """A search with these candidates."""
         return asyncio.run(self._searched(folder, proposed))
 
     async def _searched(
         self, folder: Path, proposed: Mapping[str, dict[str, bytes]]
-    ) -> tuple[RunState, list[dict[str, Any]]]:
+    ) -> "Searched":
         (folder / "dropped_tasks.py").write_text(BENCHMARK)
         spec = Spec(
             factory="dropped_tasks:Benchmark", arguments={"checked": self.checked}, folder=folder
@@ -294,20 +294,20 @@ class World:
         settings = Settings(
             rounds=len(proposed) // candidates, candidates=candidates, seed=self.seed
         )
-        chosen = {} if self.fraction is None else {"fraction": self.fraction}
+        fraction = {} if self.fraction is None else {"fraction": self.fraction}
         open_run(
             journal,
             name="dropped",
             settings=settings,
             selector=Selector(
-                Pool(self.names), protocol=self.protocol, seed=self.seed, **chosen
+                Pool(self.names), protocol=self.protocol, seed=self.seed, **fraction
             ),
             starts={name: harness(self.names[:1]) for name in ("start-a", "start-b")},
         )
         with Endpoint(answer=self.model) as endpoint:
             gateway = Gateway(
                 provider(endpoint),
-                retrying=Retrying(attempts=1, seconds=MODEL_SECONDS),
+                retrying=Retrying(attempts=1, seconds=self.model_seconds),
                 caps=Caps(trial_calls=60, trial_tokens=1_000_000),
             )
             executor = LocalExecutor(
@@ -324,9 +324,30 @@ class World:
             finally:
                 await executor.close()
                 await gateway.close()
-        return state, [
-            event for event in journal.events() if event["type"] == "outcome" and "fault" in event
-        ]
+        found = Searched(state=state)
+        for event in journal.events():
+            if fault := event.get("fault") if event["type"] in _RESULTS else None:
+                kinds = found.faults.setdefault(event["candidate"], set())
+                kinds.add((fault["blame"], fault["kind"]))
+        return found
+
+
+@dataclass(frozen=True, kw_only=True)
+class Searched:
+    """The end of a search: its state, and the blame and kind of each candidate's last faults."""
+
+    state: RunState
+    faults: dict[str, set[tuple[str, str]]] = field(default_factory=dict)
+
+    @property
+    def chosen(self) -> str:
+        """The candidate that was chosen."""
+        assert self.state.chosen is not None
+        return str(self.state.chosen["candidate"])
+
+    def scores(self, name: str) -> dict[str, float | Missing]:
+        """The scores of a candidate."""
+        return self.state.selector.scores(name)
 
 
 def isolation() -> str:
