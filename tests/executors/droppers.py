@@ -123,6 +123,10 @@ WAYS = {
     "replies that are cut": "ask('cut')",
     "connections that are closed": "ask('closed')",
     "500 for its requests": "ask('500')",
+    "400 for its requests": "ask('400')",
+    "402, no credit": "ask('402')",
+    "403, key refused": "ask('403')",
+    "404, no such model": "ask('404')",
     "requests that are not valid": "ask(['no', 'text'])",
     "calls of the model, past trial_calls": "[ask(f'known {n}') for n in range(100)]",
     "tokens of the model, past trial_tokens": "[ask(f'costly {n}') for n in range(100)]",
@@ -217,8 +221,8 @@ class Model:
                 return refuses(413, text)
             case "400-large":
                 return refuses(400, "context length", code="context_length_exceeded")
-            case "500":
-                return refuses(500, "Internal error.")
+            case "400" | "402" | "403" | "404" | "500" as status:
+                return refuses(int(status), "Not possible.")
             case "late":
                 return hangs()
             case "garbage":
