@@ -296,15 +296,14 @@ class World:
         )
         journal, candidates = MemoryJournal(), self.candidates or len(proposed)
         settings = Settings(
-            rounds=len(proposed) // candidates, candidates=candidates, seed=self.seed
+            rounds=-(-len(proposed) // candidates), candidates=candidates, seed=self.seed
         )
-        fraction = {} if self.fraction is None else {"fraction": self.fraction}
         open_run(
             journal,
             name="dropped",
             settings=settings,
             selector=Selector(
-                Pool(self.names), protocol=self.protocol, seed=self.seed, **fraction
+                Pool(self.names), protocol=self.protocol, seed=self.seed, fraction=self.fraction
             ),
             starts={name: harness(self.names[:1]) for name in ("start-a", "start-b")},
         )
