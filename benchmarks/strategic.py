@@ -5,7 +5,8 @@ the trial is not its own failure. Honest rivals know half of the tasks. Every se
 with the same seed: once with the fault, and once with a candidate that fails the same tasks
 honestly. A fault pays if the candidate is chosen more often, or estimated higher, than the honest
 one. Model faults go through the real gateway, with a provider that answers other requests, except
-where candidates exhaust it.
+where candidates exhaust it. Faults of the sandbox are classified by the functions that classify
+the real ones; `tests/executors/test_dropped_tasks.py` compares them.
 
 Run as `make bench-strategic` (a quarter of an hour); `--quick` runs few searches, unrecorded.
 """
@@ -14,6 +15,7 @@ import argparse
 import asyncio
 import json
 import os
+import signal
 from collections.abc import Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
@@ -26,10 +28,19 @@ import virtual_time
 
 from coevolve import Pool, Selector
 from coevolve.executors.failures import classify
+from coevolve.executors.isolation import Limits
+from coevolve.executors.isolation.harness_calls import reported
+from coevolve.executors.isolation.sandbox import exit_fault
 from coevolve.executors.local import explained
 from coevolve.executors.worker_process import ServiceUse
 from coevolve.models.gateway import Gateway
-from coevolve.models.model_errors import ContextTooLong, ModelReplyError, ModelUnavailable
+from coevolve.models.model_client import ModelClient, StubModel
+from coevolve.models.model_errors import (
+    ContextTooLong,
+    ModelReplyError,
+    ModelUnavailable,
+    TrialCapError,
+)
 from coevolve.models.provider import JSON, ModelReply, ModelRequest
 from coevolve.models.rate_limits import Minute, Retrying
 from coevolve.search.budget import Settings
@@ -57,8 +68,17 @@ FAULTS = {
     "sandbox that does not start": "SandboxError",
     "memory of the evaluator": "MemoryError",
     "death of the worker": "worker-died",
+    "calls of the model past trial_calls": "trial_calls",
+    "tokens of the model past trial_tokens": "trial_tokens",
+    "forks without end": "fork",
+    "memory of the sandbox": "memory",
+    "sandbox killed for its memory": "killed",
+    "exit of the sandbox": "exit",
     "death in the check": "check",
+    "exit at import": "import",
 }
+REFUSED = ("check", "import")
+"""Faults before the first trial."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -153,10 +173,8 @@ class StrategicExecutor:
 
     async def check(self, candidate: Candidate) -> Prepared:
         """Whether it dies in its check."""
-        if self._read(candidate)["way"] == "check":
-            fault = Fault(blame=Blame.DOUBTFUL, kind="sandbox-killed", reason="was killed")
-            return Prepared(fault=fault)
-        return Prepared()
+        way = self._read(candidate)["way"]
+        return Prepared(fault=fault_of(way)) if way in REFUSED else Prepared()
 
     async def prepare(self, candidate: Candidate) -> Prepared:
         """Nothing to prepare."""
@@ -168,7 +186,7 @@ class StrategicExecutor:
         knows = trial.task in harness["knows"]
         way = "" if knows else harness["way"]
         if self._rng.random() < self._service.judging:
-            return Result(fault=_fault("ReadTimeout"))
+            return Result(fault=fault_of("ReadTimeout"))
         try:
             for number in range(200 if way == "flood" else 1):
                 await self._gateway.ask(prompt=_prompt(way, trial, number))
@@ -178,7 +196,7 @@ class StrategicExecutor:
             return Result(score=float(knows))
         use = ServiceUse()
         use.late = "model" if way == "service-limit" else ""
-        return Result(fault=await explained(_fault(way), self._gateway.services(), use))
+        return Result(fault=await explained(fault_of(way), self._gateway.services(), use))
 
     async def close(self) -> None:
         """Close the gateway."""
@@ -192,17 +210,49 @@ def _prompt(way: str, trial: Trial, number: int) -> str:
     return f"{trial.task} {number}" if way == "flood" else way or "question"
 
 
-def _fault(way: str) -> Fault:
-    """The fault of a way to fail that is not a fault of the gateway."""
-    if way == "service-limit":
-        reason = "the service 'model' did not answer"
-        return Fault(blame=Blame.INFRASTRUCTURE, kind=way, reason=reason)
-    if way == "worker-died":
-        return Fault(blame=Blame.DOUBTFUL, kind=way, reason="the worker was ended by signal 9")
-    raised = type(way, (Exception,), {})("on purpose")
-    if way == "ReadTimeout":
-        raised = type("ReadTimeout", (type("Timeout", (Exception,), {}),), {})("on purpose")
-    return classify(raised)
+def fault_of(way: str) -> Fault:
+    """The fault of a way to fail, unless it is an answer of the model."""
+    match way:
+        case "service-limit":
+            reason = "the service 'model' did not answer"
+            return Fault(blame=Blame.INFRASTRUCTURE, kind=way, reason=reason)
+        case "worker-died":
+            return Fault(blame=Blame.DOUBTFUL, kind=way, reason="the worker was ended by signal 9")
+        case "ReadTimeout":
+            base = type("Timeout", (Exception,), {})
+            return classify(type(way, (base,), {})("on purpose"))
+        case "trial_calls" | "trial_tokens":
+            return classify(_past_cap(way))
+        case "fork" | "memory":
+            name = "BlockingIOError" if way == "fork" else "MemoryError"
+            return classify(reported({"error": {"type": name, "text": "on purpose"}}, Limits()))
+        case "killed" | "check":
+            return classify(exit_fault(-signal.SIGKILL, Limits()))
+        case "exit" | "import":
+            return classify(exit_fault(0, Limits()))
+        case _:
+            return classify(type(way, (Exception,), {})("on purpose"))
+
+
+class CostlyStub(StubModel):
+    """A stub of the engine whose answers cost tokens."""
+
+    def ask(self, service: str, /, **payload: Any) -> Any:
+        """The answer of a service."""
+        cost = {"usage": {"tokens_in": 5, "tokens_out": 1}} if service == "model" else {}
+        return {**super().ask(service, **payload), **cost}
+
+
+def _past_cap(cap: str) -> TrialCapError:
+    """The error of a trial that asks the model until a cap stops it."""
+    calls, tokens = (3, None) if cap == "trial_calls" else (None, 3)
+    client = ModelClient(CostlyStub(trial_calls=calls, trial_tokens=tokens))
+    try:
+        for _ in range(10):
+            client.model(prompt="question")
+    except TrialCapError as error:
+        return error
+    raise AssertionError(f"{cap} had no effect.")
 
 
 @dataclass(frozen=True)

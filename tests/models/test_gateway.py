@@ -11,7 +11,9 @@ from coevolve.executors.failures import classify
 from coevolve.executors.worker_process import stated_usage
 from coevolve.models.gateway import PROBE, Gateway
 from coevolve.models.model_errors import (
+    ModelError,
     ModelKeyError,
+    ModelNotFound,
     ModelReplyError,
     ModelUnavailable,
     NoChoice,
@@ -205,6 +207,20 @@ def test_a_service_that_does_not_answer_the_probe_either_proves_nothing() -> Non
         asked(Gateway(provider, retrying=patient(attempts=1)), {"prompt": "Wet?"})
     assert type(caught.value) is ModelUnavailable
     assert not classify(caught.value).shared  # the candidate may have used up the rate limit
+
+
+@pytest.mark.parametrize("refusal", [ModelKeyError("403"), ModelNotFound("404")])
+def test_a_refusal_after_an_answer_stops_the_run_only_if_others_are_refused(
+    refusal: ModelError,
+) -> None:
+    def after_an_answer(*answers: ModelError | str) -> type[ModelError]:
+        gateway = Gateway(FakeProvider("yes", refusal, *answers), retrying=patient(attempts=1))
+        with pytest.raises(ModelError) as caught:
+            asked(gateway, {"prompt": "Wet?"}, {"prompt": "a trap"})
+        return type(caught.value)
+
+    assert after_an_answer("yes") is RequestUnanswered
+    assert after_an_answer(*[refusal] * 3) is type(refusal)
 
 
 def test_what_will_not_pass_is_asked_once() -> None:

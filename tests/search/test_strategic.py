@@ -19,7 +19,7 @@ import strategic
 
 SEEDS = range(effort(1, 200))
 honest = functools.cache(functools.partial(strategic.search, way="", protocol="task-coevolve"))
-WAYS = [way for way in strategic.FAULTS.values() if way not in ("", "check")]
+WAYS = [way for way in strategic.FAULTS.values() if way not in ("", *strategic.REFUSED)]
 
 
 @pytest.mark.parametrize("way", WAYS)
@@ -29,9 +29,10 @@ def test_a_fault_gives_the_same_search_as_failing_honestly(way: str) -> None:
         assert found == honest(seed), seed
 
 
-def test_a_candidate_that_dies_in_its_check_is_never_chosen() -> None:
+@pytest.mark.parametrize("way", strategic.REFUSED)
+def test_a_candidate_that_dies_before_its_first_trial_is_never_chosen(way: str) -> None:
     for seed in SEEDS:
-        found = strategic.search(seed, way="check", protocol="task-coevolve")
+        found = strategic.search(seed, way=way, protocol="task-coevolve")
         assert found.strategic == []
         assert found.chosen.startswith("rival")
 

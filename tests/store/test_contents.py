@@ -8,12 +8,13 @@ import pytest
 
 from coevolve.errors import DamageError, InputError, StoreError
 from coevolve.search.candidate import Candidate, address_of, read_folder
+from coevolve.search.journal import MemoryJournal
 from coevolve.store import RunStore
 
 FILES = {"harness.py": b"def answer(q): return q", "prompts/deep/one.txt": b"one", "empty": b""}
 
 
-def candidate(run: RunStore) -> Candidate:
+def candidate(run: RunStore | MemoryJournal) -> Candidate:
     for data in FILES.values():
         run.put(data)
     return Candidate.of(FILES, name="plain")
@@ -80,6 +81,16 @@ def test_a_checkout_has_the_files_and_they_are_read_only(tmp_path: Path) -> None
     for path in (folder, *folder.rglob("*")):
         wanted = 0o755 if path.is_dir() else 0o444
         assert stat.S_IMODE(path.stat().st_mode) == wanted
+
+
+def test_files_in_a_checkout_of_a_journal_in_memory_are_written_once() -> None:
+    journal = MemoryJournal()
+    folder = journal.checkout(candidate(journal))
+    assert read_folder(folder) == FILES
+    for path in FILES:
+        os.utime(folder / path, ns=(0, 0))
+    assert journal.checkout(candidate(journal)) == folder  # while a sandbox may import them
+    assert {(folder / path).stat().st_mtime_ns for path in FILES} == {0}
 
 
 def changed(path: Path) -> None:

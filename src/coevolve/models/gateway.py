@@ -14,6 +14,8 @@ from coevolve.models.call_recording import Recorder, ReplayProvider
 from coevolve.models.model_errors import (
     ContextTooLong,
     ModelError,
+    ModelKeyError,
+    ModelNotFound,
     ModelReplyError,
     ModelUnavailable,
     NoChoice,
@@ -319,7 +321,10 @@ class Gateway:
 
         try:
             reply = await self._retrying(key, attempt)
-        except AGAIN as error:
+        except ModelError as error:
+            error.usage = _plain(used)
+            if not self._may_be_its_own(error):
+                raise
             probe = await self.answers()
             error.usage = _plain(used + Usage(**probe["usage"]))
             if probe["answered"]:
@@ -328,12 +333,18 @@ class Gateway:
                 other.usage = error.usage
                 raise other from error
             raise
-        except ModelError as error:
-            error.usage = _plain(used)
-            raise
         if self._cache is not None:
             self._cache.put(key, reply)
         return reply, used
+
+    def _may_be_its_own(self, error: ModelError) -> bool:
+        """Whether the request alone may have caused an error.
+
+        If the model has answered before, with the same key and settings, an error that would stop
+        the run may be due to the request. Otherwise a candidate could stop every run.
+        """
+        refused = isinstance(error, ModelKeyError | ModelNotFound)
+        return isinstance(error, AGAIN) or (refused and self.spent != Usage())
 
     async def _attempted(self, request: ModelRequest) -> ModelReply:
         async with self._pace.slot(_estimate(request)) as entry:

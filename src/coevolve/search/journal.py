@@ -3,6 +3,7 @@
 import json
 import shutil
 import tempfile
+import threading
 import time
 import weakref
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -69,6 +70,7 @@ class MemoryJournal:
         self._contents: dict[str, bytes] = {}
         self._clock, self._since = clock, clock()
         self._folder: Path | None = None
+        self._writing_files = threading.Lock()
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
         """Record events."""
@@ -104,14 +106,18 @@ class MemoryJournal:
 
     def checkout(self, candidate: Candidate) -> Path:
         """A folder with the files of a candidate, removed with the journal."""
-        if self._folder is None:
-            self._folder = Path(tempfile.mkdtemp(prefix="coevolve-memory-"))
-            weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
-        folder = self._folder / candidate.address
-        for path, address in candidate.files.items():
-            target = folder / path
-            target.parent.mkdir(parents=True, exist_ok=True)
-            target.write_bytes(self.get(address))
+        with self._writing_files:
+            if self._folder is None:
+                self._folder = Path(tempfile.mkdtemp(prefix="coevolve-memory-"))
+                weakref.finalize(self, shutil.rmtree, self._folder, ignore_errors=True)
+            folder = self._folder / candidate.address
+            if not folder.exists():  # a sandbox may be importing files that exist
+                new = self._folder / f"{candidate.address}.new"
+                for path, address in candidate.files.items():
+                    target = new / path
+                    target.parent.mkdir(parents=True, exist_ok=True)
+                    target.write_bytes(self.get(address))
+                new.rename(folder)
         return folder
 
     def clock(self) -> float:
