@@ -73,6 +73,20 @@ def _swept_folders() -> list[str]:
     return removed
 
 
+def sweep_trials(folder: Path) -> list[str]:
+    """Remove the folders of trials that were cut short; their names.
+
+    Args:
+        folder: Where the folders of trials are kept. Those with a result stay.
+    """
+    removed = []
+    for path in folder.glob("coevolve-*"):
+        if abandoned(path.name) and not (path / "result.json").exists():
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path.name)
+    return removed
+
+
 def sweep_docker() -> list[str]:
     """Remove containers, networks, volumes and images of trials whose worker has ended.
 
