@@ -1,4 +1,4 @@
-"""Trials through the engine's workers, in a place where everything that is left of them is found."""
+"""Trials through the engine's workers, and a way to find what is left of them."""
 
 import asyncio
 import contextlib
