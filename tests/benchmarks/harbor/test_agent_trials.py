@@ -166,6 +166,17 @@ await environment.exec("echo '{\\"reward\\": 1}' > /logs/verifier/reward.json")
     assert "reward.txt" in tried.trace["suspicious_commands"][0]
 
 
+def test_a_forged_reward_that_cannot_be_removed_scores_0(bench: Bench) -> None:
+    forged = (
+        "for name in rm find; do printf '#!/bin/sh\\n' > /usr/local/bin/$name; "
+        "chmod 755 /usr/local/bin/$name; done; mkdir -p /logs/verifier; "
+        "echo '{\"reward\": 1}' > /logs/verifier/reward.json"
+    )
+    tried = bench.tried(agent(f"await environment.exec({forged!r})"))
+    assert tried.fault is not None
+    assert (tried.fault.blame, tried.fault.kind) == (Blame.CANDIDATE, "VerifierOutputParseError")
+
+
 def test_a_service_that_the_task_asks_for_runs_on(tmp_path: Path, environment_cache: Path) -> None:
     alive = (
         "#!/bin/bash\n[ -e /proc/$(cat /app/pid) ]; echo $((1 - $?)) > /logs/verifier/reward.txt\n"

@@ -61,6 +61,9 @@ class GuardedVerifier(Verifier):
         if self._end_processes:
             await end_agent_processes(self.environment)
         await self._renew_folders()
+        if self._end_processes:  # the programs just used may be the agent's
+            await end_agent_processes(self.environment)
+        await self._check_folders()
         result = await super().verify()
         return self._checked(result)
 
@@ -77,6 +80,27 @@ class GuardedVerifier(Verifier):
         await self.environment.exec(command, user="root", cwd="/")
         for path in (self.trial_paths.reward_text_path, self.trial_paths.reward_json_path):
             path.unlink(missing_ok=True)
+
+    async def _check_folders(self) -> None:
+        """Make sure that nothing forged is left, with nothing but what the shell itself can do.
+
+        Raises:
+            VerifierOutputParseError: The agent has replaced programs that remove files.
+        """
+        paths = EnvironmentPaths.for_os(self.environment.os)
+        verifier = paths.verifier_dir
+        rewards = (self.trial_paths.reward_text_path, self.trial_paths.reward_json_path)
+        forged = " ".join([str(paths.tests_dir), *(str(verifier / path.name) for path in rewards)])
+        command = (
+            f'for f in {forged}; do if [ -e "$f" ] || [ -L "$f" ]; then echo "$f"; exit 1; fi; '
+            f"done; if [ -L {verifier} ]; then echo {verifier}; exit 1; fi"
+        )
+        done = await self.environment.exec(command, user="root", cwd="/")
+        if done.return_code:
+            raise VerifierOutputParseError(
+                "what the agent put in the place of tests or reward cannot be removed before the "
+                f"verification: {(done.stdout or '')[-300:].strip()}"
+            )
 
     def _checked(self, result: VerifierResult) -> VerifierResult:
         rewards = result.rewards or {}
