@@ -202,6 +202,20 @@ await environment.exec("echo 1 > /tmp/reward.txt")
     assert tried.score == 0.0
 
 
+def test_tests_with_an_environment_of_their_own_stay_in_it(
+    tmp_path: Path, environment_cache: Path
+) -> None:
+    separate = (
+        'artifacts = ["/app/answer.txt"]\n[agent]\ntimeout_sec = 60.0\n'
+        '[verifier]\ntimeout_sec = 60.0\nenvironment_mode = "separate"\n'
+    )
+    own = "FROM debian:bookworm-slim\nRUN mkdir -p /app\nCOPY test.sh /tests/test.sh\n"
+    write_task(tmp_path / "tasks" / "one", **{"task.toml": separate, "tests/Dockerfile": own})
+    bench = Bench(tmp_path)
+    assert bench.tried(agent(SOLVE)).score == 1.0
+    assert bench.tried(agent("pass")).score == 0.0
+
+
 def test_the_agent_sees_no_key_no_network_no_host_and_no_tests(
     bench: Bench, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:

@@ -15,6 +15,8 @@ from harbor.verifier.verifier import Verifier, VerifierOutputParseError
 
 MOST_FLAGGED = 20
 """Commands that are kept for the trace."""
+_FORGED = 97
+"""The exit status of our commands if the agent stands in the way; a failure gives another one."""
 _TOUCHED = re.compile(
     r"/logs/verifier|\breward\.(?:txt|json)|(?<![\w./-])/(?:tests|solution)(?![\w.-])"
     r"|ld\.so\.preload|LD_PRELOAD|sitecustomize|usercustomize"
@@ -55,6 +57,8 @@ class GuardedVerifier(Verifier):
     def __init__(self, *, end_processes: bool = True, **named: Any) -> None:
         super().__init__(**named)
         self._end_processes = end_processes
+        # Tests may be part of an environment of their own, where no agent was.
+        self._tests_stay = bool(named.get("skip_tests_upload"))
 
     @override
     async def verify(self) -> VerifierResult:
@@ -71,9 +75,10 @@ class GuardedVerifier(Verifier):
         """Make the folders of tests and reward anew; the agent may have put links there."""
         paths = EnvironmentPaths.for_os(self.environment.os)
         verifier, tests = str(paths.verifier_dir), str(paths.tests_dir)
+        remove = "" if self._tests_stay else f"rm -rf {tests}; "
         # A mounted folder cannot be removed, but emptied.
         command = (
-            f"rm -rf {tests}; [ -L {verifier} ] && rm -f {verifier}; mkdir -p {verifier} && "
+            f"{remove}[ -L {verifier} ] && rm -f {verifier}; mkdir -p {verifier} && "
             f"find {verifier} -mindepth 1 -delete; chown root:root {verifier}; "
             f"chmod 777 {verifier}"
         )
@@ -86,21 +91,21 @@ class GuardedVerifier(Verifier):
 
         Raises:
             VerifierOutputParseError: The agent has replaced programs that remove files.
+            RuntimeError: The environment has failed.
         """
         paths = EnvironmentPaths.for_os(self.environment.os)
         verifier = paths.verifier_dir
         rewards = (self.trial_paths.reward_text_path, self.trial_paths.reward_json_path)
-        forged = " ".join([str(paths.tests_dir), *(str(verifier / path.name) for path in rewards)])
+        forged = [str(verifier / path.name) for path in rewards]
+        if not self._tests_stay:
+            forged.append(str(paths.tests_dir))
         command = (
-            f'for f in {forged}; do if [ -e "$f" ] || [ -L "$f" ]; then echo "$f"; exit 1; fi; '
-            f"done; if [ -L {verifier} ]; then echo {verifier}; exit 1; fi"
+            f'for f in {" ".join(forged)}; do if [ -e "$f" ] || [ -L "$f" ]; then echo "$f"; '
+            f"exit {_FORGED}; fi; done; if [ -L {verifier} ]; then exit {_FORGED}; fi"
         )
-        done = await self.environment.exec(command, user="root", cwd="/")
-        if done.return_code:
-            raise VerifierOutputParseError(
-                "what the agent put in the place of tests or reward cannot be removed before the "
-                f"verification: {(done.stdout or '')[-300:].strip()}"
-            )
+        await _succeeded(
+            self.environment, command, "what the agent put in the place of tests or reward stays"
+        )
 
     def _checked(self, result: VerifierResult) -> VerifierResult:
         rewards = result.rewards or {}
@@ -131,8 +136,8 @@ SECONDS=0; while [ "$SECONDS" -lt 20 ]; do
   [ "$p" = 1 ] || {{ left=1; kill -9 "$p"; }}; done; }} 2>/dev/null
   [ "$left" ] || exit 0
 done
-exit 1
-"""
+exit FORGED
+""".replace("FORGED", str(_FORGED))
 
 
 async def remember_processes(environment: Any) -> None:
@@ -155,6 +160,7 @@ async def end_agent_processes(environment: Any) -> None:
 
     Raises:
         VerifierOutputParseError: They cannot be ended, so a reward would mean nothing.
+        RuntimeError: The environment has failed.
     """
     own = getattr(environment, "end_agent_processes", None)
     if own is not None:
@@ -163,9 +169,21 @@ async def end_agent_processes(environment: Any) -> None:
     known = _before.get(environment.session_id)
     if known is None:  # the agent was not in this environment
         return
-    done = await environment.exec(_END.replace("KNOWN", known), user="root", cwd="/")
-    if done.return_code:
-        raise VerifierOutputParseError(
-            "processes of the agent cannot be ended before the verification: "
-            f"{(done.stdout or '')[-300:]}"
-        )
+    command = _END.replace("KNOWN", known)
+    await _succeeded(environment, command, "processes of the agent cannot be ended")
+
+
+async def _succeeded(environment: Any, command: str, meaning: str) -> None:
+    """Run a command of ours before the verification.
+
+    Raises:
+        VerifierOutputParseError: It says that the agent stands in the way.
+        RuntimeError: It could not be run, as in a container that was killed.
+    """
+    done = await environment.exec(command, user="root", cwd="/")
+    if not done.return_code:
+        return
+    said = (done.stdout or "")[-300:].strip()
+    if done.return_code == _FORGED:
+        raise VerifierOutputParseError(f"{meaning} before the verification: {said}")
+    raise RuntimeError(f"the environment failed before the verification: {said}")
