@@ -209,8 +209,13 @@ def test_tests_with_an_environment_of_their_own_stay_in_it(
         'artifacts = ["/app/answer.txt"]\n[agent]\ntimeout_sec = 60.0\n'
         '[verifier]\ntimeout_sec = 60.0\nenvironment_mode = "separate"\n'
     )
-    own = "FROM debian:bookworm-slim\nRUN mkdir -p /app\nCOPY test.sh /tests/test.sh\n"
-    write_task(tmp_path / "tasks" / "one", **{"task.toml": separate, "tests/Dockerfile": own})
+    own = "FROM debian:bookworm-slim\nRUN mkdir -p /app /tests; touch /tests/built\n"
+    test = (
+        "#!/bin/bash\n[ -e /tests/built ] && grep -qx done /app/answer.txt && found=1\n"
+        "echo ${found:-0} > /logs/verifier/reward.txt\n"
+    )
+    files = {"task.toml": separate, "tests/Dockerfile": own, "tests/test.sh": test}
+    write_task(tmp_path / "tasks" / "one", **files)
     bench = Bench(tmp_path)
     assert bench.tried(agent(SOLVE)).score == 1.0
     assert bench.tried(agent("pass")).score == 0.0

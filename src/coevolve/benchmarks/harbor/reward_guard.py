@@ -58,7 +58,7 @@ class GuardedVerifier(Verifier):
         super().__init__(**named)
         self._end_processes = end_processes
         # Tests may be part of an environment of their own, where no agent was.
-        self._tests_stay = bool(named.get("skip_tests_upload"))
+        self._tests_stay = self.environment.session_id not in _with_agent
 
     @override
     async def verify(self) -> VerifierResult:
@@ -117,6 +117,8 @@ class GuardedVerifier(Verifier):
         return result
 
 
+_with_agent: set[str] = set()
+"""The sessions of environments in which an agent works."""
 _before: dict[str, str] = {}
 """Processes that were there before the agent, by the session of the environment."""
 
@@ -142,6 +144,7 @@ exit FORGED
 
 async def remember_processes(environment: Any) -> None:
     """Note what runs in an environment before the agent: it stays when the agent has ended."""
+    _with_agent.add(environment.session_id)
     if hasattr(environment, "end_agent_processes"):
         return
     done = await environment.exec(_LIST, user="root", cwd="/")
@@ -151,6 +154,7 @@ async def remember_processes(environment: Any) -> None:
 
 def forget_processes(trial: str) -> None:
     """Forget what was noted for the environments of a trial."""
+    _with_agent.difference_update([name for name in _with_agent if name.startswith(trial)])
     for session in [name for name in _before if name.startswith(trial)]:
         del _before[session]
 
