@@ -144,7 +144,10 @@ def test_a_search_that_is_killed_in_a_trial_goes_on(whole_group: bool, tmp_path:
         assert state.evaluating.trials == 2
         killed.waits = False
         with killed.command("resume", "runs/killed") as resumed:
-            said, _ = resumed.communicate(timeout=400)
+            try:
+                said, _ = resumed.communicate(timeout=400)
+            finally:
+                resumed.kill()
     assert resumed.returncode == 0, said
     state = read_state(killed.run)
     assert state.ended == {"why": "finished"}

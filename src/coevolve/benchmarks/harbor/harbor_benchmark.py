@@ -186,7 +186,8 @@ class HarborBenchmark:
         """Remove what killed sessions left: environments and folders."""
         from coevolve.benchmarks.harbor.trial_leftovers import sweep_leftovers, sweep_trials
 
-        sweep_leftovers(self._environment_kind)
+        folder = self._environment_options.get("folder")
+        sweep_leftovers(self._environment_kind, None if folder is None else Path(folder))
         if self._kept is not None:
             sweep_trials(self._kept)
 

@@ -45,8 +45,12 @@ def abandoned(name: str) -> bool:
     return start_ticks(int(owner[2])) != owner[3]
 
 
-def sweep_leftovers(environment: str) -> list[str]:
+def sweep_leftovers(environment: str, folder: Path | None = None) -> list[str]:
     """Remove the leftovers of an environment's kind; the names of what was removed.
+
+    Args:
+        environment: Its class, as `module:Class`.
+        folder: Where the folders of environments without Docker are; by default in the cache.
 
     Raises:
         ConfigError: Docker is asked for and does not answer.
@@ -58,7 +62,7 @@ def sweep_leftovers(environment: str) -> list[str]:
         from coevolve.benchmarks.harbor.namespace_leftovers import sweep_leftovers as sweep
         from coevolve.benchmarks.harbor.namespace_support import environments_folder
 
-        removed += sweep(environments_folder())
+        removed += sweep(environments_folder() if folder is None else folder)
     return removed
 
 
