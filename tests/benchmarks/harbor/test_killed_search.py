@@ -1,5 +1,6 @@
 """A search on terminal tasks whose driver is killed in the middle of a trial, and resumed."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -12,7 +13,7 @@ import pytest
 
 from coevolve.runs.session import read_state
 from coevolve.store import RunStore
-from tests.benchmarks.harbor.task_boxes import groups_of, mounts_of, processes_with, wait_for
+from tests.benchmarks.harbor.task_boxes import groups_of, mounts_of, wait_for
 from tests.benchmarks.harbor.trial_beds import (
     in_docker_with,
     new_token,
@@ -109,10 +110,19 @@ class Killed:
             text=True,
         )
 
+    def processes(self) -> list[int]:
+        """The processes of the run: they have its variables."""
+        found = []
+        for path in Path("/proc").glob("[0-9]*/environ"):
+            with contextlib.suppress(OSError):
+                if f"TMPDIR={self.temporary}\0".encode() in path.read_bytes():
+                    found.append(int(path.parent.name))
+        return found
+
     def left(self) -> dict[str, object]:
         """What is left of the run outside of its folder."""
         found: dict[str, object] = {
-            "processes": waiting_processes(self.token) + processes_with(str(self.folder)),
+            "processes": waiting_processes(self.token) + self.processes(),
             "mounts": mounts_of(self.folder),
             "environments": [path.name for path in self.environments.glob("*")],
             "temporary files": [path.name for path in self.temporary.glob("*")],
@@ -139,6 +149,7 @@ def test_a_search_that_is_killed_in_a_trial_goes_on(whole_group: bool, tmp_path:
                 if whole_group:
                     os.killpg(driver.pid, signal.SIGKILL)
                 driver.kill()
+        assert wait_for(lambda: not killed.processes(), 120), "workers end without their driver"
         state = read_state(killed.run)
         assert state.ended is None
         assert state.evaluating.trials == 2
