@@ -29,6 +29,8 @@ TESTS = (
     f"{FOLDER}/test_docker_environment.py",
     f"{FOLDER}/test_terminal_tasks.py::test_the_oracle_passes_and_doing_nothing_fails",
     f"{FOLDER}/test_starting_harnesses.py::test_harnesses_differ_by_what_they_do",
+    f"{FOLDER}/test_killed_search.py",
+    f"{FOLDER}/test_trial_trouble.py",
     f"{FOLDER}/test_trial_leftovers.py",
     f"{FOLDER}/test_agent_trials.py",
 )

@@ -5,6 +5,8 @@ import os
 import shutil
 from pathlib import Path
 
+import pytest
+
 from coevolve.executors.isolation import find_isolation
 from coevolve.executors.isolation.plain_process import AS_ROOT
 from coevolve.runs.session import read_state
@@ -106,3 +108,53 @@ def test_a_lost_file_of_a_candidate(finished: Path, tmp_path: Path) -> None:
 
 def _name(path: Path) -> str:
     return path.parent.name + path.name + path.name
+
+
+HARBOR = """
+[search]
+rounds = 1
+[benchmark]
+kind = "harbor"
+path = "tasks"
+environment = "docker"
+[model]
+name = "openai/any"
+key = "NOBODY_SET_THIS"
+[proposer]
+kind = "scripted"
+folders = ["starts/one"]
+"""
+
+
+def with_docker(folder: Path, script: str) -> dict[str, str]:
+    """Variables with a `docker` of ours as the first one."""
+    pytest.importorskip("harbor")
+    program = folder / "bin" / "docker"
+    program.parent.mkdir()
+    program.write_text(f"#!/bin/sh\n{script}\n")
+    program.chmod(0o755)
+    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+
+
+def test_the_environments_of_harbor_are_listed(tmp_path: Path) -> None:
+    env = with_docker(tmp_path, 'case "$1" in version) echo 27.1;; *) echo 2.29;; esac')
+    done = coevolve("doctor", cwd=tmp_path, env=env)
+    assert done.returncode == 0, done.stdout
+    said = " ".join(done.stdout.split())
+    assert "'docker' can work here: Docker 27.1, Compose 2.29" in said
+    assert "Harbor environment: 'namespace'" in said
+
+
+def test_a_container_engine_that_is_away_is_named_and_no_trial_is_run(tmp_path: Path) -> None:
+    env = with_docker(tmp_path, "echo 'Cannot connect to the daemon' >&2; exit 1")
+    assert "note  Harbor environment: 'docker' cannot work" in coevolve("doctor", env=env).stdout
+    (tmp_path / "starts" / "one").mkdir(parents=True)
+    (tmp_path / "starts" / "one" / "harness.py").touch()
+    (tmp_path / "tasks").mkdir()
+    (tmp_path / "search.toml").write_text(HARBOR)
+    done = coevolve("doctor", tmp_path / "search.toml", env=env)
+    said = " ".join(done.stdout.split())
+    assert done.returncode == 1
+    assert "fix Harbor environment: 'docker' cannot work here: `docker version` failed" in said
+    assert "Cannot connect to the daemon. Start Docker" in said
+    assert "benchmark: not tested" in said

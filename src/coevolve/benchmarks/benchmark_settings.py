@@ -14,6 +14,7 @@ from pydantic import Field, Strict, model_validator
 from coevolve import registry
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.workload import Spec
+from coevolve.findings import Finding
 from coevolve.settings import Amount, Context, Needed, Table, Text, Texts, Words
 
 Starts = Annotated[tuple[Text, ...], Strict(False), Field(min_length=2)]
@@ -29,6 +30,10 @@ class BenchmarkSettings(Table):
     uses_model: ClassVar[bool] = True
     building_blocks: ClassVar[str] = ""
     kind: Text
+
+    def examine(self) -> Iterator[Finding]:
+        """What the benchmark needs of this machine, for `coevolve doctor`; nothing is run."""
+        yield from ()
 
     @abstractmethod
     def spec(self, context: Context) -> Spec:

@@ -146,6 +146,10 @@ class ModelClient:
             self._facts = self._host.ask("model_facts")
         return dict(self._facts)
 
+    def answers(self) -> bool:
+        """Whether the model answers a short request of the engine's own now."""
+        return bool(self._host.ask("model_answers")["answered"])
+
     def _own(self, sample: object) -> object:
         """A sample number within those of this trial."""
         if not self._trial or not isinstance(sample, int | None):
@@ -249,7 +253,12 @@ class StubModel:
     @property
     def services(self) -> Mapping[str, Callable[..., Any]]:
         """The `services` of `harness.call`."""
-        return {"model": self._model, "count": self._count, "model_facts": self._facts}
+        return {
+            "model": self._model,
+            "count": self._count,
+            "model_facts": self._facts,
+            "model_answers": lambda: {"answered": True, "usage": {}},
+        }
 
     def ask(self, service: str, /, **payload: Any) -> Any:
         """The answer of a service."""

@@ -38,16 +38,19 @@ def benchmark_spec(config: RunConfig, base: Path, folder: Path | None = None) ->
     return config.benchmark.spec(Context(config=config, base=base, folder=folder))
 
 
-def build_benchmark(config: RunConfig, base: Path, host: Host | None = None) -> Benchmark:
+def build_benchmark(
+    config: RunConfig, base: Path, host: Host | None = None, *, folder: Path | None = None
+) -> Benchmark:
     """The benchmark of a configuration with paths relative to `base`.
 
-    It reaches the services of the `host`, if it uses any.
+    It reaches the services of the `host`, if it uses any, and keeps files in the `folder` of the
+    run, if there is one.
 
     Raises:
         ConfigError: The benchmark cannot be built, or lacks a required attribute.
     """
     config.check_paths(base)
-    spec = benchmark_spec(config, base)
+    spec = benchmark_spec(config, base, folder)
     try:
         return _checked(spec.build(host), spec.factory)
     except ConfigError:

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from coevolve.benchmarks.base import leak_scan_of
+from coevolve.benchmarks.harbor.environment_checks import check_environments
 from coevolve.errors import CoevolveError, StopRun
 from coevolve.executors.benchmark_needs import Needs, needs_of
 from coevolve.executors.isolation import Limits, find_isolation
@@ -65,6 +66,7 @@ def check_all(target: Path | None = None) -> Iterator[Finding]:
     yield from check_access(config)
     if target is None:
         yield from check_embedded()
+        yield from check_environments()
     if folder is not None:
         yield from check_run(folder)
     if config is not None:
@@ -194,6 +196,13 @@ def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
 def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
     """Whether the proposer is ready, and whether the benchmark conforms."""
     yield from config.proposer.examine(Context(config=config, base=base))
+    lacking = False
+    for finding in config.benchmark.examine():
+        lacking = lacking or finding.kind == "failed"
+        yield finding
+    if lacking:
+        yield noted("benchmark", "not tested, because of what it lacks")
+        return
     try:
         # A stub of the model: a check costs no money.
         benchmark = build_benchmark(config, base, StubModel() if config.model else None)

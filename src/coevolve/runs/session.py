@@ -96,7 +96,7 @@ def session(
     with RunStore.open(folder.resolve()) as store:
         opened = _opened(store)
         config, base = recorded_config(opened, folder)
-        benchmark = build_benchmark(config, base)
+        benchmark = build_benchmark(config, base, folder=store.folder)
         _check_unchanged(opened, benchmark)
         sweep(benchmark)
         gateway = None

@@ -166,6 +166,17 @@ await environment.exec("echo '{\\"reward\\": 1}' > /logs/verifier/reward.json")
     assert "reward.txt" in tried.trace["suspicious_commands"][0]
 
 
+def test_a_forged_reward_that_cannot_be_removed_scores_0(bench: Bench) -> None:
+    forged = (
+        "for name in rm find; do printf '#!/bin/sh\\n' > /usr/local/bin/$name; "
+        "chmod 755 /usr/local/bin/$name; done; mkdir -p /logs/verifier; "
+        "echo '{\"reward\": 1}' > /logs/verifier/reward.json"
+    )
+    tried = bench.tried(agent(f"await environment.exec({forged!r})"))
+    assert tried.fault is not None
+    assert (tried.fault.blame, tried.fault.kind) == (Blame.CANDIDATE, "VerifierOutputParseError")
+
+
 def test_a_service_that_the_task_asks_for_runs_on(tmp_path: Path, environment_cache: Path) -> None:
     alive = (
         "#!/bin/bash\n[ -e /proc/$(cat /app/pid) ]; echo $((1 - $?)) > /logs/verifier/reward.txt\n"
@@ -189,6 +200,25 @@ await environment.exec("echo 1 > /tmp/reward.txt")
         )
     )
     assert tried.score == 0.0
+
+
+def test_tests_with_an_environment_of_their_own_stay_in_it(
+    tmp_path: Path, environment_cache: Path
+) -> None:
+    separate = (
+        'artifacts = ["/app/answer.txt"]\n[agent]\ntimeout_sec = 60.0\n'
+        '[verifier]\ntimeout_sec = 60.0\nenvironment_mode = "separate"\n'
+    )
+    own = "FROM debian:bookworm-slim\nRUN mkdir -p /app /tests; touch /tests/built\n"
+    test = (
+        "#!/bin/bash\n[ -e /tests/built ] && grep -qx done /app/answer.txt && found=1\n"
+        "echo ${found:-0} > /logs/verifier/reward.txt\n"
+    )
+    files = {"task.toml": separate, "tests/Dockerfile": own, "tests/test.sh": test}
+    write_task(tmp_path / "tasks" / "one", **files)
+    bench = Bench(tmp_path)
+    assert bench.tried(agent(SOLVE)).score == 1.0
+    assert bench.tried(agent("pass")).score == 0.0
 
 
 def test_the_agent_sees_no_key_no_network_no_host_and_no_tests(
@@ -279,7 +309,8 @@ except (RuntimeError, OSError):
 def test_a_verifier_that_hangs_on_what_the_agent_left_scores_0(
     tmp_path: Path, environment_cache: Path
 ) -> None:
-    toml = "[agent]\ntimeout_sec = 60.0\n[verifier]\ntimeout_sec = 3.0\n"
+    seconds = 20 if ENVIRONMENT == "docker" else 5  # each command in Docker takes some time
+    toml = f"[agent]\ntimeout_sec = 60.0\n[verifier]\ntimeout_sec = {seconds}.0\n"
     script = "#!/bin/bash\n[ -e /app/hang ] && sleep 1000\necho 1 > /logs/verifier/reward.txt\n"
     write_task(tmp_path / "tasks" / "one", **{"task.toml": toml, "tests/test.sh": script})
     bench = Bench(tmp_path)

@@ -58,6 +58,16 @@ def test_a_trial_belongs_to_one_process_of_one_machine(monkeypatch: pytest.Monke
     assert not abandoned(f"coevolve-{'0' * 8}-999999999-1-task-1"), "of another machine"
 
 
+def test_folders_of_unfinished_trials_of_ended_processes_are_removed(tmp_path: Path) -> None:
+    machine = owned_prefix().split("-")[1]
+    ended = f"coevolve-{machine}-999999999-1"
+    for name in (f"{ended}-cut", f"{ended}-done", f"{owned_prefix()}-now", "notes"):
+        (tmp_path / name).mkdir()
+    (tmp_path / f"{ended}-done" / "result.json").touch()
+    assert trial_leftovers.sweep_trials(tmp_path) == [f"{ended}-cut"]
+    assert len(list(tmp_path.iterdir())) == 3
+
+
 @needs_trials
 def test_a_killed_process_leaves_nothing_after_the_next_start(
     tmp_path: Path, environment_cache: Path

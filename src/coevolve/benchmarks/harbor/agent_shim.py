@@ -6,11 +6,13 @@ agent calls the candidate's agent in the sandbox instead, and gives it environme
 
 import asyncio
 import base64
+import contextlib
 import contextvars
 import functools
 import shlex
 import tempfile
-from collections.abc import Callable, Coroutine, Mapping
+import time
+from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
@@ -52,6 +54,7 @@ class AgentSession:
         broken: The error of the environment when a command could not be run, if that happened.
         commands: How many commands it ran.
         suspicions: Commands that touch what only the verifier should.
+        waited: For how many seconds the agent had waited for the model when its time was up.
     """
 
     harness: Harness
@@ -62,6 +65,23 @@ class AgentSession:
     broken: str = ""
     commands: int = 0
     suspicions: Suspicions = field(default_factory=Suspicions)
+    waited: float = 0.0
+    _asked: dict[object, float] = field(default_factory=dict, init=False)
+
+    @contextlib.contextmanager
+    def asking(self) -> Iterator[None]:
+        """Note that a request to the model is under way."""
+        key = object()
+        self._asked[key] = time.monotonic()
+        try:
+            yield
+        finally:
+            del self._asked[key]
+
+    def time_is_up(self) -> None:
+        """Note for how long the agent has waited for the model."""
+        begun = min(list(self._asked.values()), default=None)
+        self.waited = 0.0 if begun is None else time.monotonic() - begun
 
 
 _sessions: dict[str, AgentSession] = {}
@@ -134,7 +154,7 @@ class SandboxedAgent(BaseAgent):
             session.harness.call,
             function,
             *arguments,
-            services={**served.services, **model_services(session.model)},
+            services={**served.services, **model_services(session)},
             concurrent=True,
         )
         loop = asyncio.get_running_loop()
@@ -142,6 +162,7 @@ class SandboxedAgent(BaseAgent):
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:
+            session.time_is_up()
             session.harness.interrupt()
             await asyncio.wait([running])
             if not running.cancelled():
@@ -158,11 +179,12 @@ class SandboxedAgent(BaseAgent):
             raise
 
 
-def model_services(model: ModelClient) -> Mapping[str, Callable[..., Any]]:
+def model_services(session: AgentSession) -> Mapping[str, Callable[..., Any]]:
     """The model as the frame asks for it."""
 
     def llm(messages: object, **given: object) -> dict[str, Any]:
-        return model.model(messages=messages, overflow="reply", **given)
+        with session.asking():
+            return session.model.model(messages=messages, overflow="reply", **given)
 
     return {"llm": llm}
 

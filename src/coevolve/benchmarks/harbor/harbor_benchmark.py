@@ -184,9 +184,12 @@ class HarborBenchmark:
 
     def sweep(self) -> None:
         """Remove what killed sessions left: environments and folders."""
-        from coevolve.benchmarks.harbor.trial_leftovers import sweep_leftovers
+        from coevolve.benchmarks.harbor.trial_leftovers import sweep_leftovers, sweep_trials
 
-        sweep_leftovers(self._environment_kind)
+        folder = self._environment_options.get("folder")
+        sweep_leftovers(self._environment_kind, None if folder is None else Path(folder))
+        if self._kept is not None:
+            sweep_trials(self._kept)
 
     @property
     def _environment_kind(self) -> str:
@@ -213,7 +216,7 @@ class HarborBenchmark:
             open_session,
         )
         from coevolve.benchmarks.harbor.trajectories import trial_trace
-        from coevolve.benchmarks.harbor.trial_faults import score_of
+        from coevolve.benchmarks.harbor.trial_faults import check_model, ended_by, score_of
         from coevolve.benchmarks.harbor.trial_leftovers import owned_prefix
 
         assert self._client is not None
@@ -231,6 +234,8 @@ class HarborBenchmark:
             close_session(name)
         trace = trial_trace(result, session, folder / name)
         try:
+            if ended_by(result, "AgentTimeoutError") and session.waited:
+                check_model(session.model, session.waited)
             value = score_of(result, session.error, self._reward, broken=session.broken)
         except Exception as error:
             attach_trace(error, trace)

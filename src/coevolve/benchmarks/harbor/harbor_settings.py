@@ -10,6 +10,7 @@ from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, Starts
 from coevolve.benchmarks.harbor.agent_files import built_in
 from coevolve.errors import InputError
 from coevolve.executors.workload import Spec
+from coevolve.findings import Finding
 from coevolve.settings import Amount, Context, Needed, Text, Texts
 
 
@@ -52,6 +53,11 @@ class HarborSettings(BenchmarkSettings):
                 f"benchmark.kind {self.kind!r} needs a model; add [model] with the name of a "
                 "hosted model (docs/models.md)."
             )
+
+    def examine(self) -> Iterator[Finding]:
+        from coevolve.benchmarks.harbor.environment_checks import check_environment
+
+        yield from check_environment(self.environment)
 
     def needs(self) -> Iterator[Needed]:
         if self.path is not None:

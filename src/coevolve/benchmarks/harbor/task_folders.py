@@ -14,9 +14,9 @@ from typing import Any
 from coevolve.errors import ConfigError, nearest
 from coevolve.models.response_cache import cache_folder
 
-TERMINAL_BENCH = ("terminal-bench/terminal-bench-2-1", "2.1")
-"""The name of Terminal-Bench 2.1 at Harbor's registry, and the version that the paper used."""
-ALIASES = {"terminal-bench-2.1": TERMINAL_BENCH[0]}
+TERMINAL_BENCH = "terminal-bench/terminal-bench-2-1"
+"""The name at Harbor's registry of Terminal-Bench 2.1, the version that the paper used."""
+ALIASES = {"terminal-bench-2.1": TERMINAL_BENCH}
 _AGENT_SECONDS, _VERIFIER_SECONDS, _BUILD_SECONDS = 600.0, 600.0, 600.0
 
 

@@ -5,7 +5,7 @@ An agent cannot cause a missing trial.
 """
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol
 
 from coevolve.errors import InputError
 from coevolve.executors.failures import (
@@ -27,6 +27,14 @@ class FaultRow:
     blame: Blame
     meaning: str
     advice: str = ""
+
+
+class Asked(Protocol):
+    """A model that can be asked whether it answers."""
+
+    def answers(self) -> bool:
+        """Whether it answers a short request now."""
+        ...
 
 
 FAULT_TABLE = (
@@ -143,6 +151,33 @@ def score_of(
     raise fault_of(
         raised.exception_type, raised.exception_message, begun=result.agent_setup is not None
     )
+
+
+def ended_by(result: Any, name: str) -> bool:
+    """Whether an exception of this name ended a trial."""
+    return result.exception_info is not None and result.exception_info.exception_type == name
+
+
+def check_model(model: Asked, waited: float) -> None:
+    """Ask whether the model is to blame that an agent ran out of time while it waited for it.
+
+    If the model answers another request, the agent may just have asked for too much: the reward of
+    the verifier counts, as for every agent that runs out of time.
+
+    Args:
+        model: The model of the run.
+        waited: For how many seconds the agent had waited for its answer.
+
+    Raises:
+        InfrastructureError: It does not answer; a control trial decides.
+    """
+    if not model.answers():
+        raise InfrastructureError(
+            f"the agent ran out of time after {waited:.1f} s of waiting for the model, which "
+            "does not answer other requests either",
+            kind="service-limit",
+            advice="If this continues, lower the number of workers or concurrency in [model].",
+        )
 
 
 def fault_of(name: str, message: str, *, begun: bool) -> TrialError:

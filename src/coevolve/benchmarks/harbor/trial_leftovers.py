@@ -45,8 +45,12 @@ def abandoned(name: str) -> bool:
     return start_ticks(int(owner[2])) != owner[3]
 
 
-def sweep_leftovers(environment: str) -> list[str]:
+def sweep_leftovers(environment: str, folder: Path | None = None) -> list[str]:
     """Remove the leftovers of one kind of environment; return their names.
+
+    Args:
+        environment: Its class, as `module:Class`.
+        folder: Where the folders of environments without Docker are; by default in the cache.
 
     Raises:
         ConfigError: Docker is needed and does not answer.
@@ -58,7 +62,7 @@ def sweep_leftovers(environment: str) -> list[str]:
         from coevolve.benchmarks.harbor.namespace_leftovers import sweep_leftovers as sweep
         from coevolve.benchmarks.harbor.namespace_support import environments_folder
 
-        removed += sweep(environments_folder())
+        removed += sweep(environments_folder() if folder is None else folder)
     return removed
 
 
@@ -70,6 +74,20 @@ def _swept_folders() -> list[str]:
         if names and all(map(abandoned, names)):
             shutil.rmtree(folder, ignore_errors=True)
             removed.append(folder.name)
+    return removed
+
+
+def sweep_trials(folder: Path) -> list[str]:
+    """Remove the folders of trials that were cut short; their names.
+
+    Args:
+        folder: Where the folders of trials are kept. Those with a result stay.
+    """
+    removed = []
+    for path in folder.glob("coevolve-*"):
+        if abandoned(path.name) and not (path / "result.json").exists():
+            shutil.rmtree(path, ignore_errors=True)
+            removed.append(path.name)
     return removed
 
 
