@@ -1,6 +1,7 @@
 """Faults that a candidate may bring about: repeated, then decided by a control."""
 
 import asyncio
+import math
 from dataclasses import dataclass, field
 
 import pytest
@@ -23,23 +24,30 @@ DOWN = Fault(blame=Blame.INFRASTRUCTURE, kind="Timeout", reason="the judge is do
 class Dropping(StubExecutor):
     """The first candidate of every round loses every other task.
 
-    `down` loses the controls, `broken` those on some tasks, `flaky` their first attempts.
+    `down` loses so many attempts of controls, `broken` those on some tasks, `flaky` their first
+    ones. If `recovers`, the candidate gets answers too after a control did.
     """
 
-    down: bool = False
+    down: float = 0
+    recovers: bool = False
     broken: tuple[str, ...] = ()
     flaky: int = 0
     fault: Fault = LATE
     controls: list[Trial] = field(default_factory=list)
+    answered: bool = False
 
     async def run(self, candidate: Candidate, trial: Trial) -> Result:
         searching = any(t.candidate not in STARTS for t in self.ran)
         if trial.candidate in STARTS and searching:
             self.controls.append(trial)
             self.ran.append(trial)
-            failed = self.down or trial.task in self.broken or trial.attempt < self.flaky
-            return Result(fault=LATE) if failed else Result(score=1.0)
-        if trial.candidate.endswith("-0") and int(trial.task.rpartition("-")[2]) % 2:
+            down = len(self.controls) <= self.down
+            if down or trial.task in self.broken or trial.attempt < self.flaky:
+                return Result(fault=LATE, usage=Usage(tokens_in=7))
+            self.answered = True
+            return Result(score=1.0, usage=Usage(tokens_in=7))
+        dropped = trial.candidate.endswith("-0") and int(trial.task.rpartition("-")[2]) % 2
+        if dropped and not (self.recovers and self.answered):
             self.ran.append(trial)
             return Result(fault=self.fault)
         return await super().run(candidate, trial)
@@ -78,10 +86,10 @@ def test_a_control_runs_each_task_in_doubt_that_a_starting_harness_has_a_score_o
 
 
 def test_a_control_has_as_many_attempts_as_a_trial() -> None:
-    _, state = searched(Dropping(flaky=5))
+    executor = Dropping(flaky=5)
+    _, state = searched(executor)
     assert set(lost(state, "r1-0")) == {0.0}
-    _, state = searched(Dropping(flaky=6))
-    assert all(isinstance(score, Missing) for score in lost(state, "r1-0"))
+    assert {t.attempt for t in executor.controls} == {0, 1, 2, 3, 4, 5}
 
 
 def test_a_task_that_fails_for_starting_harnesses_too_is_missing_alone() -> None:
@@ -96,12 +104,52 @@ def test_a_task_that_fails_for_starting_harnesses_too_is_missing_alone() -> None
     assert set(others) == {0.0}
 
 
-def test_a_fault_that_the_control_meets_too_is_missing() -> None:
-    journal, state = searched(Dropping(down=True))
-    assert all(isinstance(score, Missing) for score in lost(state, "r1-0"))
-    estimate = state.estimate("r1-0")
-    assert estimate is None or "count as failed" not in estimate.note
-    assert fold(journal.events()).tally.missing == state.tally.missing
+TWO_CONTROLS = 12
+"""Attempts of two controls that get no answer."""
+
+
+def test_an_outage_is_waited_for_and_costs_nobody_anything() -> None:
+    _, undisturbed = searched(StubExecutor())
+    journal, state = searched(Dropping(down=3 * TWO_CONTROLS, recovers=True))
+    assert not any(isinstance(score, Missing) for score in lost(state, "r1-0"))
+    for name in undisturbed.selector.candidates:
+        assert state.estimate(name) == undisturbed.estimate(name)
+    spent = fold(journal.events()).spending().tokens
+    assert spent == undisturbed.spending().tokens + 7 * (3 * TWO_CONTROLS + 2)
+
+
+def test_a_trial_that_fails_again_after_an_outage_scores_0() -> None:
+    executor = Dropping(down=3 * TWO_CONTROLS)
+    journal, state = searched(executor)
+    assert set(lost(state, "r1-0")) == {0.0}
+    assert max(t.attempt for t in executor.ran if t.candidate == "r1-0") == 8
+    reasons = [e["fault"]["reason"] for e in journal.events() if e.get("fault")]
+    assert any("after plain got an answer" in reason for reason in reasons)
+
+
+def test_an_outage_of_an_hour_stops_the_run_and_decides_nothing() -> None:
+    journal = MemoryJournal()
+    opened(journal, test=None)
+    with pytest.raises(StopRun, match="for an hour either") as stopped:
+        asyncio.run(Search(journal, Dropping(down=math.inf), StubProposer(), pause=1e-5).run())
+    assert stopped.value.resumable
+    assert not any(e["type"] == "outcome" and e.get("fault") for e in journal.events())
+    resumed = asyncio.run(Search(journal, StubExecutor(), StubProposer(), pause=0.001).run())
+    _, undisturbed = searched(StubExecutor())
+    for name in undisturbed.selector.candidates:
+        assert resumed.estimate(name) == undisturbed.estimate(name)
+
+
+def test_trials_in_doubt_are_repeated_one_candidate_at_a_time() -> None:
+    def act(trial: Trial) -> Result | None:
+        lost = trial.candidate not in STARTS and trial.attempt < 3
+        return Result(fault=LATE) if lost else None
+
+    executor = Dropping(capacity=4, act=act)
+    searched(executor)
+    repeated = [t.candidate for t in executor.ran if t.candidate[:3] == "r1-" and t.attempt > 2]
+    assert set(repeated) == {"r1-0", "r1-1"}
+    assert repeated == sorted(repeated, key=repeated.index)
 
 
 def test_a_shared_fault_is_missing_after_three_attempts_without_a_control() -> None:
@@ -170,8 +218,8 @@ def test_an_outage_during_a_preparation_stops_the_run_and_refuses_nobody() -> No
     _, undisturbed = searched(StubExecutor())
     journal = MemoryJournal()
     opened(journal, test=None)
-    with pytest.raises(StopRun, match="harness 'plain' fails too") as stopped:
-        asyncio.run(Search(journal, Unprepared(down=True), StubProposer(), pause=0.001).run())
+    with pytest.raises(StopRun, match="harness 'plain' has failed for an hour too") as stopped:
+        asyncio.run(Search(journal, Unprepared(down=True), StubProposer(), pause=1e-5).run())
     assert stopped.value.resumable
     resumed = asyncio.run(Search(journal, StubExecutor(), StubProposer(), pause=0.001).run())
     assert all(known.reason == "" for known in resumed.candidates.values())

@@ -3,61 +3,19 @@
 import asyncio
 import heapq
 import math
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterable
+from dataclasses import replace
 
-import numpy as np
-
-from coevolve.core.outcomes import Missing, Usage
+from coevolve.core.outcomes import Missing
 from coevolve.errors import EmptyRounds, StopRun, titled
-from coevolve.search.budget import Spending
-from coevolve.search.journal import Recorder
-from coevolve.search.retries import Retries
+from coevolve.search.attempts import Attempts, cap_ahead
+from coevolve.search.controls import WINDOW, Controls, blamed
 from coevolve.search.run_state import RunState, Status
-from coevolve.search.trials import Blame, Cell, Executor, Fault, Result, Trial
+from coevolve.search.trials import Blame, Cell, Fault, Result, Trial
 from coevolve.search.wave import Wave
 
 EMPTY_ROUNDS = 3
 """A run stops after this many rounds in a row without any candidate."""
-
-
-def cap_ahead(
-    recorder: Recorder,
-    capacity: int,
-    under_way: int = 0,
-    *,
-    proposal: bool = False,
-    used: Usage | None = None,
-) -> str | None:
-    """The cap that one more trial might exceed, if any.
-
-    It counts what is spent, and what is `used` but not recorded yet. This trial and the running
-    ones count with the highest cost of a trial so far, a `proposal` with the highest cost of a
-    proposal. After Phase 0, the trials after the choice count with the average cost of a trial.
-    """
-    state = recorder.state
-    budget, trials, proposals = state.settings.budget, state.evaluating, state.proposing
-    spent = state.spending(recorder.journal.clock())
-    if used is not None:
-        spent = spent.plus(1, Spending.of_usage(used))
-    ahead = spent.plus(1 + under_way, Spending.highest(trials, trials=1))
-    if proposal:
-        ahead = ahead.plus(1, Spending.highest(proposals, trials=0))
-    if state.wave is None or state.wave.kind == "round":
-        ahead = ahead.plus(closing_trials(state), Spending.average(trials, capacity))
-    return budget.reached(spent) or budget.exceeded(ahead)
-
-
-def closing_trials(state: RunState) -> int:
-    """Trials after the choice: the winner on every task, and the sealed test.
-
-    A run that was extended may have tested its starting harnesses; its winner may still change.
-    """
-    needed = len(state.selector.pool) if state.settings.rescore else 0
-    if state.test is not None:
-        untested = [name for name in state.starts if name not in state.test.starts]
-        needed += (len(untested) + 1) * len(state.test.pool)
-    return needed * state.trials
 
 
 def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
@@ -131,29 +89,6 @@ def check_proposer(state: RunState) -> None:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Attempts:
-    """How attempts are recorded, run and repeated."""
-
-    recorder: Recorder
-    executor: Executor
-    retries: Retries
-    rng: np.random.Generator
-
-    def wait(self, fault: Fault | None, attempt: int) -> float | None:
-        """Seconds until the next attempt after this one; None if there is none.
-
-        Attempts from `retries.attempts` on repeat the rule.
-        """
-        again = fault is not None and fault.retried
-        return self.retries.wait(attempt % self.retries.attempts, self.rng) if again else None
-
-
-NOT_ANSWERED = (Blame.INFRASTRUCTURE, Blame.OPERATOR)
-"""Blames of a control that proves nothing against a candidate."""
-WINDOW = 60
-"""Pauses before a control: a minute, for which services count requests."""
-
 Order = Callable[[RunState, Cell], float]
 """Which trials start first: those with the lowest number, then in the order they were asked."""
 
@@ -170,9 +105,11 @@ class Evaluation:
     """The trials of one wave, until all are recorded or a budget is spent.
 
     A trial of a candidate that fails for reasons of the infrastructure, in a way that a candidate
-    may bring about, is repeated after all others. If it fails again, a control decides: a starting
-    harness runs the task again that it had a score on, as often as the trial was tried. If it gets
-    no answer either, the trial is missing; otherwise it counts as failed.
+    may bring about, is repeated a minute after all others have ended, with those of its candidate
+    alone. If it fails again, a control decides (`Controls`): a starting harness runs the task
+    again that it had a score on. If it gets no answer either, the trial is missing; otherwise it
+    counts as failed. If a starting harness gets no answer on any task, the service is down: the
+    trial is repeated as soon as it is back.
 
     Args:
         attempts: Where trials run, and when they are repeated.
@@ -187,12 +124,14 @@ class Evaluation:
         self._attempts, self._recorder = attempts, attempts.recorder
         self._wave, self._proposing = wave, proposing
         state = self._recorder.state
-        self._queue = [(order(state, cell), n, cell) for n, cell in enumerate(wave.open)]
+        fresh = [cell for cell, tried in wave.open.items() if tried < attempts.retries.attempts]
+        self._queue = [(order(state, cell), n, cell) for n, cell in enumerate(fresh)]
         heapq.heapify(self._queue)
+        self._again = [cell for cell in wave.open if cell not in set(fresh)]
         self._later: list[tuple[float, int, Cell]] = []
         self._running: dict[asyncio.Task[Result], Trial] = {}
         self._doubts: list[tuple[Trial, Result]] = []
-        self._extra = Usage()
+        self._control = ""
         self._spent: str | None = None
 
     @property
@@ -203,14 +142,17 @@ class Evaluation:
     async def run(self) -> None:
         """Evaluate everything, or as much as the budget allows."""
         try:
-            while self._start() or self._running or (self._later and not self._spent):
-                self._take_all(await self._finished())
-            if self._doubts:
+            await self._run_queue()
+            if self._again and self._spent is None:
                 await self._decide()
         finally:
             await self._cancel()
         if self._spent is not None:
             self._recorder.exhausted(self._spent)
+
+    async def _run_queue(self) -> None:
+        while self._start() or self._running or (self._later and not self._spent):
+            self._take_all(await self._finished())
 
     def _start(self) -> bool:
         """Start as many trials as may run at once."""
@@ -277,9 +219,13 @@ class Evaluation:
     def _take(self, trial: Trial, result: Result) -> None:
         wait = self._attempts.wait(result.fault, trial.attempt)
         if wait is None and self._unexplained(trial, result):
-            if trial.attempt + 1 < 2 * self._attempts.retries.attempts:
+            if self._control:
+                assert result.fault is not None
+                fault = blamed(result.fault, f"after {self._control} got an answer")
+                self._recorder.outcome(trial, replace(result, fault=fault))
+            elif trial.attempt + 1 < 2 * self._attempts.retries.attempts:
                 self._recorder.failed(trial, result)
-                heapq.heappush(self._queue, (math.inf, len(self._queue), trial.cell))
+                self._again.append(trial.cell)
             else:
                 self._doubts.append((trial, result))
             return
@@ -297,73 +243,41 @@ class Evaluation:
         return result.fault is not None and result.fault.unexplained and not start
 
     async def _decide(self) -> None:
-        """Record the trials in doubt: as missing if controls fail too, else as failed.
+        """Repeat the trials in doubt, one candidate at a time, and decide those that fail again.
 
-        Nothing else runs then, and a rate limit that candidates have used up is over. If a
-        starting harness gets no answer on two tasks, the service is down for all. Otherwise each
-        trial is decided by a control on its own task.
+        Nothing else runs then, and a rate limit that candidates have used up is over.
         """
         await asyncio.sleep(WINDOW * self._attempts.retries.pause)
-        controls = self._controls()
-        tried: dict[str, bool] = {}
-        for task in list(controls)[:2]:
-            if (answered := await self._answered(controls[task])) is None:
-                return
-            tried[task] = answered
-        down = not any(tried.values())
-        if not down:
-            for task in {trial.task: None for trial, _ in self._doubts}:
-                if task in controls and task not in tried:
-                    if (answered := await self._answered(controls[task])) is None:
-                        return
-                    tried[task] = answered
-        for trial, result in self._doubts:
-            assert result.fault is not None
-            fault = replace(result.fault, shared=True)
-            if not down and tried.get(trial.task, True):
-                start = controls.get(trial.task, next(iter(controls.values()))).candidate
-                reason = f"{fault.reason.rstrip('.')}, but {start} got an answer"
-                fault = replace(fault, blame=Blame.DOUBTFUL, reason=reason, shared=False)
-            usage, self._extra = result.usage + self._extra, Usage()
-            self._recorder.outcome(trial, replace(result, fault=fault, usage=usage))
-        self._doubts = []
-
-    async def _answered(self, control: Trial) -> bool | None:
-        """Whether a starting harness gets an answer, in as many attempts as a trial has.
-
-        None if the budget does not allow another attempt.
-        """
-        executor, retries = self._attempts.executor, self._attempts.retries
-        candidate = self._recorder.state.candidates[control.candidate].candidate
-        for attempt in range(2 * retries.attempts):
-            self._spent = self._spent or cap_ahead(self._recorder, executor.capacity)
+        for name in dict.fromkeys(cell.candidate for cell in self._again):
+            await self._repeat(cell for cell in self._again if cell.candidate == name)
+            if self._doubts:
+                await self._settle(Controls(self._attempts, self._doubts))
             if self._spent is not None:
-                return None
-            found = await executor.run(candidate, replace(control, attempt=attempt))
-            self._extra += found.usage
-            if found.fault is None or found.fault.blame not in NOT_ANSWERED:
-                return True
-            wait = retries.wait(attempt % retries.attempts, self._attempts.rng)
-            await asyncio.sleep(wait or 0.0)
-        return False
+                return
+        self._again = []
 
-    def _controls(self) -> dict[str, Trial]:
-        """A control for each task in doubt that a starting harness has a score on, or for others.
+    async def _repeat(self, cells: Iterable[Cell]) -> None:
+        for cell in cells:
+            heapq.heappush(self._queue, (0.0, len(self._queue), cell))
+        await self._run_queue()
 
-        Raises:
-            StopRun: No starting harness has a score.
-        """
-        state = self._recorder.state
-        found: dict[str, Trial] = {}
-        for name in state.starts:
-            for task, score in state.selector.scores(name).items():
-                if not isinstance(score, Missing):
-                    own = state.candidates[name].state
-                    found.setdefault(task, Trial(candidate=name, task=task, state=own))
-        if not found:
-            raise StopRun("no starting harness has a score; fix the cause, then resume the run.")
-        doubted = {trial.task for trial, _ in self._doubts}
-        return {task: found[task] for task in sorted(found, key=lambda task: task not in doubted)}
+    async def _settle(self, controls: Controls) -> None:
+        """Decide the trials in doubt of one candidate by controls."""
+        doubts = self._doubts
+        if not await controls.up():
+            self._control = await controls.back()
+            if self._control:
+                self._doubts = []
+                for trial, result in doubts:
+                    self._recorder.failed(trial, controls.paid(result))
+                await self._repeat(trial.cell for trial, _ in doubts)
+                self._control = ""
+        elif await controls.try_tasks():
+            self._doubts = []
+            for trial, result in doubts:
+                fault = controls.verdict(trial, result)
+                self._recorder.outcome(trial, controls.paid(replace(result, fault=fault)))
+        self._spent = self._spent or controls.spent
 
     async def _cancel(self) -> None:
         for task in self._running:

@@ -13,13 +13,12 @@ from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError, NoOutcomeError, StopRun
 from coevolve.search.acceptance import Rules, clean
+from coevolve.search.attempts import Attempts, cap_ahead
 from coevolve.search.budget import SCHEMA, Settings
 from coevolve.search.candidate import Candidate, Files
 from coevolve.search.evaluation import (
-    Attempts,
     Evaluation,
     Order,
-    cap_ahead,
     check_alive,
     check_proposer,
     longest_first,

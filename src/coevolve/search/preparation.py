@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, StopRun, titled
+from coevolve.search.attempts import Attempts, cap_ahead
 from coevolve.search.candidate import Candidate
-from coevolve.search.evaluation import NOT_ANSWERED, WINDOW, Attempts, cap_ahead
+from coevolve.search.controls import NOT_ANSWERED, OUTAGE, WINDOW, blamed
 from coevolve.search.run_state import CandidateState, Status
 from coevolve.search.trials import Blame, Fault, Prepared
 
@@ -20,7 +21,8 @@ class Preparation:
 
     If the infrastructure fails, a candidate is tried again a minute later. If it fails again, a
     control decides: a starting harness is checked or prepared again. If that works, the candidate
-    is refused. Otherwise the service is down, and the run stops until it is resumed.
+    is refused. Otherwise the service is down: the run waits until it works, and tries again. It
+    stops if that takes more than an hour.
 
     With a cap on tokens or dollars it handles one at a time, because the cost is unknown.
     """
@@ -92,21 +94,31 @@ class Preparation:
 
     async def _decided(self, act: Act, candidate: Candidate, prepared: Prepared) -> Prepared:
         """The result of a candidate for which the infrastructure failed every time."""
-        state, fault = self._recorder.state, prepared.fault
-        assert fault is not None
+        state = self._recorder.state
         start = state.candidates[state.starts[0]].candidate
-        control = await self._tried(act, start, prepared.usage)
-        if control is None:
+        for pauses in (*OUTAGE, None):
+            control = await self._tried(act, start, prepared.usage)
+            if control is None:
+                return prepared
+            prepared = replace(prepared, usage=control.usage)
+            if control.fault is None or control.fault.blame not in NOT_ANSWERED:
+                break
+            if pauses is None:
+                raise self._down(candidate, start, prepared.fault)
+            await asyncio.sleep(pauses * self._attempts.retries.pause)
+        if pauses != OUTAGE[0]:  # it was down
+            prepared = await self._tried(act, candidate, prepared.usage) or prepared
+        if not self._doubtful(candidate, prepared.fault):
             return prepared
-        if control.fault is not None and control.fault.blame in NOT_ANSWERED:
-            why = titled(fault.kind, fault.reason).rstrip(".")
-            raise StopRun(
-                f"candidate {candidate.name!r} cannot be evaluated now: {why}. The starting "
-                f"harness {start.name!r} fails too. Fix the cause, then resume the run."
-            )
-        reason = f"{fault.reason.rstrip('.')}, but {start.name} got an answer"
-        fault = replace(fault, blame=Blame.DOUBTFUL, reason=reason)
-        return replace(prepared, fault=fault, usage=control.usage)
+        assert prepared.fault is not None
+        return replace(prepared, fault=blamed(prepared.fault, f"but {start.name} got an answer"))
+
+    def _down(self, candidate: Candidate, start: Candidate, fault: Fault | None) -> StopRun:
+        why = "" if fault is None else titled(fault.kind, fault.reason).rstrip(".")
+        return StopRun(
+            f"candidate {candidate.name!r} cannot be evaluated now: {why}. The starting harness "
+            f"{start.name!r} has failed for an hour too. Fix the cause, then resume the run."
+        )
 
     def _body(self, known: CandidateState, prepared: Prepared) -> dict[str, object]:
         body: dict[str, object] = {

@@ -5,7 +5,7 @@ from typing import Any
 
 from coevolve.core.selector import Selector
 from coevolve.errors import NoOutcomeError
-from coevolve.search.evaluation import closing_trials
+from coevolve.search.attempts import closing_trials
 from coevolve.search.loop import broken, unready
 from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.wave import Tally
