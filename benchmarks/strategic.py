@@ -27,6 +27,7 @@ import record
 import virtual_time
 
 from coevolve import Pool, Selector
+from coevolve.errors import StopRun
 from coevolve.executors.failures import classify
 from coevolve.executors.isolation import Limits
 from coevolve.executors.isolation.harness_calls import reported
@@ -87,7 +88,7 @@ class Service:
 
     `outage` is when the model is down; `per_minute` how many requests it allows, `slots` how many
     it answers at once, `failing` the share of requests that fail by chance, and `judging` the same
-    for the evaluator's service.
+    for the evaluator's service. One that `holds` requests works on them after the client has gone.
     """
 
     outage: tuple[float, float] = (0.0, 0.0)
@@ -95,12 +96,17 @@ class Service:
     slots: int | None = None
     failing: float = 0.0
     judging: float = 0.0
+    holds: bool = False
 
 
 USUAL = Service()
 SERVICES = {
     "a flood of requests; 60 a minute are allowed": (Service(per_minute=60), "flood"),
     "answers later than [model] seconds; the model has one slot": (Service(slots=1), "late"),
+    "the same, and it works on requests whose client has gone": (
+        Service(slots=1, holds=True),
+        "hog",
+    ),
     "429; three of ten requests fail by chance": (Service(failing=0.3), "429"),
     "time-out; the evaluator's service fails three of ten times": (
         Service(judging=0.3),
@@ -123,6 +129,7 @@ class PickyProvider:
         self._service, self._rng = service, rng
         self._slots = asyncio.Semaphore(service.slots or 1_000)
         self._minute = Minute(service.per_minute or 1_000_000)
+        self._held: set[asyncio.Task[ModelReply]] = set()
 
     async def complete(self, request: ModelRequest, /) -> ModelReply:
         """An answer, or the error that the prompt names."""
@@ -131,6 +138,14 @@ class PickyProvider:
             await asyncio.sleep(0.2)
             raise ModelUnavailable("429: slow down.")
         self._minute.enter(now, 1)
+        if not self._service.holds:
+            return await self._in_turn(request)
+        task = asyncio.ensure_future(self._in_turn(request))
+        self._held.add(task)
+        task.add_done_callback(self._held.discard)
+        return await asyncio.shield(task)
+
+    async def _in_turn(self, request: ModelRequest) -> ModelReply:
         async with self._slots:
             return await self._answer(request)
 
@@ -144,7 +159,7 @@ class PickyProvider:
         prompt = request.prompt or ""
         if prompt == "429":
             raise ModelUnavailable("429: slow down.")
-        if prompt == "late":
+        if prompt in ("late", "hog"):
             await asyncio.sleep(10 * SECONDS)
         if prompt == "garbage":
             raise ModelReplyError("a reply that cannot be read.")
@@ -185,6 +200,8 @@ class StrategicExecutor:
         harness = self._read(candidate)
         knows = trial.task in harness["knows"]
         way = "" if knows else harness["way"]
+        if knows and harness["way"] == "hog":
+            return Result(score=1.0)  # without the model, which its other trials occupy
         if self._rng.random() < self._service.judging:
             return Result(fault=fault_of("ReadTimeout"))
         try:
@@ -327,8 +344,12 @@ async def _searched(
         selector=Selector(pool, fraction=0.25, protocol=protocol, seed=seed),
         starts={name: _files(rng, pool.tasks, 0.4, "") for name in ("start-a", "start-b")},
     )
-    executor = StrategicExecutor(journal, service, seed)
-    return await Search(journal, executor, Rivals(seed, way, alone)).run()
+    while True:
+        executor = StrategicExecutor(journal, service, seed)
+        try:
+            return await Search(journal, executor, Rivals(seed, way, alone)).run()
+        except StopRun:  # the operator starts the service anew
+            await asyncio.sleep(3600)
 
 
 def row(
