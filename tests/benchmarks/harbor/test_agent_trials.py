@@ -375,3 +375,13 @@ def command_lines() -> list[str]:
         with contextlib.suppress(OSError):
             found.append(path.read_text(errors="replace"))
     return found
+
+
+def test_trials_share_a_sandbox_that_has_imported_the_agent(bench: Bench) -> None:
+    with bench.harness(agent(SOLVE)) as harness:
+        sandboxes = []
+        for _ in range(2):
+            assert bench.benchmark.run(harness, "one", 0).value == 1.0
+            sandboxes.append(harness._sandbox)
+            harness.end_trial()
+    assert sandboxes[0] is sandboxes[1] is not None

@@ -13,7 +13,7 @@ import shlex
 import tempfile
 import time
 from collections.abc import Callable, Coroutine, Iterator, Mapping
-from concurrent.futures import Future, ThreadPoolExecutor
+from concurrent.futures import Executor, Future
 from dataclasses import dataclass, field
 from pathlib import Path, PurePosixPath
 from typing import Any, override
@@ -50,6 +50,8 @@ class AgentSession:
         model: The model of the run, within the caps of the trial.
         facts: What the agent may know of the task and the model.
         options: Arguments of the agent's constructor.
+        thread: Where the candidate is called. The kernel ends a sandbox with the thread that
+            started it, so that it must last as long.
         error: Why the agent ended early, if it did.
         broken: The error of the environment when a command could not be run, if that happened.
         commands: How many commands it ran.
@@ -61,6 +63,7 @@ class AgentSession:
     model: ModelClient
     facts: Mapping[str, Any]
     options: Mapping[str, Any]
+    thread: Executor
     error: BaseException | None = None
     broken: str = ""
     commands: int = 0
@@ -111,8 +114,6 @@ class SandboxedAgent(BaseAgent):
         super().__init__(*arguments, **named)
         self._session = _sessions[session]
         self._said: dict[str, str] = {}
-        # The kernel ends a sandbox with the thread that started it, so one thread does it all.
-        self._thread = ThreadPoolExecutor(1, thread_name_prefix="coevolve-agent")
 
     @staticmethod
     @override
@@ -144,7 +145,6 @@ class SandboxedAgent(BaseAgent):
             used = self._session.model.usage
             context.n_input_tokens, context.n_output_tokens = used.tokens_in, used.tokens_out
             context.cost_usd = used.dollars
-            self._thread.shutdown(wait=False)
 
     async def _call(self, environment: BaseEnvironment, function: str, *arguments: object) -> Any:
         """Call a function of the frame in the thread of the sandbox; cancelling it ends both."""
@@ -158,7 +158,7 @@ class SandboxedAgent(BaseAgent):
             concurrent=True,
         )
         loop = asyncio.get_running_loop()
-        running = loop.run_in_executor(self._thread, contextvars.copy_context().run, call)
+        running = loop.run_in_executor(session.thread, contextvars.copy_context().run, call)
         try:
             return await asyncio.shield(running)
         except asyncio.CancelledError:

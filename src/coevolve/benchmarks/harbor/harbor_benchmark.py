@@ -7,6 +7,7 @@ import shutil
 import tempfile
 import uuid
 from collections.abc import Coroutine, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -153,6 +154,7 @@ class HarborBenchmark:
         self._agent_options = {"record_terminal_session": False, **(agent_options or {})}
         self._reward, self._services = reward, tuple(services)
         self.fresh_sandbox = fresh_sandbox
+        self._thread = ThreadPoolExecutor(1, thread_name_prefix="coevolve-agent")
         self._kept = None if trials_folder is None else Path(trials_folder)
         self._client = None if host is None else ModelClient(host)
 
@@ -181,6 +183,10 @@ class HarborBenchmark:
         self._client.begin(trial=trial)
         with self._folder() as folder:
             return self._tried(harness, self.tasks[task], folder)
+
+    def close(self) -> None:
+        """End the thread that calls candidates, and with it their sandboxes."""
+        self._thread.shutdown(wait=False)
 
     def sweep(self) -> None:
         """Remove what killed sessions left: environments and folders."""
@@ -226,6 +232,7 @@ class HarborBenchmark:
             model=self._client,
             facts=self._facts(task),
             options=self._agent_options,
+            thread=self._thread,
         )
         open_session(name, session)
         try:
