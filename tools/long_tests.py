@@ -31,8 +31,16 @@ ATTACKS = {
         "tests.executors.isolation.test_trials",
         "tests.executors.test_trial_state",
     ),
+    "agents of terminal tasks: traps, faults, leftovers": (
+        "tests.benchmarks.harbor.test_agent_trials",
+        "tests.benchmarks.harbor.test_killed_search",
+        "tests.benchmarks.harbor.test_namespace_limits",
+        "tests.benchmarks.harbor.test_trial_leftovers",
+        "tests.benchmarks.harbor.test_trial_trouble",
+    ),
     "candidates that drop tasks by a fault they cause": (
         "tests.core.test_missingness",
+        "tests.executors.test_dropped_tasks",
         "tests.search.test_strategic",
         "tests.search.test_unexplained",
     ),

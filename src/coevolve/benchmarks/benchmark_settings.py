@@ -15,6 +15,7 @@ from coevolve import registry
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.workload import Spec
 from coevolve.findings import Finding
+from coevolve.models.model_client import StubModel
 from coevolve.settings import Amount, Context, Needed, Table, Text, Texts, Words
 
 Starts = Annotated[tuple[Text, ...], Strict(False), Field(min_length=2)]
@@ -34,6 +35,10 @@ class BenchmarkSettings(Table):
     def examine(self) -> Iterator[Finding]:
         """What the benchmark needs of this machine, for `coevolve doctor`; nothing is run."""
         yield from ()
+
+    def stub_model(self) -> StubModel:
+        """The model of trials that `coevolve doctor` runs, which cost nothing."""
+        return StubModel()
 
     @abstractmethod
     def spec(self, context: Context) -> Spec:

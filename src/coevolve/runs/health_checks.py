@@ -17,7 +17,6 @@ from coevolve.executors.isolation.plain_process import AS_ROOT
 from coevolve.findings import Finding, failed, noted, passed
 from coevolve.formatting import plural
 from coevolve.models.embedded import embedded_line
-from coevolve.models.model_client import StubModel
 from coevolve.runs.building import build_benchmark
 from coevolve.runs.building import check_model as usable_model
 from coevolve.runs.building import workers as planned_workers
@@ -204,8 +203,8 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
         yield noted("benchmark", "not tested, because of what it lacks")
         return
     try:
-        # A stub of the model: a check costs no money.
-        benchmark = build_benchmark(config, base, StubModel() if config.model else None)
+        stub = config.benchmark.stub_model() if config.model else None
+        benchmark = build_benchmark(config, base, stub)
         for found in check_benchmark(
             benchmark,
             isolation=config.isolation.kind,

@@ -11,6 +11,7 @@ from coevolve.benchmarks.harbor.agent_files import built_in
 from coevolve.errors import InputError
 from coevolve.executors.workload import Spec
 from coevolve.findings import Finding
+from coevolve.models.model_client import StubModel
 from coevolve.settings import Amount, Context, Needed, Text, Texts
 
 
@@ -58,6 +59,11 @@ class HarborSettings(BenchmarkSettings):
         from coevolve.benchmarks.harbor.environment_checks import check_environment
 
         yield from check_environment(self.environment)
+
+    def stub_model(self) -> StubModel:
+        from coevolve.benchmarks.harbor.smoke_trial import EndingModel
+
+        return EndingModel()
 
     def needs(self) -> Iterator[Needed]:
         if self.path is not None:

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from coevolve.executors.isolation import CallInterrupted, Harness, HarnessFault
+from coevolve.models.model_client import StubModel
 
 MOST_CALLS = 12
 """The check passes after this many calls of the model."""
@@ -28,11 +29,7 @@ class _EnoughError(Exception):
 
 
 class StubServices:
-    """An environment in which every command succeeds, and a model that ends the task at once.
-
-    The model answers in the format of Terminus 2, or calls the tool whose name mentions completion
-    if the request has tools.
-    """
+    """An environment in which every command succeeds, and a model that ends the task at once."""
 
     def __init__(self) -> None:
         self._calls = self._commands = 0
@@ -58,19 +55,40 @@ class StubServices:
         self._calls += 1
         if self._calls > MOST_CALLS:
             raise _EnoughError
-        usage = {"tokens_in": 100, "tokens_out": 10, "dollars": 0.0}
-        answer = {"finish": "stop", "scores": None, "usage": usage}
-        tools = given.get("tools")
-        if not isinstance(tools, list) or not tools:
-            return {**answer, "text": json.dumps(_DONE)}
-        names = [str(tool.get("function", {}).get("name")) for tool in tools]
-        name = next((n for n in names if "complete" in n or "finish" in n), names[0])
-        call = {
-            "id": f"call-{self._calls}",
-            "type": "function",
-            "function": {"name": name, "arguments": json.dumps(_DONE)},
-        }
-        return {**answer, "text": "", "finish": "tool_calls", "tool_calls": [call]}
+        return ending_answer(given.get("tools"), self._calls)
+
+
+class EndingModel(StubModel):
+    """A stub of the engine whose model ends every task at once, for checks of the benchmark."""
+
+    def __init__(self) -> None:
+        super().__init__(window=_FACTS["window"])
+        self._calls = 0
+
+    def _model(self, **payload: Any) -> dict[str, Any]:
+        self._calls += 1
+        return {**ending_answer(payload.get("tools"), self._calls), "cached": False}
+
+
+def ending_answer(tools: object, number: int) -> dict[str, Any]:
+    """An answer that ends a task: in the format of Terminus 2, or as the call of a tool.
+
+    Args:
+        tools: Those of the request; one whose name mentions completion is called.
+        number: Distinguishes the calls.
+    """
+    usage = {"tokens_in": 100, "tokens_out": 10, "dollars": 0.0}
+    answer = {"finish": "stop", "scores": None, "usage": usage}
+    if not isinstance(tools, list) or not tools:
+        return {**answer, "text": json.dumps(_DONE)}
+    names = [str(tool.get("function", {}).get("name")) for tool in tools]
+    name = next((n for n in names if "complete" in n or "finish" in n), names[0])
+    call = {
+        "id": f"call-{number}",
+        "type": "function",
+        "function": {"name": name, "arguments": json.dumps(_DONE)},
+    }
+    return {**answer, "text": "", "finish": "tool_calls", "tool_calls": [call]}
 
 
 def check_agent(harness: Harness, options: Mapping[str, Any]) -> None:
