@@ -59,6 +59,8 @@ bench: $(READY)
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/engine.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/faults.py
 	@OPENBLAS_NUM_THREADS=1 $(BIN)/python benchmarks/latency.py
+	@$(BIN)/python benchmarks/harbor_environment.py
+	@$(BIN)/python benchmarks/harbor_trials.py
 
 # Each takes minutes to hours; the head of its file says what it measures.
 bench-%: $(READY)

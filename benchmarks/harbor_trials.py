@@ -26,6 +26,8 @@ sys.path.insert(0, str(EXAMPLE))
 
 from coevolve.benchmarks.harbor.agent_files import built_in  # noqa: E402
 from coevolve.benchmarks.harbor.harbor_benchmark import NAMESPACE  # noqa: E402
+from coevolve.benchmarks.harbor.namespace_support import why_unavailable  # noqa: E402
+from coevolve.executors.isolation.detection import why_not_bubblewrap  # noqa: E402
 from coevolve.executors.local import LocalExecutor  # noqa: E402
 from coevolve.executors.workload import Spec  # noqa: E402
 from coevolve.models.gateway import Gateway  # noqa: E402
@@ -205,6 +207,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="measure less, record nothing")
     options = parser.parse_args()
+    if reason := why_not_bubblewrap() or why_unavailable():
+        print(f"not measured: {reason}")
+        return
     with tempfile.TemporaryDirectory() as name:
         os.environ["COEVOLVE_CACHE"] = str(Path(name) / "cache")
         tables = asyncio.run(measured(Path(name), quick=options.quick))

@@ -4,35 +4,14 @@ import json
 from pathlib import Path
 from typing import Any
 
-import pytest
-
 ROOT = Path(__file__).parent.parent
 PAGE = (ROOT / "docs" / "engine.md").read_text()
-TABLES = {
-    "faults": ("faults",),
-    "wallclock": ("parameters", "model", "orders", "saved", "overlap"),
-    "engine": ("trials", "journal", "memory"),
-    "soak": ("runs", "memory"),
-}
 
 
 def recorded(results: str, table: str) -> list[dict[str, Any]]:
     data = json.loads((ROOT / "benchmarks" / "results" / f"{results}.json").read_text())
     rows: list[dict[str, Any]] = data[table]
     return rows
-
-
-@pytest.mark.parametrize(
-    ("results", "table"), [(file, table) for file, tables in TABLES.items() for table in tables]
-)
-def test_every_recorded_table_is_on_the_page(results: str, table: str) -> None:
-    rows = recorded(results, table)
-    lines = [
-        f"| {' | '.join(rows[0])} |",
-        "|" + "---|" * len(rows[0]),
-        *(f"| {' | '.join(str(value) for value in row.values())} |" for row in rows),
-    ]
-    assert "\n".join(lines) + "\n" in PAGE
 
 
 def test_how_far_the_simulation_is_from_the_papers_random_draws_follows_from_the_record() -> None:

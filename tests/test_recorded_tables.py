@@ -1,4 +1,4 @@
-"""The pages on text classification, models and searches show what the benchmarks recorded."""
+"""Pages show what the benchmarks recorded."""
 
 import json
 from pathlib import Path
@@ -7,17 +7,35 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 TABLES = {
+    "embedded-model": [("embedded", "speed")],
+    "engine": [
+        ("faults", "faults"),
+        *(("wallclock", table) for table in ("parameters", "model", "orders", "saved", "overlap")),
+        *(("engine", table) for table in ("trials", "journal", "memory")),
+        *(("soak", table) for table in ("runs", "memory")),
+    ],
+    "isolation": [("test-long", "attacks")],
+    "models": [("latency", "evaluations")],
+    "searches": [("search", "table")],
+    "terminal-bench": [
+        ("harbor_search", "candidates"),
+        ("harbor_search", "search"),
+        ("harbor_trials", "phases"),
+        ("harbor_trials", "counts"),
+    ],
+    "terminal-bench-environments": [
+        ("harbor_comparison", "environments"),
+        ("harbor_environment", "environments"),
+    ],
     "text-classification": [
         ("textclass", "embedded model"),
         ("family", "harnesses"),
         ("family", "protocols at 20%"),
     ],
-    "models": [("latency", "evaluations")],
-    "embedded-model": [("embedded", "speed")],
-    "searches": [("search", "table")],
 }
 
 
+@pytest.mark.record
 @pytest.mark.parametrize(
     ("page", "results", "table"),
     [(page, file, table) for page, tables in TABLES.items() for file, table in tables],
