@@ -5,10 +5,10 @@ as lines of JSON: trials recorded so far, and megabytes in memory. `OUTAGES=1` i
 adds outages, which come and go with the clock.
 
 The final outcome of a trial follows from its candidate and task alone, so two runs can be
-compared. Most are answered at once. Some fail once or twice before they are answered,
-some are lost to a fault that everybody shares, some to one that only this candidate meets, and
-some fail by the candidate's own fault. An outage fails whatever is tried while it lasts,
-except the last attempt at a trial; or it needs the operator and stops the run,
+compared. Most are answered at once. Some fail once or twice before they are answered, some are
+lost to a fault that everybody shares, some to one that the candidate meets alone or with a
+starting harness, and some fail by the candidate's own fault. An outage fails whatever is tried
+while it lasts, except the last attempt at a trial; or it needs the operator and stops the run,
 which has to be resumed.
 """
 
@@ -38,6 +38,8 @@ from coevolve.store import RunStore
 
 STARTS = ("plain", "terse")
 PER_ROUND = 6
+FAILED_CONTROLS = 2 * 2 * ATTEMPTS
+"""Attempts of controls that fail in an outage: all of the first two controls."""
 STOPPED = 3
 """Exit status of the program when the run needs the operator."""
 
@@ -109,7 +111,8 @@ class SoakExecutor:
 
     def __init__(self, outages: Outages | None = None) -> None:
         self._outages = outages
-        self._round = 0
+        self._candidate, self._controls = "", 0
+        self.tasks: Sequence[str] = ()
 
     async def check(self, candidate: Candidate) -> Prepared:
         return Prepared(usage=Usage(seconds=0.01))
@@ -119,10 +122,12 @@ class SoakExecutor:
 
     async def run(self, candidate: Candidate, trial: Trial) -> Result:
         usage = _usage(trial)
-        if candidate.round == 0 and self._round > 0:  # a control
-            failed = chance("control", self._round) < 0.5
-            return Result(fault=DOWN, usage=usage) if failed else Result(score=1.0, usage=usage)
-        self._round = max(self._round, candidate.round)
+        if candidate.round == 0 and self._candidate:
+            if self._down(trial.task):
+                return Result(fault=DOWN, usage=usage)
+            return Result(score=1.0, usage=usage)
+        if candidate.round > 0 and candidate.name != self._candidate:
+            self._candidate, self._controls = candidate.name, 0
         last = trial.attempt % ATTEMPTS == ATTEMPTS - 1
         down = self._outages.fault() if self._outages is not None and not last else None
         found = fate(trial.candidate, trial.task)
@@ -140,6 +145,17 @@ class SoakExecutor:
             return Result(fault=ALONE, usage=usage)
         skill = 0.3 + 0.4 * chance("skill", candidate.address)
         return Result(score=float(chance("solved", *trial.cell) < skill), usage=usage)
+
+    def _down(self, task: str) -> bool:
+        """Whether a control gets no answer: at first for some candidates, on one task for others.
+
+        It follows from the candidate that is in doubt, so that a run ends as one that was killed.
+        """
+        self._controls += 1
+        if chance("outage", self._candidate) < 0.3:
+            return self._controls <= FAILED_CONTROLS
+        lost = [t for t in self.tasks if fate(self._candidate, t) == "lost alone"]
+        return task == min(lost, key=lambda t: chance("broken", t))
 
     async def close(self) -> None:
         pass
@@ -210,7 +226,9 @@ def main(folder: Path) -> int:
             if event["type"] == "outcome" and trials % 100 == 0:
                 print(json.dumps({"trials": trials, "MB": megabytes()}), flush=True)
 
-        search = Search(store, SoakExecutor(outages), SoakProposer(), listen=listen, pause=0.02)
+        executor = SoakExecutor(outages)
+        search = Search(store, executor, SoakProposer(), listen=listen, pause=0.02)
+        executor.tasks = search.state.selector.pool.tasks
         trials = search.state.evaluating.trials
         print(json.dumps({"trials": trials, "MB": megabytes()}), flush=True)
         try:
