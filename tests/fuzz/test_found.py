@@ -1,6 +1,8 @@
 """What fuzzing has found stays fixed: each of these once raised an error that is not ours."""
 
+import gzip
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from tests.fuzz.examination import bounded
 from tests.fuzz.journal_targets import _journal
 from tests.fuzz.model_targets import _COMPLETION, _HEADER, _RECORDED, _gguf_sample
 from tests.fuzz.targets import TARGETS
+from tests.fuzz.user_targets import _TOML
 
 READ = {target.name: target.read for target in TARGETS}
 DEEP = b"[" * 100_000
@@ -34,6 +37,25 @@ def weights(old: bytes, new: bytes) -> bytes:
 FOUND: list[tuple[str, Any, str]] = [
     ("configuration file", b"a = " + DEEP, "not valid TOML"),
     ("configuration file", b"a = " + b"9" * 5_000, "not valid TOML"),
+    (
+        "configuration file",
+        _TOML.partition(b"[budget]")[0] + b"[budget]\ntrials = " + b"9" * 400,
+        "budget trials must be at most 1e[+]18",
+    ),
+    (
+        "requests to the model",
+        {
+            "prompt": "a",
+            "response_format": {"type": "json_schema", "json_schema": {"a": math.inf}},
+        },
+        "response_format must be JSON",
+    ),
+    (
+        "errors of a service",
+        {"status_code": 429, "litellm_response_headers": {"retry-after": {"a": 1}}, "said": "no"},
+        "no",
+    ),
+    ("model weights", weights(bytes(range(40)), b"\0\x7c" + bytes(range(38))), "not finite"),
     ("HTTP of the embedded model", b"HTTP/1.1\r\nContent-Length: 2\r\n\r\n{}", "cannot be read"),
     (
         "HTTP of the embedded model",
@@ -98,6 +120,12 @@ FOUND: list[tuple[str, Any, str]] = [
 def test_it_is_refused_with_an_error_of_ours(name: str, value: Any, message: str) -> None:
     with bounded(), pytest.raises(CoevolveError, match=message):
         READ[name](value)
+
+
+def test_what_follows_a_compressed_reply_is_ignored() -> None:
+    body = gzip.compress(bytes(10**6), mtime=0)
+    with bounded():
+        READ["bodies of a service"]((200, b"gzip", b"", [body + b"rest", b"more"]))
 
 
 def test_a_trace_that_is_too_deep_gives_no_finding() -> None:

@@ -282,7 +282,10 @@ def _name(what: str, value: object) -> str:
 
 
 def _bounded(name: str, value: object) -> str:
-    text = canonical(value)
+    try:
+        text = canonical(value)
+    except (TypeError, ValueError, RecursionError) as error:
+        raise RequestRefused(f"{name} must be JSON: {error}") from error
     if len(text) > MOST_SCHEMA:
         raise RequestRefused(f"{name} must have at most {MOST_SCHEMA:,} characters as JSON.")
     read_text(name, text)

@@ -375,13 +375,14 @@ def _is_lost(error: BaseException) -> bool:
 def _retry_after(headers: Any | None) -> float | None:
     """Seconds, from a header with seconds or a date; None without one."""
     given = None if headers is None else headers.get("retry-after")
-    if not given:
+    if not given or not isinstance(given, str | int | float):
         return None
     try:
         return max(0.0, float(given))
-    except ValueError:
+    except (ValueError, OverflowError):
         pass
     try:
-        return max(0.0, (parsedate_to_datetime(given) - datetime.now(UTC)).total_seconds())
-    except (ValueError, TypeError):
+        date = parsedate_to_datetime(str(given))
+        return max(0.0, (date - datetime.now(UTC)).total_seconds())
+    except (ValueError, TypeError, OverflowError):
         return None

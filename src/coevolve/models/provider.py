@@ -1,7 +1,6 @@
 """Requests to a model, its replies, and the interface of a model."""
 
 import json
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, fields
@@ -11,6 +10,7 @@ from typing import Any, Literal, Protocol, Self, get_args
 from coevolve.core.outcomes import Usage, is_whole
 from coevolve.errors import ConfigError, InputError
 from coevolve.models.conversation import Message, Role, ToolCall, canonical
+from coevolve.search.budget import LARGEST_CAP
 
 __all__ = ["Message", "Role", "ToolCall", "canonical"]
 
@@ -67,8 +67,10 @@ class Caps:
     def __post_init__(self) -> None:
         for cap in fields(self):
             value = getattr(self, cap.name)
-            if value is not None and not (value > 0 and math.isfinite(value)):
+            if value is not None and not value > 0:
                 raise ConfigError(f"the cap {cap.name} must be positive, got {value!r}.")
+            if value is not None and value > LARGEST_CAP:
+                raise ConfigError(f"the cap {cap.name} must be at most {LARGEST_CAP:.0e}.")
 
 
 CHARACTERS = 4

@@ -116,7 +116,8 @@ class _LimitedStream(httpx.AsyncByteStream):
             yield chunk
             return
         try:
-            while chunk:
+            # What follows the end of the stream is ignored; it would stay in `unconsumed_tail`.
+            while chunk and not self._unpacker.eof:
                 yield self._unpacker.decompress(chunk, _BLOCK)
                 chunk = self._unpacker.unconsumed_tail
         except zlib.error as error:

@@ -126,6 +126,10 @@ class Spending:
         return Spending(**{c: getattr(self, c) + times * getattr(each, c) for c in CAPS})
 
 
+LARGEST_CAP = 10**18
+"""The largest cap of a budget; anything above is a mistake."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Hard caps on trials, tokens, US dollars and hours, proposing and evaluating together.
@@ -148,8 +152,10 @@ class Budget:
     def __post_init__(self) -> None:
         for name in CAPS:
             cap = getattr(self, name)
-            if cap is not None and not (cap > 0 and math.isfinite(cap)):
+            if cap is not None and not cap > 0:
                 raise InputError(f"budget {name} must be positive, got {cap}.")
+            if cap is not None and cap > LARGEST_CAP:
+                raise InputError(f"budget {name} must be at most {LARGEST_CAP:.0e}.")
 
     @property
     def priced(self) -> bool:

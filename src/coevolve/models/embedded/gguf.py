@@ -236,6 +236,8 @@ def size(tensor: Tensor) -> int:
 def to_q8_0(blocks: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """Q4_1 blocks, a row of 20 bytes each, as Q8_0 blocks, a row of 34 bytes each."""
     values = _levels(blocks)
+    if not np.isfinite(values).all():
+        raise WeightsError("a tensor has numbers that are not finite.")
     scale = np.abs(values).max(axis=1, keepdims=True) / np.float32(127)
     with np.errstate(divide="ignore"):
         inverse = np.where(scale > 0, np.float32(1) / scale, np.float32(0))
@@ -250,7 +252,8 @@ def _levels(blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
     scale, least = np.ascontiguousarray(blocks[:, :4]).view("<f2").astype(np.float32).T
     halves = blocks[:, 4:]
     levels = np.concatenate([halves & 15, halves >> 4], axis=1).astype(np.float32)
-    values: NDArray[np.float32] = levels * scale[:, None] + least[:, None]
+    with np.errstate(invalid="ignore", over="ignore"):
+        values: NDArray[np.float32] = levels * scale[:, None] + least[:, None]
     return values
 
 
