@@ -35,6 +35,8 @@ def view(
         candidates=tuple(f"c{i}" for i in range(len(scores))),
         newest=np.array([len(scores) - 1]),
         left=left,
+        asked=np.array(asked),
+        waiting=np.zeros(len(scores), dtype=np.bool_),
         spent=sum(asked),
         round=len(scores),
         final=final,

@@ -32,6 +32,8 @@ def view(
         candidates=tuple(outcomes),
         newest=np.arange(len(scores))[-newest:],
         left=np.array([[TASKS - len(row)] for row in scores]),
+        asked=np.array([len(row) for row in scores]),
+        waiting=np.zeros(len(scores), dtype=np.bool_),
         spent=sum(len(row) for row in scores),
         round=len(scores),
         final=final,

@@ -9,7 +9,7 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checka
 
 import numpy as np
 
-from coevolve.core.arrays import Floats, Indices
+from coevolve.core.arrays import Bools, Floats, Indices
 from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.posterior import Posterior
@@ -50,7 +50,9 @@ class SearchView:
         newest: Indices of the candidates of the last round.
         asked: Number of tasks each candidate was asked about.
         left: Number of tasks of each pool (column) that each candidate (row) was not asked about.
-        spent: Number of tasks in all assignments so far.
+        waiting: Whether outcomes of each candidate are not told yet. A request for such a
+            candidate has no effect.
+        spent: Number of tasks in all assignments so far, without those that were withdrawn.
         round: Number of the last round.
         final: Whether the last round is over.
         rng: Random generator for this decision.
@@ -63,6 +65,8 @@ class SearchView:
         candidates: tuple[str, ...],
         newest: Indices,
         left: Indices,
+        asked: Indices,
+        waiting: Bools,
         spent: int,
         round: int,
         final: bool,
@@ -74,7 +78,8 @@ class SearchView:
         self.candidates = candidates
         self.newest = newest
         self.left = left
-        self.asked = np.asarray(len(pool) - left.sum(axis=1))
+        self.asked = asked
+        self.waiting = waiting
         self.spent = spent
         self.round = round
         self.final = final
@@ -121,8 +126,9 @@ class Adaptive(Protocol):
     def further(self, view: SearchView) -> Sequence[Request]:
         """What to evaluate next; empty if the round, or in the end the search, is over.
 
-        Called when all outcomes asked for have been told. A request for more tasks than a
-        candidate has left is cut.
+        `ask()` calls it when all outcomes asked for have been told, `ask(candidates=...)` also
+        while other candidates are evaluated. A request for more tasks than a candidate has left
+        is cut.
         """
         ...
 
@@ -322,11 +328,17 @@ class AdaptiveShare:
         left = view.left.sum(axis=1)
         wanted: list[Request] = []
         batch = math.ceil(self.batch * sum(share(self.fraction, view.pool)))
+        places = self.contenders
         for index in contenders(view.posterior):
             size = min(batch, budget, int(left[index]))
-            if size > 0 and len(wanted) < self.contenders:
+            if not places:
+                break
+            if view.waiting[index]:  # its batch is being evaluated
+                places -= 1
+            elif size > 0:
                 wanted.append(Request(index, split(size, view.left[index])))
                 budget -= size
+                places -= 1
         return wanted
 
     def _settled(self, view: SearchView) -> bool:

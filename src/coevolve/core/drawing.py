@@ -1,6 +1,6 @@
 """Drawing tasks for candidates: rounds, and the further tasks of adaptive protocols."""
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from typing import Any
 
 import numpy as np
@@ -86,7 +86,7 @@ def _further(
     if state.protocol.weighting.needs_model:
         chances = state.posterior().chances[state.table.candidates.index(candidate)]
     index, batch = state.candidates.index(candidate), len(state.batches[candidate])
-    past = state.past[state.table.round_of(candidate) - 1]
+    past = state.past[candidate]
     view = _task_view(state, recent, chances)
     made = []
     for place, size in enumerate(sizes):
@@ -211,15 +211,23 @@ def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
         )
 
 
-def requests(state: State, final: bool) -> dict[str, tuple[int, ...]]:
+def requests(
+    state: State, final: bool, among: Collection[str] | None = None
+) -> dict[str, tuple[int, ...]]:
     """Candidates to evaluate further, and on how many tasks of each pool.
 
-    Empty if the allocation is not adaptive, requests nothing, or outcomes are not told yet.
+    Empty if the allocation is not adaptive or requests nothing. Without `among`, all outcomes must
+    have been told. With it, only these candidates are considered, and of them those whose
+    outcomes have been told.
     """
     allocation = state.protocol.allocation
-    if not isinstance(allocation, Adaptive) or not state.rounds or state.waiting:
+    if not isinstance(allocation, Adaptive) or not state.rounds:
+        return {}
+    if state.waiting and among is None:
         return {}
     view = _search_view(state, final)
+    asked = set(view.candidates) if among is None else set(among)
+    asked -= {name for name, _ in state.waiting}
     wanted: dict[str, tuple[int, ...]] = {}
     for request in allocation.further(view):
         if not _is_request(request, view):
@@ -234,7 +242,7 @@ def requests(state: State, final: bool) -> dict[str, tuple[int, ...]]:
         cut = np.minimum(sizes, view.left[index])
         if cut.any():
             wanted[view.candidates[index]] = tuple(cut.tolist())
-    return wanted
+    return {name: sizes for name, sizes in wanted.items() if name in asked}
 
 
 def _is_request(request: Any, view: SearchView) -> bool:
@@ -247,25 +255,34 @@ def _is_request(request: Any, view: SearchView) -> bool:
 
 
 def _left(state: State, candidate: str) -> list[int]:
-    """Tasks of each pool still to ask about; none if most trials of the candidate are missing."""
+    """Tasks of each pool still to ask about.
+
+    None if most trials of the candidate are missing, or if it was withdrawn.
+    """
     batches = state.batches[candidate]
     told, scored = sum(p.told for p in batches), sum(p.scored for p in batches)
-    return [0] * len(state.pool.names) if 2 * scored < told else state.asked.left[candidate]
+    if candidate in state.withdrawn or 2 * scored < told:
+        return [0] * len(state.pool.names)
+    return state.asked.left[candidate]
 
 
 def _search_view(state: State, final: bool) -> SearchView:
     candidates = state.candidates
     places = {name: place for place, name in enumerate(state.table.candidates)}
     last = set(state.rounds[-1].candidates)
+    out = {name for name, _ in state.waiting}
 
     def model() -> Posterior:
         return state.posterior().of(np.array([places[name] for name in candidates]))
 
+    left = np.array([_left(state, name) for name in candidates], dtype=np.int64)
     return SearchView(
         pool=state.pool,
         candidates=candidates,
         newest=np.array([i for i, name in enumerate(candidates) if name in last]),
-        left=np.array([_left(state, name) for name in candidates], dtype=np.int64),
+        left=left,
+        asked=np.asarray(len(state.pool) - left.sum(axis=1)),
+        waiting=np.array([name in out for name in candidates], dtype=np.bool_),
         spent=state.asked.total,
         round=state.rounds[-1].number,
         final=final,

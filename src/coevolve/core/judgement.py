@@ -7,9 +7,10 @@ import numpy as np
 from coevolve.core.assignment import Assignment, whole_samples
 from coevolve.core.choice import Choice, Contender
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
+from coevolve.core.evidence import Evidence, Progress, failures_note
 from coevolve.core.outcomes import Missing, Results, Told, read_results
 from coevolve.core.posterior import Confidence, JointModel
-from coevolve.core.selector_state import Evidence, Progress, State, failures_note
+from coevolve.core.selector_state import State
 from coevolve.errors import (
     ChangedOutcomeError,
     InputError,
@@ -159,7 +160,7 @@ def told_in_full(state: State, candidate: str, scores: Results) -> Told:
 
 def told_of_assignment(state: State, assignment: Assignment, results: Results) -> Told:
     """The new outcomes of an assignment."""
-    progress = _progress(state, assignment)
+    progress = open_assignment(state, assignment)
     told = read_results(assignment.candidate, results, assignment.trials)
     if not progress.asked.issuperset(told.tasks):
         task = next(task for task in told.tasks if task not in progress.asked)
@@ -171,7 +172,8 @@ def told_of_assignment(state: State, assignment: Assignment, results: Results) -
     return _new(state, assignment.candidate, told)
 
 
-def _progress(state: State, assignment: Assignment) -> Progress:
+def open_assignment(state: State, assignment: Assignment) -> Progress:
+    """What was told of an assignment of this selector."""
     if not isinstance(assignment, Assignment):
         raise InputError(f"tell needs an assignment from ask, got {assignment!r}.")
     batches = state.batches.get(assignment.candidate, [])

@@ -1,26 +1,64 @@
 """The selector: ask which tasks to evaluate, tell the outcomes, estimate, choose."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Any, Literal, Self
+from functools import wraps
+from threading import RLock
+from typing import Any, Concatenate, Literal, Self
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
 from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
-from coevolve.core.judgement import chosen, estimated, scores_of, told_in_full, told_of_assignment
+from coevolve.core.judgement import (
+    chosen,
+    estimated,
+    open_assignment,
+    scores_of,
+    told_in_full,
+    told_of_assignment,
+)
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
 from coevolve.core.selector_state import State, check_settings
-from coevolve.errors import EventError, InputError, PhaseError
+from coevolve.errors import (
+    EventError,
+    InputError,
+    PhaseError,
+    UnknownCandidateError,
+    nearest,
+)
+
+
+def _alone[**Arguments, Result](
+    method: Callable[Concatenate["Selector", Arguments], Result],
+) -> Callable[Concatenate["Selector", Arguments], Result]:
+    """A method that no other thread interrupts.
+
+    Iterators are read before: they may wait for a thread that uses the selector.
+    """
+
+    @wraps(method)
+    def locked(
+        self: "Selector", /, *arguments: Arguments.args, **named: Arguments.kwargs
+    ) -> Result:
+        given: Any = [list(a) if isinstance(a, Iterator) else a for a in arguments]
+        options: Any = {k: list(v) if isinstance(v, Iterator) else v for k, v in named.items()}
+        with self._lock:
+            return method(self, *given, **options)
+
+    return locked
 
 
 class Selector:
     """Chooses tasks for candidates and estimates their full-set scores from the outcomes.
+
+    Several threads may use a selector: its methods run one at a time. The events have the order
+    in which the calls arrived.
 
     Args:
         pool: The tasks.
@@ -70,6 +108,7 @@ class Selector:
             "confidence": confidence,
         }
         line = sealed(0, "opened", opened, "")
+        self._lock = RLock()
         self._state = State.opened(line.event, rule, pool)
         self._log = Log()
         self._log.append(line)
@@ -86,6 +125,7 @@ class Selector:
                 registered.
         """
         selector = cls.__new__(cls)
+        selector._lock = RLock()
         selector._log = Log()
         for line in verified(events):
             with fitting(line.event):
@@ -98,23 +138,35 @@ class Selector:
             raise EventError("there are no events; a selector needs at least the first one.")
         return selector
 
+    @_alone
     def __repr__(self) -> str:
         done = f"{len(self.candidates)} candidates, {self.evaluations} evaluations"
         return f"Selector({self.protocol.name}, {self.pool!r}, {done})"
 
+    def __getstate__(self) -> dict[str, Any]:
+        with self._lock:
+            return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=RLock())
+
     @property
+    @_alone
     def events(self) -> tuple[Event, ...]:
         """All events so far, as plain JSON."""
         return self._log.since(0)
 
+    @_alone
     def events_since(self, seq: int) -> tuple[Event, ...]:
         """The events from number `seq` on."""
         return self._log.since(seq)
 
+    @_alone
     def forget_events(self) -> None:
         """Drop all events so far to save memory, if a journal keeps them."""
         self._log.forget()
 
+    @_alone
     def follow(self, event: Mapping[str, Any]) -> None:
         """Apply the next event, which `plan` or another selector made.
 
@@ -131,6 +183,7 @@ class Selector:
             self._apply(line)
 
     @property
+    @_alone
     def pool(self) -> Pool:
         """The tasks."""
         return self._state.pool
@@ -141,25 +194,30 @@ class Selector:
         return self._state.protocol
 
     @property
+    @_alone
     def starts(self) -> tuple[str, ...]:
         """The starting harnesses, in the order told."""
         return tuple(self._state.starts)
 
     @property
+    @_alone
     def candidates(self) -> tuple[str, ...]:
         """The generated candidates, in the order of proposal."""
         return self._state.candidates
 
     @property
+    @_alone
     def evaluations(self) -> int:
         """Number of trials told for assignments, without Phase 0 and rescoring."""
         return self._state.evaluations
 
     @property
+    @_alone
     def usage(self) -> Usage:
         """What all told trials consumed."""
         return self._state.usage
 
+    @_alone
     def history(self, first: int = 0, last: int | None = None) -> History:
         """Success rates of the tasks over rounds `first` to `last`, both included.
 
@@ -167,6 +225,7 @@ class Selector:
         """
         return self._state.table.history(first, last)
 
+    @_alone
     def scores(self, candidate: str) -> dict[str, float | Missing]:
         """The scores of a candidate: per task the mean of its trials, or why it is missing.
 
@@ -177,10 +236,12 @@ class Selector:
         """
         return scores_of(self._state, candidate)
 
+    @_alone
     def outstanding(self) -> list[Assignment]:
         """Assignments with trials that were not told yet."""
         return [progress.assignment for progress in self._state.waiting.values()]
 
+    @_alone
     def tell_full(self, candidate: str, scores: Results) -> None:
         """Record a candidate's scores on every task.
 
@@ -194,8 +255,18 @@ class Selector:
         if fresh.tasks or candidate not in self._state.whole:
             self._record("told_full", {"candidate": candidate, **fresh.to_json()})
 
-    def ask(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Assignment]:
+    @_alone
+    def ask(
+        self,
+        new: Iterable[str] | None = None,
+        *,
+        candidates: Iterable[str] | None = None,
+        final: bool = False,
+    ) -> list[Assignment]:
         """Open a round for new candidates; without any, return further assignments.
+
+        Asking again is safe: a candidate that was asked about before opens no new round, and its
+        assignments are returned as long as outcomes of them are not told.
 
         Further assignments may be for any candidate: an adaptive protocol evaluates contenders on
         more tasks, and a candidate with a score on under half of its draw, or on none of a pool,
@@ -203,25 +274,41 @@ class Selector:
 
         Args:
             new: Names of new candidates.
+            candidates: Return further assignments for these candidates alone, also while outcomes
+                of others are not told. Candidates with outcomes that are not told get none.
             final: Whether the last round is over; then no reserve is kept.
         """
-        lines = self._planned(new, final)
+        names = _checked_names(new)
+        lines = self._planned(names, candidates, final)
+        known = [name for name in names if name in self._state.batches]
+        again = [a for name in known for a in self._open_of(name)]
         for line in lines:
             self._apply(line)
+        if again:
+            return [a for name in names for a in self._open_of(name)]
         return [
             self._state.batches[name][-1].assignment
             for line in lines
             for name in line.event["candidates"]
         ]
 
-    def plan(self, new: Iterable[str] | None = None, *, final: bool = False) -> list[Event]:
+    @_alone
+    def plan(
+        self,
+        new: Iterable[str] | None = None,
+        *,
+        candidates: Iterable[str] | None = None,
+        final: bool = False,
+    ) -> list[Event]:
         """The events that `ask` would apply; apply each with `follow`.
 
         A program that keeps a journal records them first. Then the selector is never ahead of the
-        journal.
+        journal. A plan fits until the next event: with several threads, hold a lock of your own
+        until its events have been followed.
         """
-        return [line.event for line in self._planned(new, final)]
+        return [line.event for line in self._planned(_checked_names(new), candidates, final)]
 
+    @_alone
     def tell(self, assignment: Assignment, results: Results) -> None:
         """Record outcomes of an assignment: all or some of them, in any order.
 
@@ -238,10 +325,38 @@ class Selector:
             key = {"candidate": assignment.candidate, "batch": assignment.batch}
             self._record("told", {**key, **fresh.to_json()})
 
+    @_alone
+    def withdraw(self, assignment: Assignment, reason: str, *, shared: bool = False) -> None:
+        """Give up the trials of an assignment that were not told, because its candidate died.
+
+        These trials are missing for this reason, and the candidate gets no further assignment. Its
+        told outcomes stay. Like other missing outcomes, what exceeds the losses of other
+        candidates counts as failed, unless `shared` says that the candidate did not cause it.
+        Withdrawing again changes nothing.
+
+        Args:
+            assignment: What `ask` returned.
+            reason: Why the trials will not be told.
+            shared: Whether the cause has nothing to do with the candidate.
+
+        >>> selector = Selector(Pool(["a", "b"]), protocol="full")
+        >>> (assignment,) = selector.ask(["new"])
+        >>> selector.withdraw(assignment, "the machine is gone", shared=True)
+        >>> selector.outstanding(), selector.scores("new")["a"]
+        ([], Missing(reason='the machine is gone'))
+        """
+        progress = open_assignment(self._state, assignment)
+        gone = Missing(reason, shared=shared)
+        if not progress.withdrawn:
+            key = {"candidate": assignment.candidate, "batch": assignment.batch}
+            self._record("withdrawn", {**key, "reason": gone.reason, "shared": gone.shared})
+
+    @_alone
     def estimate(self, candidate: str) -> Estimate:
         """The full-set score of a candidate, from the outcomes told so far."""
         return estimated(self._state, candidate)
 
+    @_alone
     def best(self) -> Choice:
         """The winner among the candidates told in full, or among all if there are none.
 
@@ -250,17 +365,21 @@ class Selector:
         """
         return chosen(self._state)
 
-    def _planned(self, new: Iterable[str] | None, final: bool) -> list[Line]:
+    def _planned(
+        self, names: list[str], candidates: Iterable[str] | None, final: bool
+    ) -> list[Line]:
         """The draws of `ask`, which depend on the state alone and not on each other."""
-        state, names = self._state, _checked_names(new)
+        state = self._state
+        among = None if candidates is None else self._known(candidates)
+        draws: list[Event] = []
         if names:
-            self._check_new(names, final)
-            draws = [round_event(state, len(state.rounds) + 1, names, again=False)]
-        elif failed := state.failed_rounds():
+            self._check_new(names, among, final)
+            if new := [name for name in names if name not in state.batches]:
+                draws = [round_event(state, len(state.rounds) + 1, new, again=False)]
+        elif failed := state.failed_rounds(among):
             draws = [round_event(state, r.number, list(r.candidates), again=True) for r in failed]
-        else:
-            wanted = requests(state, final)
-            draws = [further_event(state, wanted)] if wanted else []
+        elif wanted := requests(state, final, among):
+            draws = [further_event(state, wanted)]
         lines: list[Line] = []
         before = self._log.seal
         for seq, draw in enumerate(draws, len(self._log)):
@@ -268,14 +387,30 @@ class Selector:
             before = lines[-1].event["seal"]
         return lines
 
-    def _check_new(self, names: list[str], final: bool) -> None:
+    def _open_of(self, candidate: str) -> list[Assignment]:
+        waiting = self._state.waiting
+        return [p.assignment for (name, _), p in waiting.items() if name == candidate]
+
+    def _known(self, candidates: Iterable[str]) -> frozenset[str]:
+        """Names of generated candidates, checked."""
+        names = _checked_names(candidates)
+        for name in names:
+            if name not in self._state.batches:
+                raise UnknownCandidateError(
+                    f"candidate {name!r} was not asked about before; use ask([{name!r}])."
+                    + nearest(name, self._state.candidates)
+                )
+        return frozenset(names)
+
+    def _check_new(self, names: list[str], among: frozenset[str] | None, final: bool) -> None:
         state = self._state
         if final:
             raise InputError("final=True is for after the last round; it takes no new candidates.")
-        if known := next((name for name in names if name in state.table), None):
+        if among is not None:
+            raise InputError("ask takes new candidates or candidates=, not both.")
+        if start := next((name for name in names if name in state.starts), None):
             raise InputError(
-                f"candidate {known!r} was already proposed, in round "
-                f"{state.table.round_of(known)}; names must be new."
+                f"candidate {start!r} is a starting harness; names of candidates must be new."
             )
         if state.protocol.needs_history and not state.starts:
             raise PhaseError(

@@ -1,16 +1,17 @@
 """The state of a selector: a fold over its events."""
 
-from collections.abc import Callable, Sequence
+from collections import Counter
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
 from coevolve.core.allocation import Adaptive
-from coevolve.core.arrays import Bools
-from coevolve.core.assignment import Assignment, Design, Sample, drawn_samples
+from coevolve.core.assignment import Assignment, Design
 from coevolve.core.estimators import Estimator, EstimatorRule
 from coevolve.core.events import SCHEMA, Event
+from coevolve.core.evidence import Asked, Evidence, Progress
 from coevolve.core.missingness import Cell, Losses
 from coevolve.core.outcome_table import OutcomeTable, all_cells
 from coevolve.core.outcomes import Told, Usage, is_whole
@@ -39,168 +40,12 @@ def check_settings(pool: Pool, seed: int, trials: int, draw_per: str, confidence
         raise InputError(f"confidence must be between 0 and 1, got {confidence!r}.")
 
 
-@dataclass(slots=True)
-class Asked:
-    """The tasks that every candidate was asked about, and how many of each pool are left.
-
-    `total` counts the tasks of all draws.
-
-    >>> asked = Asked(Pool(["a", "b", "c"]))
-    >>> asked.everything("start")
-    >>> asked.left["start"], asked.count("start"), asked.total
-    ([0], 3, 0)
-    """
-
-    pool: Pool
-    masks: dict[str, Bools] = field(default_factory=dict)
-    left: dict[str, list[int]] = field(default_factory=dict)
-    total: int = 0
-
-    def add(self, candidate: str, designs: Sequence[Design], *, anew: bool) -> None:
-        """Count a draw; a round that is drawn again starts `anew`."""
-        if anew:
-            self.masks[candidate] = np.zeros(len(self.pool), dtype=np.bool_)
-        mask = self.masks[candidate]
-        for design in designs:
-            mask[design.positions] = True
-            self.total += len(design.positions)
-        pools = map(self.pool.members, self.pool.names)
-        self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
-
-    def everything(self, candidate: str) -> None:
-        """Count a candidate that is evaluated on every task, without a draw."""
-        self.masks[candidate] = np.ones(len(self.pool), dtype=np.bool_)
-        self.left[candidate] = [0] * len(self.pool.names)
-
-    def count(self, candidate: str) -> int:
-        """Number of tasks a candidate was asked about."""
-        return int(np.count_nonzero(self.masks[candidate]))
-
-
-@dataclass(slots=True)
-class Progress:
-    """How many trials of an assignment were told, and how many of these have a score.
-
-    `scored` counts the scores alone, `answered` also the missing outcomes that count as failed.
-    """
-
-    assignment: Assignment
-    asked: frozenset[str]
-    told: int = 0
-    scored: int = 0
-
-    @property
-    def complete(self) -> bool:
-        return self.told == len(self.assignment)
-
-    def recount(self, table: OutcomeTable, pool: Pool) -> None:
-        """Count again, after outcomes were told for the whole pool."""
-        tasks = pool.positions(self.assignment.tasks)
-        self.told = self.scored = 0
-        for trial in self.assignment.trials:
-            known, scores = table.find(
-                self.assignment.candidate, tasks, np.full(len(tasks), trial, dtype=np.int64)
-            )
-            self.told += int(known.sum())
-            self.scored += int((~np.isnan(scores)).sum())
-
-    def answered(self, failed: Sequence[Cell]) -> int:
-        """The outcomes with a score, and those of `failed` among the missing ones."""
-        if not failed:
-            return self.scored
-        drawn = np.concatenate([design.positions for design in self.assignment.designs])
-        asked = set(drawn.tolist())
-        trials = self.assignment.trials
-        return self.scored + sum(task in asked and trial in trials for task, trial in failed)
-
-    def empty_pool(self, table: OutcomeTable, failed: Sequence[Cell]) -> bool:
-        """Whether it has no outcome that counts in some pool."""
-        if self.scored == self.told:
-            return False
-        samples = Evidence((self,), failed=failed).samples(table)
-        return any(not len(sample.scores) for sample in samples)
-
-
 @dataclass(frozen=True, slots=True)
 class Round:
     """One round and its candidates."""
 
     number: int
     candidates: tuple[str, ...]
-
-
-@dataclass(frozen=True, slots=True)
-class Evidence:
-    """The assignments that an estimate uses: one draw and its further batches.
-
-    `coming` counts the trials of further batches that are not told in full yet. `failed` are the
-    missing outcomes that count as 0.
-    """
-
-    batches: tuple[Progress, ...]
-    coming: int = 0
-    failed: Sequence[Cell] = ()
-
-    @classmethod
-    def of(cls, batches: Sequence[Progress], failed: Sequence[Cell]) -> "Evidence":
-        """The evidence for a candidate with these assignments.
-
-        A round that is drawn again has other trial numbers and starts anew. It counts once it is
-        complete, unless it has fewer outcomes that count than the draw before. Batches that are
-        still open count only if nothing is complete.
-        """
-        draws: dict[tuple[int, ...], list[Progress]] = {}
-        for progress in batches:
-            draws.setdefault(progress.assignment.trials, []).append(progress)
-        found = [
-            cls(
-                tuple(progress for progress in draw if progress.complete),
-                coming=sum(len(p.assignment) for p in draw if not p.complete),
-                failed=failed,
-            )
-            for draw in draws.values()
-            if draw[0].complete
-        ]
-        latest_first = reversed(found)  # of equals, the latest counts
-        only = cls((batches[0],), failed=failed)
-        return max(latest_first, key=lambda one: one.answered, default=only)
-
-    @property
-    def complete(self) -> bool:
-        return all(progress.complete for progress in self.batches)
-
-    @property
-    def answered(self) -> int:
-        return sum(progress.answered(self.failed) for progress in self.batches)
-
-    @property
-    def note(self) -> str:
-        """What is still missing, if anything."""
-        asked = sum(len(progress.assignment) for progress in self.batches)
-        told = sum(progress.told for progress in self.batches)
-        notes = [failures_note(self.failed)]
-        if told < asked:
-            notes.append(f"{asked - told} of {asked} trials are not told yet")
-        elif 2 * self.answered < told:
-            notes.append("under half of the trials have a score")
-        elif self.coming:
-            notes.append(f"{self.coming} more trials are asked for and not told yet")
-        return "; ".join(filter(None, notes))
-
-    def samples(self, table: OutcomeTable) -> list[Sample]:
-        """One sample per pool."""
-        first = self.batches[0].assignment
-        designs = [progress.assignment.designs for progress in self.batches]
-        means = table.means(first.candidate, first.trials, self.failed)
-        return drawn_samples(designs, *means)
-
-
-def failures_note(failed: Sequence[Cell]) -> str:
-    """What an estimate says of missing outcomes that count as failed."""
-    if not failed:
-        return ""
-    what = "trial without a score counts" if len(failed) == 1 else "trials without a score count"
-    return f"{len(failed)} {what} as failed, because other candidates lost fewer"
 
 
 _REFIT = 8
@@ -213,9 +58,9 @@ class State:
 
     `whole` names the candidates told in full, `batches` has the assignments of each, `waiting`
     those not told yet, `reasons` why outcomes are missing, `losses` those of them that others did
-    not lose. `past` has the history of every pool
-    before each round, for adaptive protocols. `fitted` is the fit that the next one starts from,
-    and `fresh` the present one, if it is known.
+    not lose, `withdrawn` why candidates are not asked about any more. `past` has the history of
+    every pool before the draw of each candidate, for adaptive protocols. `fitted` is the fit that
+    the next one starts from, and `fresh` the present one, if it is known.
     """
 
     pool: Pool
@@ -231,10 +76,11 @@ class State:
     starts: list[str] = field(default_factory=list)
     whole: set[str] = field(default_factory=set)
     rounds: list[Round] = field(default_factory=list)
-    past: list[list[Past]] = field(default_factory=list)
+    past: dict[str, list[Past]] = field(default_factory=dict)
     batches: dict[str, list[Progress]] = field(default_factory=dict)
     waiting: dict[tuple[str, int], Progress] = field(default_factory=dict)
     unsettled: dict[int, Round] = field(default_factory=dict)
+    withdrawn: dict[str, str] = field(default_factory=dict)
     reasons: dict[tuple[str, int, int], str] = field(default_factory=dict)
     fitted: Posterior | None = None
     fresh: Posterior | None = None
@@ -276,6 +122,7 @@ class State:
             "told_full": self._told_full,
             "drawn": self._drawn,
             "told": self._told,
+            "withdrawn": self._withdrawn,
         }
         if event["type"] not in handlers:
             raise EventError("its type is unknown.")
@@ -312,9 +159,12 @@ class State:
             raise EventError("no estimator was decided before the first round.")
         return self.estimator
 
-    def failed_rounds(self) -> list[Round]:
+    def failed_rounds(self, among: Collection[str] | None = None) -> list[Round]:
         """Rounds, drawn once and told, with the candidates that lost too much of their draw."""
-        found = [Round(r.number, self._thin(r) or ()) for r in self.unsettled.values()]
+        found = [
+            Round(r.number, tuple(n for n in self._thin(r) or () if among is None or n in among))
+            for r in self.unsettled.values()
+        ]
         return [round for round in found if round.candidates]
 
     def failed(self, candidate: str) -> Sequence[Cell]:
@@ -322,7 +172,8 @@ class State:
         if candidate not in self.losses.lost or candidate in self.starts:
             return ()
         together = self.rounds[self.table.round_of(candidate) - 1].candidates
-        rate = self.losses.base_rate(self.starts, [n for n in together if n != candidate])
+        others = [n for n in together if n != candidate and n not in self.withdrawn]
+        rate = self.losses.base_rate(self.starts, others)
         return self.losses.failures(candidate, rate)
 
     def _thin(self, round: Round) -> tuple[str, ...] | None:
@@ -336,9 +187,13 @@ class State:
         return tuple(
             name
             for name, progress in first.items()
-            if 2 * progress.answered(self.failed(name)) < len(progress.assignment)
-            or progress.empty_pool(self.table, self.failed(name))
+            if name not in self.withdrawn and self._is_thin(name, progress)
         )
+
+    def _is_thin(self, name: str, progress: Progress) -> bool:
+        failed = self.failed(name)
+        few = 2 * progress.answered(failed) < len(progress.assignment)
+        return few or progress.empty_pool(self.table, failed)
 
     def now(self) -> list[Past]:
         """The present history of every pool, for a draw."""
@@ -378,9 +233,8 @@ class State:
         if kind == "first":
             self._open(number, candidates)
         elif kind == "again":
-            self.unsettled.pop(number, None)
-            if self.past:
-                self.past[number - 1] = self.now()
+            self._settle(number, candidates)
+            self._remember(candidates)
         elif kind != "further":
             raise EventError(f"its kind {kind!r} is unknown.")
         tasks = [tuple(task for design in draw for task in design.tasks) for draw in draws]
@@ -411,10 +265,21 @@ class State:
         self.rounds.append(Round(number, candidates))
         self.unsettled[number] = self.rounds[-1]
         self.fresh = None
-        if isinstance(self.protocol.allocation, Adaptive):
-            self.past.append(self.now())
+        self._remember(candidates)
         for candidate in candidates:
             self.table.open(candidate, round=number)
+
+    def _settle(self, number: int, candidates: tuple[str, ...]) -> None:
+        """Candidates of a round get their second draw; others that need one may follow."""
+        round = self.unsettled.pop(number, None)
+        rest = [n for n in self._thin(round) or () if n not in candidates] if round else []
+        if rest:
+            self.unsettled[number] = Round(number, tuple(rest))
+
+    def _remember(self, candidates: tuple[str, ...]) -> None:
+        """Keep the history before a draw, for further draws of these candidates."""
+        if isinstance(self.protocol.allocation, Adaptive):
+            self.past |= dict.fromkeys(candidates, self.now())
 
     def _told(self, event: Event) -> None:
         told = Told.from_json(event)
@@ -430,6 +295,32 @@ class State:
         progress.scored += len(told.tasks) - len(told.missing)
         self._count(progress)
         self.evaluations += len(told.tasks)
+
+    def _withdrawn(self, event: Event) -> None:
+        candidate, reason = event["candidate"], str(event["reason"])
+        if event["batch"] < 0:
+            raise EventError(f"there is no batch {event['batch']}.")
+        progress = self.batches[candidate][event["batch"]]
+        cells = progress.untold(self.table, self.pool)
+        lost = [str(at) for at in range(len(cells))]
+        self._record(
+            candidate,
+            Told(
+                tasks=[self.pool.tasks[task] for task, _ in cells],
+                trials=[trial for _, trial in cells],
+                scores=[None] * len(cells),
+                missing=dict.fromkeys(lost, reason),
+                usage={},
+                traces={},
+                unexplained=[] if event["shared"] else lost,
+            ),
+        )
+        by_task = Counter(task for task, _ in cells)
+        trials = len(progress.assignment.trials)
+        self.asked.total -= sum(number == trials for number in by_task.values())
+        progress.told, progress.withdrawn = len(progress.assignment), reason
+        self.withdrawn[candidate] = reason
+        self._count(progress)
 
     def _count(self, progress: Progress) -> None:
         """Update which assignments and rounds are still open."""
