@@ -3,7 +3,7 @@
     CoevolveError
     ├── InputError (also a ValueError)      a value that is never allowed
     │   ├── PoolError                       invalid tasks, pools, weights or costs of a pool
-    │   ├── ScoreError                      a score that is not a number in [0, 1]
+    │   ├── ScoreError                      a score that is not a number on its scale
     │   ├── UnknownTaskError                a task that is not in the pool
     │   ├── UnknownCandidateError           a candidate that the selector does not know
     │   ├── UnknownProtocolError            a protocol that is not registered
@@ -44,7 +44,7 @@ class PoolError(InputError):
 
 
 class ScoreError(InputError):
-    """A score that is not a number in [0, 1]."""
+    """A score that is not a number on its scale, which is [0, 1] unless the pool has another."""
 
 
 class UnknownTaskError(InputError):
@@ -133,13 +133,13 @@ class ReplayError(CoevolveError):
     """A replayed search that could not continue."""
 
 
-def nearest(name: str, known: Iterable[str]) -> str:
+def nearest(name: object, known: Iterable[object]) -> str:
     """A suggestion for the end of an error message; empty if no known name is similar.
 
     >>> nearest("task-coevolv", ["naive", "task-coevolve"])
     " Did you mean 'task-coevolve'?"
     """
-    close = get_close_matches(str(name), list(known), n=1)
+    close = get_close_matches(str(name), [str(one) for one in known], n=1)
     return f" Did you mean '{close[0]}'?" if close else ""
 
 

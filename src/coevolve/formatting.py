@@ -10,7 +10,8 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from math import floor, log10
 from typing import Any
 
 _STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
@@ -91,21 +92,35 @@ def amount(measure: str, number: float) -> str:
     return duration(3600 * number) if measure == "hours" else f"{count(number)} {measure}"
 
 
-def clip(value: float) -> float:
-    """A score within [0, 1]: some estimators leave that range."""
-    return min(max(value, 0.0), 1.0)
+UNIT = (0.0, 1.0)
+"""The scale of scores, unless an estimate has another."""
 
 
-def score(value: float | None) -> str:
-    """A score, clipped to [0, 1]; a mark shows that it was clipped.
+def clip(value: float, scale: Sequence[float] = UNIT) -> float:
+    """A score within its scale: some estimators leave that range."""
+    return min(max(value, scale[0]), scale[1])
 
-    >>> score(0.8123), score(1.107), score(-0.446), score(None)
-    ('0.812', '≥1.000', '≤0.000', '-')
+
+def decimals(scale: Sequence[float]) -> int:
+    """How many decimals a score has: three on a scale of length 1.
+
+    >>> decimals((0, 1)), decimals((0, 100)), decimals((-1, 1))
+    (3, 1, 3)
+    """
+    return min(max(3 - floor(log10(scale[1] - scale[0])), 0), 12)
+
+
+def score(value: float | None, scale: Sequence[float] = UNIT) -> str:
+    """A score, clipped to its scale; a mark shows that it was clipped.
+
+    >>> score(0.8123), score(1.107), score(-0.446), score(None), score(61.04, (0, 100))
+    ('0.812', '≥1.000', '≤0.000', '-', '61.0')
     """
     if value is None:
         return "-"
-    mark = "≤" if value < -_ROUNDING else "≥" if value > 1 + _ROUNDING else ""
-    return f"{mark}{clip(value):.3f}"
+    rounding = _ROUNDING * (scale[1] - scale[0])
+    mark = "≤" if value < scale[0] - rounding else "≥" if value > scale[1] + rounding else ""
+    return f"{mark}{clip(value, scale):.{decimals(scale)}f}"
 
 
 def estimate(found: Mapping[str, Any]) -> str:
@@ -116,10 +131,12 @@ def estimate(found: Mapping[str, Any]) -> str:
     >>> estimate({"value": -0.446, "se": None, "tasks": 18, "pool_size": 60, "note": ""})
     '≤0.000 ± ?'
     """
-    shown = score(found["value"])
+    scale = found.get("scale", UNIT)
+    shown = score(found["value"], scale)
     if is_exact(found):
         return shown
-    return f"{shown} ± ?" if found["se"] is None else f"{shown} ± {found['se']:.3f}"
+    se = found["se"]
+    return f"{shown} ± ?" if se is None else f"{shown} ± {se:.{decimals(scale)}f}"
 
 
 def interval(found: Mapping[str, Any] | None) -> str:
@@ -133,7 +150,10 @@ def interval(found: Mapping[str, Any] | None) -> str:
         return ""
     if is_exact(found):
         return "exact"
-    return "" if found["low"] is None else f"{score(found['low'])} to {score(found['high'])}"
+    if found["low"] is None:
+        return ""
+    scale = found.get("scale", UNIT)
+    return f"{score(found['low'], scale)} to {score(found['high'], scale)}"
 
 
 def is_clipped(found: Mapping[str, Any] | None, *keys: str) -> bool:
@@ -143,7 +163,8 @@ def is_clipped(found: Mapping[str, Any] | None, *keys: str) -> bool:
     (True, False)
     """
     ends = [] if found is None else [found[key] for key in keys or ("value", "low", "high")]
-    return any(score(end)[0] in "≤≥" for end in ends)
+    scale = UNIT if found is None else found.get("scale", UNIT)
+    return any(score(end, scale)[0] in "≤≥" for end in ends)
 
 
 def is_exact(found: Mapping[str, Any]) -> bool:

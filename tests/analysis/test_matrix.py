@@ -113,7 +113,7 @@ def test_limits_keep_the_first_and_say_so() -> None:
         ({"run": np.linspace(0, 1, 7)}, "'run' must hold text or whole numbers"),
         ({"tasks": ["a"] * 4}, r"'tasks' has shape \(4,\), but 'outcomes' needs 5"),
         ({"tasks": ["a"] * 5}, "task 'a' appears more than once"),
-        ({"tasks": ["", "b", "c", "d", "e"]}, "must be non-empty"),
+        ({"tasks": ["", "b", "c", "d", "e"]}, "must be a non-empty text"),
         ({"candidates": ["a"] * 7}, "'candidates' has 'a' twice in series 'all'"),
         ({"pools": [["x"] * 5]}, "'pools' has shape"),
         ({"trials": [1, 2]}, r"'trials' must be one number, per task \(5,\) or per cell"),

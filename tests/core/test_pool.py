@@ -3,6 +3,7 @@
 import json
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coevolve import Pool
@@ -47,8 +48,14 @@ def test_json_keeps_a_pool_bit_for_bit(pool: Pool) -> None:
         ({"tasks": ["a"], "costs": ["x"]}, "costs must be numbers"),
         ({"tasks": "abc"}, "got 'abc'"),
         ({"tasks": ["a", "b", "a"]}, "'a' appears more than once"),
-        ({"tasks": ["a", ""]}, "non-empty strings, got ''"),
-        ({"tasks": ["a", 3]}, "non-empty strings, got 3"),
+        ({"tasks": ["a", ""]}, "must be a non-empty text, .* got ''"),
+        ({"tasks": ["a", None]}, "got None"),
+        ({"tasks": [1, True]}, "appears more than once"),
+        ({"tasks": ["a", float("nan")]}, "got nan"),
+        ({"tasks": ["a"], "scale": (1, 1)}, "two different numbers"),
+        ({"tasks": ["a"], "scale": (1, 0)}, "the lower first"),
+        ({"tasks": ["a"], "scale": 5}, "the lowest and the highest score, got 5"),
+        ({"tasks": ["a"], "scale": (0, float("inf"))}, "two different numbers"),
         ({"tasks": ["a", "b"], "pools": ["x"]}, "pools has 1 entries, but there are 2 tasks"),
         ({"tasks": ["a"], "pools": [""]}, "pool names must be non-empty strings"),
         ({"tasks": ["a"], "weights": {"al": 1.0}}, "pool 'al'.*Did you mean 'all'"),
@@ -91,6 +98,62 @@ def test_unknown_tasks_are_named_with_the_nearest() -> None:
     with pytest.raises(UnknownTaskError, match="'nope'"):
         pool.positions(["sort-list", "nope"])
     with pytest.raises(UnknownTaskError, match="7"):
-        pool.position(7)  # type: ignore[arg-type]
+        pool.position(7)
     with pytest.raises(UnknownTaskError):
-        pool.position(["a"])  # type: ignore[arg-type]
+        pool.position(["a"])
+
+
+def test_a_mapping_of_lists_is_a_mapping_of_pools() -> None:
+    pool = Pool({"even": ["2", "4"], "odd": ("1",)}, weights={"even": 3, "odd": 1})
+    assert pool.tasks == ("2", "4", "1")
+    assert pool.names == ("even", "odd")
+    assert (
+        pool.to_json()
+        == Pool.grouped(
+            {"even": ["2", "4"], "odd": ["1"]}, weights={"even": 3, "odd": 1}
+        ).to_json()
+    )
+    assert Pool({"a": {"question": 1}, "b": {"question": 2}}).tasks == ("a", "b")
+    assert Pool({"a": "text", "b": "text"}).names == ("all",)
+    with pytest.raises(PoolError, match="pool 'odd' has no task"):
+        Pool({"even": ["2"], "odd": []})
+
+
+IDS: list[Any] = ["text", 7, -0.5, True, ("math", 7), (("a", 1), 2.5, False), 10**30]
+
+
+def test_ids_of_any_json_type_come_back_as_they_were() -> None:
+    pool = Pool(IDS)
+    again = Pool.from_json(json.loads(json.dumps(pool.to_json())))
+    assert again.tasks == pool.tasks == tuple(IDS)
+    assert list(map(type, again.tasks)) == list(map(type, pool.tasks))
+    assert again.positions([["math", 7], True]).tolist() == [4, 3]
+    assert Pool([["math", 7], np.int64(3)]).tasks == (("math", 7), 3)
+
+
+def test_a_pool_can_grow() -> None:
+    pool = Pool({"x": ["a", "b"], "y": ["c"]}, costs={"a": 1, "b": 2, "c": 3}, scale=(0, 5))
+    more = pool.grown({"y": ["d"], "x": ["e"]}, costs={"d": 4, "e": 5})
+    assert more.tasks == ("a", "b", "c", "d", "e")
+    assert more.labels == ["x", "x", "y", "y", "x"]
+    assert more.costs is not None
+    assert more.costs.tolist() == [1, 2, 3, 4, 5]
+    assert (more.scale, more.weights.tolist()) == ((0, 5), [0.5, 0.5])
+    assert Pool(["a"]).grown(["b"], pools=["new"]).weights.tolist() == [0.5, 0.5]
+
+
+def test_what_cannot_be_added_is_refused() -> None:
+    pool = Pool({"x": ["a", "b"], "y": ["c"]}, weights={"x": 3, "y": 1})
+    with pytest.raises(PoolError, match="'a' is already in the pool"):
+        pool.grown({"x": ["a"]})
+    with pytest.raises(PoolError, match="say which pool"):
+        pool.grown(["d"])
+    with pytest.raises(PoolError, match=r"'z' is new .* give the weights of all pools"):
+        pool.grown({"z": ["d"]})
+    with pytest.raises(PoolError, match="need costs if, and only if"):
+        pool.grown({"x": ["d"]}, costs={"d": 1})
+    assert pool.grown({"z": ["d"]}, weights={"x": 2, "y": 1, "z": 1}).weights.tolist() == [
+        0.5,
+        0.25,
+        0.25,
+    ]

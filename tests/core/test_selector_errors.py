@@ -102,15 +102,15 @@ CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
     "no list": (lambda s: s.ask(5), InputError, "names, got 5"),  # type: ignore[arg-type]
     "no assignment": (lambda s: s.tell(None, {}), InputError, "from ask, got None"),  # type: ignore[arg-type]
     "no results": (tell(lambda t: None), InputError, "got None"),
-    "no candidate": (lambda s: s.estimate(["open"]), UnknownCandidateError, "is unknown"),  # type: ignore[arg-type]
+    "no candidate": (lambda s: s.estimate(["open"]), UnknownCandidateError, "is unknown"),
     "a huge score": (tell(lambda t: {t[1]: 10**400}), ScoreError, "must be a number"),
     "a doubled outcome that changes": (
         tell(lambda t: [Outcome(candidate="open", task=t[1], score=s) for s in (1.0, 1.0, 0.5)]),
         ChangedOutcomeError,
         "given twice",
     ),
-    "empty name": (lambda s: s.ask([""]), InputError, "non-empty string, got ''"),
-    "a number": (lambda s: s.ask([3]), InputError, "non-empty string, got 3"),  # type: ignore[list-item]
+    "empty name": (lambda s: s.ask([""]), InputError, "non-empty text, .* got ''"),
+    "nothing": (lambda s: s.ask([None]), InputError, "got None"),
     "late start": (lambda s: s.tell_full("late", scores(1)), PhaseError, "'late' is new"),
     "full with gaps": (
         lambda s: s.tell_full("done", {}),

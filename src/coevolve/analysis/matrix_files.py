@@ -13,7 +13,8 @@ import numpy as np
 
 from coevolve.analysis.matrix import Matrix, Series
 from coevolve.core.events import SCHEMA, Line, fitting, verified
-from coevolve.core.pool import Pool
+from coevolve.core.identifiers import text_of
+from coevolve.core.pool import UNIT_SCALE, Pool
 from coevolve.errors import CoevolveError, EventError, MatrixError
 from coevolve.views.export import matrix_arrays
 
@@ -123,11 +124,11 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
             found = opened.event["schema"]
             raise EventError(f"the events have schema {found!r}; this version reads {SCHEMA}.")
         pool = Pool.from_json(opened.event["pool"])
-    arrays = matrix_arrays(pool, _outcomes(lines, pool))
+    arrays = matrix_arrays(_replayable(pool), _outcomes(lines, pool))
     series = Series(
         matrix=name,
         name="all",
-        pool=pool,
+        pool=_replayable(pool),
         candidates=tuple(arrays["candidates"].tolist()),
         outcomes=arrays["outcomes"],
         costs=arrays.get("cost"),
@@ -155,18 +156,25 @@ def _noted(matrix: Matrix) -> Matrix:
     return replace(matrix, notes=(*matrix.notes, note))
 
 
+def _replayable(pool: Pool) -> Pool:
+    """The pool with text as ids and scores from 0 to 1."""
+    return Pool.from_json(
+        pool.to_json() | {"tasks": list(map(text_of, pool.tasks)), "scale": UNIT_SCALE}
+    )
+
+
 def _outcomes(lines: Iterable[Line], pool: Pool) -> Iterator[tuple[str, str, float | None, float]]:
     """Candidate, task, score and dollars of every trial; a drawn candidate begins without any."""
     for line in lines:
         found: list[tuple[str, str, float | None, float]] = []
         with fitting(event := line.event):
             if event["type"] == "drawn":
-                found = [(name, "", None, 0.0) for name in event["candidates"]]
+                found = [(text_of(name), "", None, 0.0) for name in event["candidates"]]
             elif event["type"] in ("told", "told_full"):
                 pool.positions(event["tasks"])
                 pairs = zip(event["tasks"], event["scores"], strict=True)
                 for at, (task, score) in enumerate(pairs):
                     dollars = event["usage"].get(str(at), {}).get("dollars", math.nan)
-                    value = None if score is None else float(score)
-                    found.append((event["candidate"], task, value, dollars))
+                    value = None if score is None else float(pool.to_unit(np.array(score)))
+                    found.append((text_of(event["candidate"]), text_of(task), value, dollars))
         yield from found

@@ -10,6 +10,7 @@ from typing import ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checka
 import numpy as np
 
 from coevolve.core.arrays import Bools, Floats, Indices
+from coevolve.core.identifiers import Id
 from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.posterior import Posterior
@@ -62,7 +63,7 @@ class SearchView:
         self,
         *,
         pool: Pool,
-        candidates: tuple[str, ...],
+        candidates: tuple[Id, ...],
         newest: Indices,
         left: Indices,
         asked: Indices,
@@ -72,7 +73,7 @@ class SearchView:
         final: bool,
         rng: np.random.Generator,
         model: Callable[[], Posterior],
-        outcomes: Callable[[str], tuple[Indices, Floats]],
+        outcomes: Callable[[Id], tuple[Indices, Floats]],
     ) -> None:
         self.pool = pool
         self.candidates = candidates

@@ -8,6 +8,7 @@ import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.designs import Draw
+from coevolve.core.identifiers import Id, all_plain
 from coevolve.core.pool import Pool
 from coevolve.core.variance import Anticipation, Past
 from coevolve.errors import InputError
@@ -34,7 +35,7 @@ class Design:
     pool_size: int
     method: str
     seed: tuple[int, ...]
-    tasks: tuple[str, ...]
+    tasks: tuple[Id, ...]
     positions: Indices
     probabilities: Floats
     weights: Floats
@@ -94,7 +95,7 @@ class Design:
             "pool": self.pool,
             "method": self.method,
             "seed": list(self.seed),
-            "tasks": list(self.tasks),
+            "tasks": all_plain(self.tasks),
             "probabilities": self.probabilities.tolist(),
             "weights": self.weights.tolist(),
             "anchors": self.anchors.tolist(),
@@ -143,15 +144,15 @@ class Assignment:
     ('new', 1, ('a', 'b', 'c', 'd'), 4)
     """
 
-    candidate: str
+    candidate: Id
     round: int
     batch: int
-    tasks: tuple[str, ...]
+    tasks: tuple[Id, ...]
     trials: tuple[int, ...]
     designs: tuple[Design, ...]
 
     @property
-    def probabilities(self) -> dict[str, float]:
+    def probabilities(self) -> dict[Id, float]:
         """Inclusion probability π_t of each task."""
         values = np.concatenate([design.probabilities for design in self.designs]).tolist()
         return dict(zip(self.tasks, values, strict=True))

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from coevolve.core.estimators import Estimate
+from coevolve.core.identifiers import Id, all_plain, plain
 from coevolve.core.posterior import Confidence
 from coevolve.errors import InputError, NoOutcomeError
 from coevolve.formatting import score
@@ -16,7 +17,7 @@ _TIE = 1e-12
 class Contender(NamedTuple):
     """A candidate with its round and estimate, as a choice rule sees it."""
 
-    candidate: str
+    candidate: Id
     round: int
     estimate: Estimate
 
@@ -38,23 +39,23 @@ class Choice:
     ('new', (), 'highest estimate 0.500')
     """
 
-    candidate: str
+    candidate: Id
     estimate: Estimate
-    tied_with: tuple[str, ...]
+    tied_with: tuple[Id, ...]
     why: str
-    better_start: str | None = None
-    left_out: tuple[str, ...] = ()
+    better_start: Id | None = None
+    left_out: tuple[Id, ...] = ()
     confidence: Confidence | None = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the confidence."""
         return {
-            "candidate": self.candidate,
+            "candidate": plain(self.candidate),
             "estimate": self.estimate.to_json(),
-            "tied_with": list(self.tied_with),
+            "tied_with": all_plain(self.tied_with),
             "why": self.why,
-            "better_start": self.better_start,
-            "left_out": list(self.left_out),
+            "better_start": plain(self.better_start),
+            "left_out": all_plain(self.left_out),
         }
 
 
@@ -95,18 +96,19 @@ class HighestEstimate:
         if not field:
             raise NoOutcomeError("no candidate has an estimate yet; ask, evaluate and tell first.")
         top = max(contender.estimate.value for contender in field)
-        tied = [s for s in field if s.estimate.value >= top - _TIE]
+        scale = field[0].estimate.scale
+        tie = _TIE * (scale[1] - scale[0])
+        tied = [s for s in field if s.estimate.value >= top - tie]
         winner = tied[0] if self.tie_break == "earliest" else tied[-1]
-        above = [s for s in start if s.estimate.value > winner.estimate.value + _TIE]
+        above = [s for s in start if s.estimate.value > winner.estimate.value + tie]
         better = max(above, key=lambda s: s.estimate.value, default=None)
-        why = f"highest estimate {score(winner.estimate.value)}"
+        why = f"highest estimate {score(winner.estimate.value, scale)}"
         if len(tied) > 1:
-            names = ", ".join(s.candidate for s in tied)
+            names = ", ".join(str(s.candidate) for s in tied)
             why += f"; {len(tied)} tied ({names}), the {self.tie_break} proposal wins"
         if better is not None:
-            why += (
-                f"; the starting harness {better.candidate} scores {score(better.estimate.value)}"
-            )
+            found = score(better.estimate.value, scale)
+            why += f"; the starting harness {better.candidate} scores {found}"
         return Choice(
             candidate=winner.candidate,
             estimate=winner.estimate,

@@ -11,6 +11,7 @@ from coevolve.core.assignment import Design
 from coevolve.core.designs import DesignMethod, Draw
 from coevolve.core.estimators import EstimatorRule
 from coevolve.core.events import Event
+from coevolve.core.identifiers import Id, all_plain
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import is_whole
 from coevolve.core.posterior import Posterior
@@ -21,9 +22,7 @@ from coevolve.core.weights import TaskView
 from coevolve.errors import InputError
 
 
-def round_event(
-    state: State, number: int, candidates: list[str], *, again: bool
-) -> dict[str, Any]:
+def round_event(state: State, number: int, candidates: list[Id], *, again: bool) -> dict[str, Any]:
     """The event that draws a round for its candidates, for the first time or again.
 
     All candidates share one draw, or each has its own. A draw depends on the past outcomes, the
@@ -55,20 +54,20 @@ def round_event(
     return {
         "round": number,
         "kind": "again" if again else "first",
-        "candidates": candidates,
+        "candidates": all_plain(candidates),
         "decision": _decision(state),
         "draws": made,
     }
 
 
-def further_event(state: State, wanted: dict[str, tuple[int, ...]]) -> Event:
+def further_event(state: State, wanted: dict[Id, tuple[int, ...]]) -> Event:
     """The event that adds tasks to the draws of candidates."""
     number = len(state.rounds)
     recent = _recent(state, number + 1)
     return {
         "round": number,
         "kind": "further",
-        "candidates": list(wanted),
+        "candidates": all_plain(list(wanted)),
         "decision": None,
         "draws": [
             _further(state, number, candidate, sizes, recent)
@@ -78,7 +77,7 @@ def further_event(state: State, wanted: dict[str, tuple[int, ...]]) -> Event:
 
 
 def _further(
-    state: State, number: int, candidate: str, sizes: tuple[int, ...], recent: History
+    state: State, number: int, candidate: Id, sizes: tuple[int, ...], recent: History
 ) -> list[dict[str, Any]]:
     """Designs that draw from the tasks that a candidate was not asked about yet."""
     asked = state.asked.masks[candidate]
@@ -212,8 +211,8 @@ def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
 
 
 def requests(
-    state: State, final: bool, among: Collection[str] | None = None
-) -> dict[str, tuple[int, ...]]:
+    state: State, final: bool, among: Collection[Id] | None = None
+) -> dict[Id, tuple[int, ...]]:
     """Candidates to evaluate further, and on how many tasks of each pool.
 
     Empty if the allocation is not adaptive or requests nothing. Without `among`, all outcomes must
@@ -228,7 +227,7 @@ def requests(
     view = _search_view(state, final)
     asked = set(view.candidates) if among is None else set(among)
     asked -= {name for name, _ in state.waiting}
-    wanted: dict[str, tuple[int, ...]] = {}
+    wanted: dict[Id, tuple[int, ...]] = {}
     for request in allocation.further(view):
         if not _is_request(request, view):
             raise InputError(
@@ -254,7 +253,7 @@ def _is_request(request: Any, view: SearchView) -> bool:
     return index < len(view.candidates) and all(is_whole(size, least=0) for size in sizes)
 
 
-def _left(state: State, candidate: str) -> list[int]:
+def _left(state: State, candidate: Id) -> list[int]:
     """Tasks of each pool still to ask about.
 
     None if most trials of the candidate are missing, or if it was withdrawn.

@@ -18,18 +18,20 @@ import numpy as np
 
 from coevolve.core.arrays import Floats
 from coevolve.core.assignment import Sample
+from coevolve.core.pool import UNIT_SCALE
 from coevolve.core.variance import sample_variance
 from coevolve.errors import InputError, NoOutcomeError
+from coevolve.formatting import decimals, is_clipped
 from coevolve.formatting import estimate as shown_estimate
-from coevolve.formatting import is_clipped
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
     """A full-set score Ŝ estimated from some of the tasks.
 
-    `value` may be outside [0, 1], for example with the difference estimator. It ranks candidates
-    unclipped, and is clipped only when it is printed. `se`, `low` and `high` are None if the
+    All are on the `scale` of the pool. `value` may be outside of it, for example with the
+    difference estimator. It ranks candidates unclipped, and is clipped only when it is printed.
+    `se`, `low` and `high` are None if the
     sample does not determine them, and `note` says why. `tasks` counts the tasks with a score,
     `drawn` those asked about, `pool_size` all of them. `check` is the design-based estimate, shown
     beside the estimate of a joint model.
@@ -49,6 +51,28 @@ class Estimate:
     method: str
     note: str = ""
     check: "Estimate | None" = None
+    scale: tuple[float, float] = UNIT_SCALE
+
+    def scaled(self, scale: tuple[float, float]) -> "Estimate":
+        """This estimate, which is on the scale from 0 to 1, on another one.
+
+        >>> half = Estimate(value=0.5, se=0.1, low=0.3, high=0.7, tasks=9, drawn=9, pool_size=90,
+        ...     method="difference")
+        >>> print(half.scaled((0, 10)))
+        5.00 ± 1.00 (9 of 90 tasks, difference)
+        """
+        if scale == UNIT_SCALE:
+            return self
+        low, span = scale[0], scale[1] - scale[0]
+        return replace(
+            self,
+            value=low + span * self.value,
+            se=None if self.se is None else span * self.se,
+            low=None if self.low is None else low + span * self.low,
+            high=None if self.high is None else low + span * self.high,
+            check=None if self.check is None else self.check.scaled(scale),
+            scale=scale,
+        )
 
     @property
     def coverage(self) -> float:
@@ -61,8 +85,8 @@ class Estimate:
         return self.tasks == self.pool_size and not self.note
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, without the check."""
-        return {
+        """Plain JSON, without the check; the scale only if it is not from 0 to 1."""
+        data: dict[str, Any] = {
             "value": self.value,
             "se": self.se,
             "low": self.low,
@@ -73,10 +97,12 @@ class Estimate:
             "method": self.method,
             "note": self.note,
         }
+        return data if self.scale == UNIT_SCALE else data | {"scale": list(self.scale)}
 
     def __str__(self) -> str:
         found = self.to_json()
-        clipped = f"clipped from {self.value:.3f}; " if is_clipped(found, "value") else ""
+        value = f"{self.value:.{decimals(self.scale)}f}"
+        clipped = f"clipped from {value}; " if is_clipped(found, "value") else ""
         tasks = f"{self.tasks} of {self.pool_size} tasks"
         if self.tasks < self.drawn:
             tasks = f"{self.tasks} of {self.drawn} drawn, {self.pool_size} tasks"
@@ -288,8 +314,11 @@ def modelled(
     pool_size: int,
     confidence: float,
     check: Estimate | None,
+    scale: tuple[float, float] = UNIT_SCALE,
 ) -> Estimate:
-    """Estimate of a joint model, with the design-based estimate as `check`.
+    """Estimate of a joint model, with the design-based estimate as `check`; both from 0 to 1.
+
+    The note is in terms of `scale`.
 
     A note warns if the two differ by more than three times the root of their summed squared
     standard errors. Independent normal estimates do so once in 370 cases. The design-based one has
@@ -301,7 +330,8 @@ def modelled(
         apart, allowed = abs(value - check.value), _APART * math.hypot(sd, check.se)
         if apart > max(allowed, 1e-9):
             note = (
-                f"the design-based estimate is {shown_estimate(check.to_json())}: the difference "
+                f"the design-based estimate is {shown_estimate(check.scaled(scale).to_json())}: "
+                "the difference "
                 "is larger than chance explains, so one of the two is unreliable"
             )
     return Estimate(

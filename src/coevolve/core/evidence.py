@@ -7,6 +7,7 @@ import numpy as np
 
 from coevolve.core.arrays import Bools
 from coevolve.core.assignment import Assignment, Design, Sample, drawn_samples
+from coevolve.core.identifiers import Id
 from coevolve.core.missingness import Cell
 from coevolve.core.outcome_table import OutcomeTable
 from coevolve.core.pool import Pool
@@ -25,11 +26,11 @@ class Asked:
     """
 
     pool: Pool
-    masks: dict[str, Bools] = field(default_factory=dict)
-    left: dict[str, list[int]] = field(default_factory=dict)
+    masks: dict[Id, Bools] = field(default_factory=dict)
+    left: dict[Id, list[int]] = field(default_factory=dict)
     total: int = 0
 
-    def add(self, candidate: str, designs: Sequence[Design], *, anew: bool) -> None:
+    def add(self, candidate: Id, designs: Sequence[Design], *, anew: bool) -> None:
         """Count a draw; a round that is drawn again starts `anew`."""
         if anew:
             self.masks[candidate] = np.zeros(len(self.pool), dtype=np.bool_)
@@ -40,12 +41,12 @@ class Asked:
         pools = map(self.pool.members, self.pool.names)
         self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
 
-    def everything(self, candidate: str) -> None:
+    def everything(self, candidate: Id) -> None:
         """Count a candidate that is evaluated on every task, without a draw."""
         self.masks[candidate] = np.ones(len(self.pool), dtype=np.bool_)
         self.left[candidate] = [0] * len(self.pool.names)
 
-    def count(self, candidate: str) -> int:
+    def count(self, candidate: Id) -> int:
         """Number of tasks a candidate was asked about."""
         return int(np.count_nonzero(self.masks[candidate]))
 
@@ -59,7 +60,7 @@ class Progress:
     """
 
     assignment: Assignment
-    asked: frozenset[str]
+    asked: frozenset[Id]
     told: int = 0
     scored: int = 0
     withdrawn: str = ""

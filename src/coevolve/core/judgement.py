@@ -8,6 +8,7 @@ from coevolve.core.assignment import Assignment, whole_samples
 from coevolve.core.choice import Choice, Contender
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
 from coevolve.core.evidence import Evidence, Progress, failures_note
+from coevolve.core.identifiers import Id, is_id
 from coevolve.core.outcomes import Missing, Results, Told, read_results
 from coevolve.core.posterior import Confidence, JointModel
 from coevolve.core.selector_state import State
@@ -22,7 +23,7 @@ from coevolve.errors import (
 )
 
 
-def estimated(state: State, candidate: str) -> Estimate:
+def estimated(state: State, candidate: Id) -> Estimate:
     """The full-set score of a candidate."""
     _check_known(state, candidate)
     try:
@@ -30,7 +31,8 @@ def estimated(state: State, candidate: str) -> Estimate:
             failed = state.failed(candidate)
             samples = whole_samples(state.pool, *state.table.means(candidate, None, failed))
             estimate = Hajek().estimate(samples, state.pool.weights, state.confidence)
-            return replace(estimate, note=_joined(estimate.note, failures_note(failed)))
+            note = _joined(estimate.note, failures_note(failed))
+            return replace(estimate, note=note).scaled(state.pool.scale)
         evidence, estimator = state.evidence(candidate), state.decided()
         if isinstance(estimator, JointModel):
             estimate = _modelled(state, candidate, evidence)
@@ -38,14 +40,15 @@ def estimated(state: State, candidate: str) -> Estimate:
             estimate = _designed(state, evidence, estimator)
     except NoOutcomeError as error:
         raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
-    return replace(estimate, note=_joined(estimate.note, evidence.note))
+    note = _joined(estimate.note, evidence.note)
+    return replace(estimate, note=note).scaled(state.pool.scale)
 
 
 def _joined(*notes: str) -> str:
     return "; ".join(filter(None, notes))
 
 
-def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
+def scores_of(state: State, candidate: Id) -> dict[Id, float | Missing]:
     """Per task the mean of a candidate's trials, or why it is missing."""
     _check_known(state, candidate)
     tasks, means = state.table.means(candidate)
@@ -54,7 +57,7 @@ def scores_of(state: State, candidate: str) -> dict[str, float | Missing]:
         for (name, position, _), reason in state.reasons.items()
         if name == candidate
     }
-    found.update(zip(tasks.tolist(), means.tolist(), strict=True))
+    found.update(zip(tasks.tolist(), state.pool.from_unit(means).tolist(), strict=True))
     return {state.pool.tasks[position]: found[position] for position in sorted(found)}
 
 
@@ -77,8 +80,8 @@ def chosen(state: State) -> Choice:
     )
 
 
-def _check_known(state: State, candidate: str) -> None:
-    if not isinstance(candidate, str) or candidate not in state.table:
+def _check_known(state: State, candidate: Id) -> None:
+    if not is_id(candidate) or candidate not in state.table:
         hint = nearest(candidate, state.table.candidates)
         raise UnknownCandidateError(f"candidate {candidate!r} is unknown.{hint}")
 
@@ -88,7 +91,7 @@ def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimat
     return estimator.estimate(samples, state.pool.weights, state.confidence)
 
 
-def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
+def _modelled(state: State, candidate: Id, evidence: Evidence) -> Estimate:
     """The joint model's estimate, with the design-based one as a check."""
     tasks, _ = state.table.means(candidate, None, evidence.failed)
     if not len(tasks):
@@ -106,19 +109,22 @@ def _modelled(state: State, candidate: str, evidence: Evidence) -> Estimate:
         pool_size=len(state.pool),
         confidence=state.confidence,
         check=check,
+        scale=state.pool.scale,
     )
 
 
-def _confidence(state: State, winner: str, field: list[str]) -> Confidence | None:
+def _confidence(state: State, winner: Id, field: list[Id]) -> Confidence | None:
     """How sure the joint model is of the winner, if there is such a model."""
     if not isinstance(state.estimator, JointModel) or winner not in field:
         return None
     number = {name: index for index, name in enumerate(state.table.candidates)}
     posterior = state.posterior().of(np.array([number[name] for name in field]))
-    return posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
+    found = posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
+    span = state.pool.scale[1] - state.pool.scale[0]
+    return replace(found, regret=span * found.regret, span=span)
 
 
-def _contender(state: State, candidate: str) -> Contender | None:
+def _contender(state: State, candidate: Id) -> Contender | None:
     """A candidate with its estimate, or None without any outcome."""
     try:
         return Contender(candidate, state.table.round_of(candidate), estimated(state, candidate))
@@ -126,11 +132,11 @@ def _contender(state: State, candidate: str) -> Contender | None:
         return None
 
 
-def _finished(state: State, candidate: str) -> bool:
+def _finished(state: State, candidate: Id) -> bool:
     return candidate in state.whole or state.evidence(candidate).complete
 
 
-def _supported(state: State, candidate: str) -> bool:
+def _supported(state: State, candidate: Id) -> bool:
     """Whether at least half of the trials that a candidate was asked for have a score."""
     if candidate in state.whole:
         answered = len(state.table.means(candidate, None, state.failed(candidate))[0])
@@ -139,14 +145,14 @@ def _supported(state: State, candidate: str) -> bool:
     return 2 * evidence.answered >= sum(len(progress.assignment) for progress in evidence.batches)
 
 
-def told_in_full(state: State, candidate: str, scores: Results) -> Told:
+def told_in_full(state: State, candidate: Id, scores: Results) -> Told:
     """The new outcomes of a candidate on every task of the pool."""
     if candidate not in state.table and state.rounds:
         raise PhaseError(
             f"candidate {candidate!r} is new; tell_full adds candidates only before the first "
             f"ask. Use ask([{candidate!r}])."
         )
-    told = read_results(candidate, scores, range(state.trials))
+    told = read_results(candidate, scores, range(state.trials), state.pool.scale)
     positions = state.pool.positions(told.tasks)
     if len(told.tasks) < len(state.pool) * state.trials:
         short = np.flatnonzero(np.bincount(positions, minlength=len(state.pool)) < state.trials)
@@ -161,7 +167,7 @@ def told_in_full(state: State, candidate: str, scores: Results) -> Told:
 def told_of_assignment(state: State, assignment: Assignment, results: Results) -> Told:
     """The new outcomes of an assignment."""
     progress = open_assignment(state, assignment)
-    told = read_results(assignment.candidate, results, assignment.trials)
+    told = read_results(assignment.candidate, results, assignment.trials, state.pool.scale)
     if not progress.asked.issuperset(told.tasks):
         task = next(task for task in told.tasks if task not in progress.asked)
         state.pool.position(task)
@@ -189,26 +195,32 @@ def open_assignment(state: State, assignment: Assignment) -> Progress:
     return known
 
 
-def _new(state: State, candidate: str, told: Told) -> Told:
+def _new(state: State, candidate: Id, told: Told) -> Told:
     """What is new in `told`; outcomes that differ from the record are refused."""
+    positions, trials = state.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
+    if set(map(type, told.tasks)) - {str}:  # 1 and True are the same task
+        told = replace(told, tasks=[state.pool.tasks[at] for at in positions.tolist()])
     if candidate not in state.table:
         return told
-    positions, trials = state.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
     known, scores = state.table.find(candidate, positions, trials)
     for at in np.flatnonzero(known).tolist():
         key = candidate, int(positions[at]), told.trials[at]
+        score = told.scores[at]
+        told_as = told.missing.get(str(at), score)
         before: object = state.reasons.get(key, float(scores[at]))
-        now = told.missing.get(str(at), told.scores[at])
+        now = told_as if score is None else float(state.pool.to_unit(np.array(score)))
         if before != now:
+            if key not in state.reasons:
+                before = float(state.pool.from_unit(scores[at]))
             raise ChangedOutcomeError(
                 f"task {told.tasks[at]!r}, trial {told.trials[at]}, of candidate "
-                f"{candidate!r} is recorded as {before!r} and was told as {now!r}; outcomes "
+                f"{candidate!r} is recorded as {before!r} and was told as {told_as!r}; outcomes "
                 "are never rewritten."
             )
     return told.without(known)
 
 
-def _renumbered(state: State, candidate: str, told: Told) -> Told:
+def _renumbered(state: State, candidate: Id, told: Told) -> Told:
     """`told`, where scores of trials that are recorded as missing get new trial numbers.
 
     The numbers below 2r belong to a round and to the same round drawn again.
@@ -218,6 +230,7 @@ def _renumbered(state: State, candidate: str, told: Told) -> Told:
         if score is None or (candidate, position, told.trials[at]) not in state.reasons:
             continue
         told.trials[at] += 2 * state.trials
-        while state.recorded(candidate, position, told.trials[at]) not in (None, score):
+        unit = float(state.pool.to_unit(np.array(score)))
+        while state.recorded(candidate, position, told.trials[at]) not in (None, unit):
             told.trials[at] += state.trials
     return told

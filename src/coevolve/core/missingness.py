@@ -21,6 +21,8 @@ from zlib import crc32
 
 import numpy as np
 
+from coevolve.core.identifiers import Id, text_of
+
 Cell = tuple[int, int]
 """Position of a task, and the number of the trial."""
 
@@ -41,16 +43,16 @@ class Losses:
     """
 
     seed: int
-    told: dict[str, int] = field(default_factory=dict)
-    lost: dict[str, list[Cell]] = field(default_factory=dict)
+    told: dict[Id, int] = field(default_factory=dict)
+    lost: dict[Id, list[Cell]] = field(default_factory=dict)
 
-    def add(self, candidate: str, *, told: int, lost: Iterable[Cell]) -> None:
+    def add(self, candidate: Id, *, told: int, lost: Iterable[Cell]) -> None:
         """Count outcomes of a candidate, and those of them that it lost."""
         self.told[candidate] = self.told.get(candidate, 0) + told
         if cells := list(lost):
             self.lost.setdefault(candidate, []).extend(cells)
 
-    def base_rate(self, starts: Iterable[str], siblings: Iterable[str]) -> float:
+    def base_rate(self, starts: Iterable[Id], siblings: Iterable[Id]) -> float:
         """The share of outcomes that others lost, whatever the candidate does.
 
         It is that of the starting harnesses, or that of the candidate of the same round that lost
@@ -63,17 +65,17 @@ class Losses:
         rates = [self._rate([name]) for name in siblings if self.told.get(name)]
         return max(self._rate(starts), min(rates, default=0.0))
 
-    def failures(self, candidate: str, base_rate: float) -> Sequence[Cell]:
+    def failures(self, candidate: Id, base_rate: float) -> Sequence[Cell]:
         """The lost outcomes of a candidate that count as failed."""
         lost = sorted(self.lost.get(candidate, ()))
         allowed = base_rate * self.told.get(candidate, 0)
         failed = max(0, math.ceil(len(lost) - allowed - _ROUNDING))
         if failed in (0, len(lost)):
             return lost[:failed]
-        rng = np.random.default_rng([self.seed, crc32(candidate.encode())])
+        rng = np.random.default_rng([self.seed, crc32(text_of(candidate).encode())])
         return [lost[at] for at in sorted(rng.permutation(len(lost))[:failed].tolist())]
 
-    def _rate(self, candidates: Iterable[str]) -> float:
+    def _rate(self, candidates: Iterable[Id]) -> float:
         names = list(candidates)
         told = sum(self.told.get(name, 0) for name in names)
         return sum(len(self.lost.get(name, ())) for name in names) / told if told else 0.0

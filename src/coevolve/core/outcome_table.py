@@ -7,6 +7,7 @@ from typing import Self
 import numpy as np
 
 from coevolve.core.arrays import Bools, Floats, Indices
+from coevolve.core.identifiers import Id
 from coevolve.core.pool import Pool
 from coevolve.core.posterior import Cells
 from coevolve.errors import ChangedOutcomeError, InputError, ScoreError, UnknownCandidateError
@@ -106,32 +107,32 @@ class OutcomeTable:
 
     def __init__(self, tasks: int) -> None:
         self.tasks = tasks
-        self._columns: dict[str, _Column] = {}
+        self._columns: dict[Id, _Column] = {}
         self._sums = np.zeros(tasks, dtype=np.int64)
         self._counts = np.zeros(tasks, dtype=np.int64)
 
     def __len__(self) -> int:
         return sum(len(column) for column in self._columns.values())
 
-    def __contains__(self, candidate: str) -> bool:
+    def __contains__(self, candidate: Id) -> bool:
         return candidate in self._columns
 
     @property
-    def candidates(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[Id, ...]:
         """Names in the order in which they were opened."""
         return tuple(self._columns)
 
-    def open(self, candidate: str, *, round: int) -> None:
+    def open(self, candidate: Id, *, round: int) -> None:
         """Add a new candidate of a round (0: the starting harnesses)."""
         if candidate in self._columns:
             raise InputError(f"candidate {candidate!r} is already in the table.")
         self._columns[candidate] = _Column(round)
 
-    def round_of(self, candidate: str) -> int:
+    def round_of(self, candidate: Id) -> int:
         """The round a candidate was proposed in."""
         return self._column(candidate).round
 
-    def add(self, candidate: str, tasks: Indices, trials: Indices, scores: Floats) -> None:
+    def add(self, candidate: Id, tasks: Indices, trials: Indices, scores: Floats) -> None:
         """Record all outcomes or none; those already recorded must be equal.
 
         Args:
@@ -157,13 +158,13 @@ class OutcomeTable:
         column.add(keys, scores)
         self._count(column, touched, +1)
 
-    def find(self, candidate: str, tasks: Indices, trials: Indices) -> tuple[Bools, Floats]:
+    def find(self, candidate: Id, tasks: Indices, trials: Indices) -> tuple[Bools, Floats]:
         """Which of the outcomes are recorded, and their scores."""
         return self._column(candidate).find(tasks * _TRIALS + trials)
 
     def means(
         self,
-        candidate: str,
+        candidate: Id,
         trials: Sequence[int] | None = None,
         failed: Sequence[tuple[int, int]] = (),
     ) -> tuple[Indices, Floats]:
@@ -177,7 +178,7 @@ class OutcomeTable:
         return self._column(candidate).counted(trials, failed)[:2]
 
     def counted(
-        self, candidate: str, failed: Sequence[tuple[int, int]] = ()
+        self, candidate: Id, failed: Sequence[tuple[int, int]] = ()
     ) -> tuple[Indices, Floats, Floats]:
         """As `means`, with the number of trials of each mean."""
         return self._column(candidate).counted(None, failed)
@@ -194,7 +195,7 @@ class OutcomeTable:
                 counts[tasks] += 1
         return History.from_sums(sums, counts)
 
-    def _column(self, candidate: str) -> "_Column":
+    def _column(self, candidate: Id) -> "_Column":
         try:
             return self._columns[candidate]
         except (KeyError, TypeError):
@@ -321,7 +322,7 @@ def _units(means: Floats) -> Indices:
 
 
 def all_cells(
-    table: OutcomeTable, pool: Pool, failed: Mapping[str, Sequence[tuple[int, int]]] | None = None
+    table: OutcomeTable, pool: Pool, failed: Mapping[Id, Sequence[tuple[int, int]]] | None = None
 ) -> Cells:
     """Every candidate's mean score on every task it has a score on, and the number of trials.
 

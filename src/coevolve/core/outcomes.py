@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coevolve.core.arrays import Bools, Floats
+from coevolve.core.identifiers import Id, all_frozen, all_plain, frozen
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, ScoreError
 
 USAGE = ("tokens_in", "tokens_out", "dollars", "seconds")
@@ -84,14 +85,15 @@ class Usage:
 class Outcome:
     """The result of one trial of one candidate on one task; never rewritten.
 
-    `trace` refers to a record of the trial kept elsewhere (a path or a content address).
+    The score is on the scale of the pool, from 0 to 1 unless the pool has another. `trace` refers
+    to a record of the trial kept elsewhere (a path or a content address).
 
     >>> Outcome(candidate="c1", task="sort-list", score=1.0).score
     1.0
     """
 
-    candidate: str
-    task: str
+    candidate: Id
+    task: Id
     trial: int = 0
     score: float | Missing
     usage: Usage | None = None
@@ -108,7 +110,9 @@ class Outcome:
         if not isinstance(self.trace, str | None):
             raise ScoreError(f"trace must be text, got {self.trace!r} for task {self.task!r}.")
         if not isinstance(self.score, Missing):
-            object.__setattr__(self, "score", checked_score(self.score, self.task))
+            object.__setattr__(self, "score", checked_score(self.score, self.task, ANY_SCALE))
+        for name in ("candidate", "task"):
+            object.__setattr__(self, name, frozen(getattr(self, name)))
 
 
 def is_whole(value: object, *, least: int) -> bool:
@@ -116,8 +120,12 @@ def is_whole(value: object, *, least: int) -> bool:
     return isinstance(value, Integral) and not isinstance(value, bool) and int(value) >= least
 
 
-def checked_score(score: object, task: str = "") -> float:
-    """The score as a float, if it is a number in [0, 1]; errors name the task, if given.
+ANY_SCALE = (-1e15, 1e15)
+"""Every number that a scale may have."""
+
+
+def checked_score(score: object, task: Id = "", scale: tuple[float, float] = (0.0, 1.0)) -> float:
+    """The score as a float, if it is a number on the scale; errors name the task, if given.
 
     >>> checked_score(True, "sort-list")
     1.0
@@ -126,11 +134,11 @@ def checked_score(score: object, task: str = "") -> float:
         value = float(score)  # type: ignore[arg-type]
     except (TypeError, ValueError, OverflowError):
         value = math.nan
-    if isinstance(score, str | bytes) or not 0.0 <= value <= 1.0:
-        what = f"the score of task {task!r}" if task else "the score"
+    if isinstance(score, str | bytes) or not scale[0] <= value <= scale[1]:
+        what = "the score" if task == "" else f"the score of task {task!r}"
         raise ScoreError(
-            f"{what} must be a number in [0, 1], got {score!r}; use Missing(reason) for a trial "
-            "without a score."
+            f"{what} must be a number in [{scale[0]:.15g}, {scale[1]:.15g}], got {score!r}; use "
+            "Missing(reason) for a trial without a score."
         )
     return value + 0.0
 
@@ -146,7 +154,7 @@ class Told:
     JSON keys are text. `unexplained` has the keys of the missing outcomes that are not shared.
     """
 
-    tasks: list[str]
+    tasks: list[Id]
     trials: list[int]
     scores: list[float | None]
     missing: dict[str, str]
@@ -156,11 +164,13 @@ class Told:
 
     def append(
         self,
-        task: str,
+        task: Id,
         trial: int,
         score: Score,
         usage: Usage | None = None,
         trace: str | None = None,
+        *,
+        scale: tuple[float, float] = (0.0, 1.0),
     ) -> None:
         """Add one outcome, after a check of its score."""
         if isinstance(score, Missing):
@@ -169,7 +179,7 @@ class Told:
                 self.unexplained.append(str(len(self.tasks)))
             self.scores.append(None)
         else:
-            self.scores.append(checked_score(score, task))
+            self.scores.append(checked_score(score, task, scale))
         if usage is not None:
             self.usage[str(len(self.tasks))] = usage.to_json()
         if trace is not None:
@@ -199,10 +209,11 @@ class Told:
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
-        plain = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data = {name: getattr(self, name) for name in self.__dataclass_fields__}
+        data["tasks"] = all_plain(self.tasks)
         if not self.unexplained:
-            del plain["unexplained"]
-        return plain
+            del data["unexplained"]
+        return data
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> "Told":
@@ -212,7 +223,9 @@ class Told:
         """
         unexplained = list(data.get("unexplained", ()))
         names = [name for name in cls.__dataclass_fields__ if name != "unexplained"]
-        return cls(**{name: data[name] for name in names}, unexplained=unexplained)
+        columns = {name: data[name] for name in names}
+        columns["tasks"] = list(all_frozen(data["tasks"]))
+        return cls(**columns, unexplained=unexplained)
 
     def total_usage(self) -> Usage:
         """Sum of what the trials consumed."""
@@ -220,10 +233,15 @@ class Told:
         return Usage(**{name: sum([row[name] for row in rows]) for name in USAGE})
 
 
-Results = Mapping[str, Score | Sequence[Score]] | Iterable[Outcome] | Told
+Results = Mapping[Any, Score | Sequence[Score]] | Iterable[Outcome] | Told
 
 
-def read_results(candidate: str, results: Results, trials: Sequence[int]) -> Told:
+def read_results(
+    candidate: Id,
+    results: Results,
+    trials: Sequence[int],
+    scale: tuple[float, float] = (0.0, 1.0),
+) -> Told:
     """Results of a candidate in columns, checked against the trial numbers it was asked for."""
     if isinstance(results, Told):
         if not set(results.trials) <= set(trials):
@@ -235,13 +253,13 @@ def read_results(candidate: str, results: Results, trials: Sequence[int]) -> Tol
     if isinstance(results, Mapping):
         for task, value in results.items():
             for trial, score in zip(trials, _scores(task, value, len(trials)), strict=False):
-                told.append(task, trial, score)
+                told.append(frozen(task), trial, score, scale=scale)
     else:
-        _read_outcomes(told, candidate, results, trials)
+        _read_outcomes(told, candidate, results, trials, scale)
     return told
 
 
-def _scores(task: str, value: Score | Sequence[Score], trials: int) -> Sequence[Score]:
+def _scores(task: Id, value: Score | Sequence[Score], trials: int) -> Sequence[Score]:
     """The scores of a task's trials, in order; the last ones may be told later."""
     if not isinstance(value, Sequence) or isinstance(value, str | bytes):
         if trials > 1:
@@ -258,9 +276,13 @@ def _scores(task: str, value: Score | Sequence[Score], trials: int) -> Sequence[
 
 
 def _read_outcomes(
-    told: Told, candidate: str, outcomes: Iterable[Outcome], trials: Sequence[int]
+    told: Told,
+    candidate: Id,
+    outcomes: Iterable[Outcome],
+    trials: Sequence[int],
+    scale: tuple[float, float],
 ) -> None:
-    seen: dict[tuple[str, int], Score] = {}
+    seen: dict[tuple[Id, int], Score] = {}
     for outcome in outcomes:
         if not isinstance(outcome, Outcome):
             raise InputError(f"results must be {{task: score}} or Outcomes, got {outcome!r}.")
@@ -276,7 +298,14 @@ def _read_outcomes(
         key = (outcome.task, outcome.trial)
         if key not in seen:
             seen[key] = outcome.score
-            told.append(outcome.task, outcome.trial, outcome.score, outcome.usage, outcome.trace)
+            told.append(
+                outcome.task,
+                outcome.trial,
+                outcome.score,
+                outcome.usage,
+                outcome.trace,
+                scale=scale,
+            )
         elif seen[key] != outcome.score:
             raise ChangedOutcomeError(
                 f"task {outcome.task!r}, trial {outcome.trial}, is given twice for candidate "

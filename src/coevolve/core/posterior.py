@@ -39,16 +39,22 @@ class Cells:
 class Confidence:
     """How sure the choice is: the probability that the winner is the best, and expected regret.
 
+    The regret is in units of the scores. `span` is the length of their scale; on a scale of length
+    1 the regret is printed in points.
+
     >>> print(Confidence(probability=0.81, regret=0.004))
     best with probability 81%, expected regret 0.4 points
+    >>> print(Confidence(probability=0.81, regret=0.04, span=10.0))
+    best with probability 81%, expected regret 0.04
     """
 
     probability: float
     regret: float
+    span: float = 1.0
 
     def __str__(self) -> str:
-        points = 100 * self.regret
-        return f"best with probability {self.probability:.0%}, expected regret {points:.1f} points"
+        regret = f"{100 * self.regret:.1f} points" if self.span == 1 else f"{self.regret:.3g}"
+        return f"best with probability {self.probability:.0%}, expected regret {regret}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)

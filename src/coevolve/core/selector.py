@@ -11,6 +11,7 @@ from coevolve.core.choice import Choice
 from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
+from coevolve.core.identifiers import KINDS, Id, all_frozen, is_id, plain
 from coevolve.core.judgement import (
     chosen,
     estimated,
@@ -195,13 +196,13 @@ class Selector:
 
     @property
     @_alone
-    def starts(self) -> tuple[str, ...]:
+    def starts(self) -> tuple[Id, ...]:
         """The starting harnesses, in the order told."""
         return tuple(self._state.starts)
 
     @property
     @_alone
-    def candidates(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[Id, ...]:
         """The generated candidates, in the order of proposal."""
         return self._state.candidates
 
@@ -221,12 +222,12 @@ class Selector:
     def history(self, first: int = 0, last: int | None = None) -> History:
         """Success rates of the tasks over rounds `first` to `last`, both included.
 
-        Round 0 are the starting harnesses.
+        Round 0 are the starting harnesses. Rates are from 0 to 1 on any scale of scores.
         """
         return self._state.table.history(first, last)
 
     @_alone
-    def scores(self, candidate: str) -> dict[str, float | Missing]:
+    def scores(self, candidate: Id) -> dict[Id, float | Missing]:
         """The scores of a candidate: per task the mean of its trials, or why it is missing.
 
         >>> selector = Selector(Pool(["a", "b"]))
@@ -242,7 +243,7 @@ class Selector:
         return [progress.assignment for progress in self._state.waiting.values()]
 
     @_alone
-    def tell_full(self, candidate: str, scores: Results) -> None:
+    def tell_full(self, candidate: Id, scores: Results) -> None:
         """Record a candidate's scores on every task.
 
         Before the first `ask` this makes it a starting harness (Phase 0). Later it completes a
@@ -250,17 +251,17 @@ class Selector:
         must be repeated unchanged, because outcomes are never rewritten. A score for a trial that
         was missing is recorded as one more trial.
         """
-        _checked_names([candidate])
+        (candidate,) = _checked_names([candidate])
         fresh = told_in_full(self._state, candidate, scores)
         if fresh.tasks or candidate not in self._state.whole:
-            self._record("told_full", {"candidate": candidate, **fresh.to_json()})
+            self._record("told_full", {"candidate": plain(candidate), **fresh.to_json()})
 
     @_alone
     def ask(
         self,
-        new: Iterable[str] | None = None,
+        new: Iterable[Id] | None = None,
         *,
-        candidates: Iterable[str] | None = None,
+        candidates: Iterable[Id] | None = None,
         final: bool = False,
     ) -> list[Assignment]:
         """Open a round for new candidates; without any, return further assignments.
@@ -289,15 +290,15 @@ class Selector:
         return [
             self._state.batches[name][-1].assignment
             for line in lines
-            for name in line.event["candidates"]
+            for name in all_frozen(line.event["candidates"])
         ]
 
     @_alone
     def plan(
         self,
-        new: Iterable[str] | None = None,
+        new: Iterable[Id] | None = None,
         *,
-        candidates: Iterable[str] | None = None,
+        candidates: Iterable[Id] | None = None,
         final: bool = False,
     ) -> list[Event]:
         """The events that `ask` would apply; apply each with `follow`.
@@ -322,7 +323,7 @@ class Selector:
         """
         fresh = told_of_assignment(self._state, assignment, results)
         if fresh.tasks:
-            key = {"candidate": assignment.candidate, "batch": assignment.batch}
+            key = {"candidate": plain(assignment.candidate), "batch": assignment.batch}
             self._record("told", {**key, **fresh.to_json()})
 
     @_alone
@@ -348,11 +349,11 @@ class Selector:
         progress = open_assignment(self._state, assignment)
         gone = Missing(reason, shared=shared)
         if not progress.withdrawn:
-            key = {"candidate": assignment.candidate, "batch": assignment.batch}
+            key = {"candidate": plain(assignment.candidate), "batch": assignment.batch}
             self._record("withdrawn", {**key, "reason": gone.reason, "shared": gone.shared})
 
     @_alone
-    def estimate(self, candidate: str) -> Estimate:
+    def estimate(self, candidate: Id) -> Estimate:
         """The full-set score of a candidate, from the outcomes told so far."""
         return estimated(self._state, candidate)
 
@@ -366,7 +367,7 @@ class Selector:
         return chosen(self._state)
 
     def _planned(
-        self, names: list[str], candidates: Iterable[str] | None, final: bool
+        self, names: list[Id], candidates: Iterable[Id] | None, final: bool
     ) -> list[Line]:
         """The draws of `ask`, which depend on the state alone and not on each other."""
         state = self._state
@@ -387,11 +388,11 @@ class Selector:
             before = lines[-1].event["seal"]
         return lines
 
-    def _open_of(self, candidate: str) -> list[Assignment]:
+    def _open_of(self, candidate: Id) -> list[Assignment]:
         waiting = self._state.waiting
         return [p.assignment for (name, _), p in waiting.items() if name == candidate]
 
-    def _known(self, candidates: Iterable[str]) -> frozenset[str]:
+    def _known(self, candidates: Iterable[Id]) -> frozenset[Id]:
         """Names of generated candidates, checked."""
         names = _checked_names(candidates)
         for name in names:
@@ -402,7 +403,7 @@ class Selector:
                 )
         return frozenset(names)
 
-    def _check_new(self, names: list[str], among: frozenset[str] | None, final: bool) -> None:
+    def _check_new(self, names: list[Id], among: frozenset[Id] | None, final: bool) -> None:
         state = self._state
         if final:
             raise InputError("final=True is for after the last round; it takes no new candidates.")
@@ -426,17 +427,17 @@ class Selector:
         self._log.append(line)
 
 
-def _checked_names(given: Iterable[str] | None) -> list[str]:
+def _checked_names(given: Iterable[Id] | None) -> list[Id]:
     """The names of new candidates in their order."""
     if given is None:
         return []
     if not isinstance(given, Iterable) or isinstance(given, str | bytes | set | frozenset):
         raise InputError(f"ask needs a list of candidate names, got {given!r}.")
-    names = list(given)
+    names = list(all_frozen(given))
     for name in names:
-        if not isinstance(name, str) or not name:
-            raise InputError(f"the name of a candidate must be a non-empty string, got {name!r}.")
+        if not is_id(name):
+            raise InputError(f"the name of a candidate must be {KINDS}, got {name!r}.")
     if len(set(names)) < len(names):
         twice = next(name for name in names if names.count(name) > 1)
         raise InputError(f"candidate {twice!r} is named twice in one round.")
-    return [str(name) for name in names]
+    return names

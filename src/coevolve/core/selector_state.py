@@ -12,6 +12,7 @@ from coevolve.core.assignment import Assignment, Design
 from coevolve.core.estimators import Estimator, EstimatorRule
 from coevolve.core.events import SCHEMA, Event
 from coevolve.core.evidence import Asked, Evidence, Progress
+from coevolve.core.identifiers import Id, all_frozen, frozen
 from coevolve.core.missingness import Cell, Losses
 from coevolve.core.outcome_table import OutcomeTable, all_cells
 from coevolve.core.outcomes import Told, Usage, is_whole
@@ -45,7 +46,7 @@ class Round:
     """One round and its candidates."""
 
     number: int
-    candidates: tuple[str, ...]
+    candidates: tuple[Id, ...]
 
 
 _REFIT = 8
@@ -73,15 +74,15 @@ class State:
     asked: Asked
     losses: Losses
     estimator: Estimator | JointModel | None = None
-    starts: list[str] = field(default_factory=list)
-    whole: set[str] = field(default_factory=set)
+    starts: list[Id] = field(default_factory=list)
+    whole: set[Id] = field(default_factory=set)
     rounds: list[Round] = field(default_factory=list)
-    past: dict[str, list[Past]] = field(default_factory=dict)
-    batches: dict[str, list[Progress]] = field(default_factory=dict)
-    waiting: dict[tuple[str, int], Progress] = field(default_factory=dict)
+    past: dict[Id, list[Past]] = field(default_factory=dict)
+    batches: dict[Id, list[Progress]] = field(default_factory=dict)
+    waiting: dict[tuple[Id, int], Progress] = field(default_factory=dict)
     unsettled: dict[int, Round] = field(default_factory=dict)
-    withdrawn: dict[str, str] = field(default_factory=dict)
-    reasons: dict[tuple[str, int, int], str] = field(default_factory=dict)
+    withdrawn: dict[Id, str] = field(default_factory=dict)
+    reasons: dict[tuple[Id, int, int], str] = field(default_factory=dict)
     fitted: Posterior | None = None
     fresh: Posterior | None = None
     evaluations: int = 0
@@ -144,11 +145,11 @@ class State:
         return self.fresh
 
     @property
-    def candidates(self) -> tuple[str, ...]:
+    def candidates(self) -> tuple[Id, ...]:
         """The generated candidates, in the order of proposal."""
         return tuple(name for round in self.rounds for name in round.candidates)
 
-    def recorded(self, candidate: str, position: int, trial: int) -> float | None:
+    def recorded(self, candidate: Id, position: int, trial: int) -> float | None:
         """The score of one trial (NaN if it is missing), if there is an outcome."""
         known, scores = self.table.find(candidate, np.array([position]), np.array([trial]))
         return float(scores[0]) if known[0] else None
@@ -159,7 +160,7 @@ class State:
             raise EventError("no estimator was decided before the first round.")
         return self.estimator
 
-    def failed_rounds(self, among: Collection[str] | None = None) -> list[Round]:
+    def failed_rounds(self, among: Collection[Id] | None = None) -> list[Round]:
         """Rounds, drawn once and told, with the candidates that lost too much of their draw."""
         found = [
             Round(r.number, tuple(n for n in self._thin(r) or () if among is None or n in among))
@@ -167,7 +168,7 @@ class State:
         ]
         return [round for round in found if round.candidates]
 
-    def failed(self, candidate: str) -> Sequence[Cell]:
+    def failed(self, candidate: Id) -> Sequence[Cell]:
         """The missing outcomes of a candidate that count as failed; none of a starting harness."""
         if candidate not in self.losses.lost or candidate in self.starts:
             return ()
@@ -176,7 +177,7 @@ class State:
         rate = self.losses.base_rate(self.starts, others)
         return self.losses.failures(candidate, rate)
 
-    def _thin(self, round: Round) -> tuple[str, ...] | None:
+    def _thin(self, round: Round) -> tuple[Id, ...] | None:
         """The candidates whose first draw has under half of its outcomes, or none of a pool.
 
         None if not all are told. Missing outcomes that count as failed are outcomes.
@@ -190,7 +191,7 @@ class State:
             if name not in self.withdrawn and self._is_thin(name, progress)
         )
 
-    def _is_thin(self, name: str, progress: Progress) -> bool:
+    def _is_thin(self, name: Id, progress: Progress) -> bool:
         failed = self.failed(name)
         few = 2 * progress.answered(failed) < len(progress.assignment)
         return few or progress.empty_pool(self.table, failed)
@@ -200,12 +201,12 @@ class State:
         history = self.table.history()
         return [Past.of(history.select(self.pool.members(name))) for name in self.pool.names]
 
-    def evidence(self, candidate: str) -> Evidence:
+    def evidence(self, candidate: Id) -> Evidence:
         """The assignments that the estimate of a candidate uses."""
         return Evidence.of(self.batches[candidate], self.failed(candidate))
 
     def _told_full(self, event: Event) -> None:
-        candidate, told = event["candidate"], Told.from_json(event)
+        candidate, told = frozen(event["candidate"]), Told.from_json(event)
         if candidate not in self.table:
             self.table.open(candidate, round=0)
             self.starts.append(candidate)
@@ -224,7 +225,7 @@ class State:
 
     def _drawn(self, event: Event) -> None:
         number, kind = event["round"], event["kind"]
-        candidates = tuple(event["candidates"])
+        candidates = tuple(all_frozen(event["candidates"]))
         draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
         if event["decision"] is not None:
             self._decide(event["decision"])
@@ -259,7 +260,7 @@ class State:
         """Whether later fits start from the present one: always if draws depend on the model."""
         return self.protocol.draws_by_model or (kind == "first" and round % _REFIT == 1)
 
-    def _open(self, number: int, candidates: tuple[str, ...]) -> None:
+    def _open(self, number: int, candidates: tuple[Id, ...]) -> None:
         if number != len(self.rounds) + 1:
             raise EventError(f"round {number} cannot follow round {len(self.rounds)}.")
         self.rounds.append(Round(number, candidates))
@@ -269,14 +270,14 @@ class State:
         for candidate in candidates:
             self.table.open(candidate, round=number)
 
-    def _settle(self, number: int, candidates: tuple[str, ...]) -> None:
+    def _settle(self, number: int, candidates: tuple[Id, ...]) -> None:
         """Candidates of a round get their second draw; others that need one may follow."""
         round = self.unsettled.pop(number, None)
         rest = [n for n in self._thin(round) or () if n not in candidates] if round else []
         if rest:
             self.unsettled[number] = Round(number, tuple(rest))
 
-    def _remember(self, candidates: tuple[str, ...]) -> None:
+    def _remember(self, candidates: tuple[Id, ...]) -> None:
         """Keep the history before a draw, for further draws of these candidates."""
         if isinstance(self.protocol.allocation, Adaptive):
             self.past |= dict.fromkeys(candidates, self.now())
@@ -285,19 +286,20 @@ class State:
         told = Told.from_json(event)
         if event["batch"] < 0:
             raise EventError(f"there is no batch {event['batch']}.")
-        progress = self.batches[event["candidate"]][event["batch"]]
+        candidate = frozen(event["candidate"])
+        progress = self.batches[candidate][event["batch"]]
         if not progress.asked.issuperset(told.tasks):
             raise EventError("it has tasks that were not asked for.")
         if not set(told.trials) <= set(progress.assignment.trials):
             raise EventError("it has trials that were not asked for.")
-        self._record(event["candidate"], told)
+        self._record(candidate, told)
         progress.told += len(told.tasks)
         progress.scored += len(told.tasks) - len(told.missing)
         self._count(progress)
         self.evaluations += len(told.tasks)
 
     def _withdrawn(self, event: Event) -> None:
-        candidate, reason = event["candidate"], str(event["reason"])
+        candidate, reason = frozen(event["candidate"]), str(event["reason"])
         if event["batch"] < 0:
             raise EventError(f"there is no batch {event['batch']}.")
         progress = self.batches[candidate][event["batch"]]
@@ -333,11 +335,11 @@ class State:
         if progress.assignment.batch == 0 and self._thin(self.rounds[number - 1]) == ():
             self.unsettled.pop(number, None)
 
-    def _record(self, candidate: str, told: Told) -> None:
+    def _record(self, candidate: Id, told: Told) -> None:
         positions, trials = self.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
         if self.table.find(candidate, positions, trials)[0].any():
             raise EventError("it has outcomes that are already recorded.")
-        self.table.add(candidate, positions, trials, told.values())
+        self.table.add(candidate, positions, trials, self.pool.to_unit(told.values()))
         self.fresh = None
         for at, reason in told.missing.items():
             key = candidate, int(positions[int(at)]), told.trials[int(at)]

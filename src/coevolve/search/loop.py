@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from coevolve.core.events import Event
-from coevolve.core.pool import Pool
+from coevolve.core.pool import UNIT_SCALE, Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError, NoOutcomeError, StopRun
 from coevolve.search.acceptance import Rules, clean
@@ -83,8 +83,9 @@ def check_opening(
     """Refuse what no run can be opened with, so that a caller creates no folder for it.
 
     Raises:
-        ConfigError: There are too few starting harnesses, one has an invalid name, or the cap on
-            trials is too small for Phase 0 and the sealed test.
+        ConfigError: There are too few starting harnesses, one has an invalid name, tasks have ids
+            that are not text or scores on another scale, or the cap on trials is too small for
+            Phase 0 and the sealed test.
     """
     if len(starts) < LEAST_STARTS:
         raise ConfigError(
@@ -96,6 +97,12 @@ def check_opening(
             raise ConfigError(
                 f"{start!r} is not a valid name of a starting harness; use letters, digits, "
                 "'-', '_', '.' and '+'."
+            )
+    for pool in (selector.pool, *([] if test is None else [test])):
+        if pool.scale != UNIT_SCALE or set(map(type, pool.tasks)) != {str}:
+            raise ConfigError(
+                "a run needs text as ids of tasks and scores from 0 to 1; other ids and scales "
+                f"are for a Selector in a loop of your own, got {pool!r}."
             )
     trials = selector.events[0]["trials"]
     needed = len(starts) * len(selector.pool) * trials

@@ -170,7 +170,7 @@ def best(state: RunState) -> str | None:
     if state.chosen is not None:
         return str(state.chosen["candidate"]) if state.chosen["candidate"] else None
     if any(state.estimate(name) is not None for name in state.selector.candidates):
-        return state.selector.best().candidate
+        return str(state.selector.best().candidate)
     return state.best_start if state.selector.starts else None
 
 
