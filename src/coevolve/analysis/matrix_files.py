@@ -124,7 +124,13 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
             found = opened.event["schema"]
             raise EventError(f"the events have schema {found!r}; this version reads {SCHEMA}.")
         pool = Pool.from_json(opened.event["pool"])
-    arrays = matrix_arrays(_replayable(pool), _outcomes(lines, pool))
+    rest = list(lines)
+    for line in rest:
+        if line.event["type"] == "grown":
+            with fitting(line.event):
+                new = {name: line.event[name] for name in ("pools", "weights", "costs")}
+                pool = pool.grown(line.event["tasks"], **new)
+    arrays = matrix_arrays(_replayable(pool), _outcomes(rest, pool))
     series = Series(
         matrix=name,
         name="all",

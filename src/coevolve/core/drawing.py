@@ -14,6 +14,7 @@ from coevolve.core.events import Event
 from coevolve.core.identifiers import Id, all_plain
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import is_whole
+from coevolve.core.pool import Pool
 from coevolve.core.posterior import Posterior
 from coevolve.core.protocols import part_to_json
 from coevolve.core.selector_state import State
@@ -41,6 +42,7 @@ def round_event(state: State, number: int, candidates: list[Id], *, again: bool)
             _design(
                 state,
                 number,
+                pool=state.pool,
                 place=(place, int(again), draw),
                 size=size,
                 members=pools[place],
@@ -85,17 +87,18 @@ def _further(
     if state.protocol.weighting.needs_model:
         chances = state.posterior().chances[state.table.candidates.index(candidate)]
     index, batch = state.candidates.index(candidate), len(state.batches[candidate])
-    past = state.past[candidate]
+    past, pool = state.past[candidate], state.batches[candidate][-1].pool
     view = _task_view(state, recent, chances)
     made = []
-    for place, size in enumerate(sizes):
-        members = state.pool.members(state.pool.names[place])
+    for place, (name, size) in enumerate(zip(pool.names, sizes, strict=False)):
+        members = pool.members(name)
         left = members[~asked[members]]
         if size := min(size, len(left)):
             made.append(
                 _design(
                     state,
                     number,
+                    pool=pool,
                     place=(place, 2, index, batch),
                     size=size,
                     members=left,
@@ -110,6 +113,7 @@ def _design(
     state: State,
     round: int,
     *,
+    pool: Pool,
     place: tuple[int, ...],
     size: int,
     members: Indices,
@@ -117,8 +121,8 @@ def _design(
     past: Past,
 ) -> dict[str, Any]:
     """One design as JSON: `size` of the tasks `members`, all of one pool."""
-    method, name = state.protocol.design, state.pool.names[place[0]]
-    whole = state.pool.members(name)
+    method, name = state.protocol.design, pool.names[place[0]]
+    whole = pool.members(name)
     seed = (state.seed, round, *place) if method.redraws else (state.seed, 0, place[0], 0, 0)
     rng = np.random.default_rng(seed)
     if method.redraws or len(members) == len(whole):
@@ -128,7 +132,7 @@ def _design(
     _check(method, draw, size, len(members))
     return Design.from_draw(
         draw,
-        tasks=state.pool,
+        tasks=pool,
         pool=name,
         members=members,
         round=round,
@@ -258,11 +262,12 @@ def _left(state: State, candidate: Id) -> list[int]:
 
     None if most trials of the candidate are missing, or if it was withdrawn.
     """
-    batches = state.batches[candidate]
+    batches, names = state.batches[candidate], state.pool.names
     told, scored = sum(p.told for p in batches), sum(p.scored for p in batches)
     if candidate in state.withdrawn or 2 * scored < told:
-        return [0] * len(state.pool.names)
-    return state.asked.left[candidate]
+        return [0] * len(names)
+    left = state.asked.left[candidate]
+    return left + [0] * (len(names) - len(left))  # a pool that is newer than its draw
 
 
 def _search_view(state: State, final: bool) -> SearchView:
@@ -280,7 +285,7 @@ def _search_view(state: State, final: bool) -> SearchView:
         candidates=candidates,
         newest=np.array([i for i, name in enumerate(candidates) if name in last]),
         left=left,
-        asked=np.asarray(len(state.pool) - left.sum(axis=1)),
+        asked=np.array([len(state.batches[n][-1].pool) for n in candidates]) - left.sum(axis=1),
         waiting=np.array([name in out for name in candidates], dtype=np.bool_),
         spent=state.asked.total,
         round=state.rounds[-1].number,

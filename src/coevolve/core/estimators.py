@@ -33,8 +33,9 @@ class Estimate:
     difference estimator. It ranks candidates unclipped, and is clipped only when it is printed.
     `se`, `low` and `high` are None if the
     sample does not determine them, and `note` says why. `tasks` counts the tasks with a score,
-    `drawn` those asked about, `pool_size` all of them. `check` is the design-based estimate, shown
-    beside the estimate of a joint model.
+    `drawn` those asked about, `pool_size` all of them. `observed` counts the tasks with observed
+    outcomes that a joint model used, `ignored` those that a design-based estimate ignored.
+    `check` is the design-based estimate, shown beside the estimate of a joint model.
 
     >>> print(Estimate(value=1.02, se=0.04, low=0.94, high=1.1, tasks=18, drawn=18,
     ...     pool_size=89, method="difference"))
@@ -52,6 +53,8 @@ class Estimate:
     note: str = ""
     check: "Estimate | None" = None
     scale: tuple[float, float] = UNIT_SCALE
+    observed: int = 0
+    ignored: int = 0
 
     def scaled(self, scale: tuple[float, float]) -> "Estimate":
         """This estimate, which is on the scale from 0 to 1, on another one.
@@ -77,7 +80,7 @@ class Estimate:
     @property
     def coverage(self) -> float:
         """Share of the tasks asked about that have a score."""
-        return self.tasks / self.drawn
+        return self.tasks / self.drawn if self.drawn else 1.0
 
     @property
     def exact(self) -> bool:
@@ -85,7 +88,7 @@ class Estimate:
         return self.tasks == self.pool_size and not self.note
 
     def to_json(self) -> dict[str, Any]:
-        """Plain JSON, without the check; the scale only if it is not from 0 to 1."""
+        """Plain JSON, without the check; the last three fields only if they are not as usual."""
         data: dict[str, Any] = {
             "value": self.value,
             "se": self.se,
@@ -97,7 +100,10 @@ class Estimate:
             "method": self.method,
             "note": self.note,
         }
-        return data if self.scale == UNIT_SCALE else data | {"scale": list(self.scale)}
+        if self.scale != UNIT_SCALE:
+            data["scale"] = list(self.scale)
+        counts = {"observed": self.observed, "ignored": self.ignored}
+        return data | {name: count for name, count in counts.items() if count}
 
     def __str__(self) -> str:
         found = self.to_json()
@@ -106,7 +112,9 @@ class Estimate:
         tasks = f"{self.tasks} of {self.pool_size} tasks"
         if self.tasks < self.drawn:
             tasks = f"{self.tasks} of {self.drawn} drawn, {self.pool_size} tasks"
-        return f"{shown_estimate(found)} ({clipped}{tasks}, {self.method})"
+        seen = f" and {self.observed} observed" if self.observed else ""
+        unused = f"; {self.ignored} observed are ignored" if self.ignored else ""
+        return f"{shown_estimate(found)} ({clipped}{tasks}{seen}, {self.method}{unused})"
 
 
 class Part(NamedTuple):
@@ -314,11 +322,12 @@ def modelled(
     pool_size: int,
     confidence: float,
     check: Estimate | None,
+    comparable: bool = True,
     scale: tuple[float, float] = UNIT_SCALE,
 ) -> Estimate:
     """Estimate of a joint model, with the design-based estimate as `check`; both from 0 to 1.
 
-    The note is in terms of `scale`.
+    The note is in terms of `scale`; the two are not `comparable` if they are for other tasks.
 
     A note warns if the two differ by more than three times the root of their summed squared
     standard errors. Independent normal estimates do so once in 370 cases. The design-based one has
@@ -326,7 +335,7 @@ def modelled(
     """
     reach = sd * _quantile((1 + confidence) / 2, None)
     note = ""
-    if check is not None and check.se is not None:
+    if comparable and check is not None and check.se is not None:
         apart, allowed = abs(value - check.value), _APART * math.hypot(sd, check.se)
         if apart > max(allowed, 1e-9):
             note = (

@@ -19,36 +19,35 @@ class Asked:
 
     `total` counts the tasks of all draws.
 
-    >>> asked = Asked(Pool(["a", "b", "c"]))
-    >>> asked.everything("start")
+    >>> asked = Asked()
+    >>> asked.everything("start", Pool(["a", "b", "c"]))
     >>> asked.left["start"], asked.count("start"), asked.total
     ([0], 3, 0)
     """
 
-    pool: Pool
     masks: dict[Id, Bools] = field(default_factory=dict)
     left: dict[Id, list[int]] = field(default_factory=dict)
     total: int = 0
 
-    def add(self, candidate: Id, designs: Sequence[Design], *, anew: bool) -> None:
-        """Count a draw; a round that is drawn again starts `anew`."""
+    def add(self, candidate: Id, designs: Sequence[Design], pool: Pool, *, anew: bool) -> None:
+        """Count a draw from `pool`; a round that is drawn again starts `anew`."""
         if anew:
-            self.masks[candidate] = np.zeros(len(self.pool), dtype=np.bool_)
+            self.masks[candidate] = np.zeros(len(pool), dtype=np.bool_)
         mask = self.masks[candidate]
         for design in designs:
             mask[design.positions] = True
             self.total += len(design.positions)
-        pools = map(self.pool.members, self.pool.names)
+        pools = map(pool.members, pool.names)
         self.left[candidate] = [int(np.count_nonzero(~mask[members])) for members in pools]
 
-    def everything(self, candidate: Id) -> None:
+    def everything(self, candidate: Id, pool: Pool) -> None:
         """Count a candidate that is evaluated on every task, without a draw."""
-        self.masks[candidate] = np.ones(len(self.pool), dtype=np.bool_)
-        self.left[candidate] = [0] * len(self.pool.names)
+        self.masks[candidate] = np.ones(len(pool), dtype=np.bool_)
+        self.left[candidate] = [0] * len(pool.names)
 
     def count(self, candidate: Id) -> int:
         """Number of tasks a candidate was asked about."""
-        return int(np.count_nonzero(self.masks[candidate]))
+        return int(np.count_nonzero(self.masks[candidate])) if candidate in self.masks else 0
 
 
 @dataclass(slots=True)
@@ -56,10 +55,12 @@ class Progress:
     """How many trials of an assignment were told, and how many of these have a score.
 
     `scored` counts the scores alone, `answered` also the missing outcomes that count as failed.
-    `withdrawn` says why the trials that were not told never will be.
+    `pool` has the tasks it was drawn from; tasks may have been added since. `withdrawn` says why
+    the trials that were not told never will be.
     """
 
     assignment: Assignment
+    pool: Pool
     asked: frozenset[Id]
     told: int = 0
     scored: int = 0
@@ -69,9 +70,9 @@ class Progress:
     def complete(self) -> bool:
         return self.told == len(self.assignment)
 
-    def recount(self, table: OutcomeTable, pool: Pool) -> None:
+    def recount(self, table: OutcomeTable) -> None:
         """Count again, after outcomes were told for the whole pool."""
-        tasks = pool.positions(self.assignment.tasks)
+        tasks = self.pool.positions(self.assignment.tasks)
         self.told = self.scored = 0
         for trial in self.assignment.trials:
             known, scores = table.find(
@@ -80,9 +81,9 @@ class Progress:
             self.told += int(known.sum())
             self.scored += int((~np.isnan(scores)).sum())
 
-    def untold(self, table: OutcomeTable, pool: Pool) -> list[Cell]:
+    def untold(self, table: OutcomeTable) -> list[Cell]:
         """The outcomes that were asked for and not told."""
-        tasks = pool.positions(self.assignment.tasks)
+        tasks = self.pool.positions(self.assignment.tasks)
         found: list[Cell] = []
         for trial in self.assignment.trials:
             trials = np.full(len(tasks), trial, dtype=np.int64)
@@ -144,6 +145,11 @@ class Evidence:
         return max(latest_first, key=lambda one: one.answered, default=only)
 
     @property
+    def pool(self) -> Pool:
+        """The tasks that the first batch was drawn from."""
+        return self.batches[0].pool
+
+    @property
     def complete(self) -> bool:
         return all(progress.complete for progress in self.batches)
 
@@ -172,6 +178,15 @@ class Evidence:
         designs = [progress.assignment.designs for progress in self.batches]
         means = table.means(first.candidate, first.trials, self.failed)
         return drawn_samples(designs, *means)
+
+
+def growth_note(then: Pool, now: Pool) -> str:
+    """What an estimate for the tasks at that time says of those that were added since."""
+    added = len(now) - len(then)
+    if not added:
+        return ""
+    what = "task was" if added == 1 else "tasks were"
+    return f"{added} {what} added since; this is an estimate for the {len(then)} before"
 
 
 def failures_note(failed: Sequence[Cell]) -> str:

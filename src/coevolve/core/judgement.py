@@ -1,47 +1,59 @@
-"""Computes estimates and the choice from outcomes, and finds which told outcomes are new."""
+"""Computes estimates and the choice from outcomes."""
 
+from contextlib import suppress
 from dataclasses import replace
 
 import numpy as np
 
-from coevolve.core.assignment import Assignment, whole_samples
+from coevolve.core.assignment import whole_samples
 from coevolve.core.choice import Choice, Contender
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
-from coevolve.core.evidence import Evidence, Progress, failures_note
+from coevolve.core.evidence import Evidence, failures_note, growth_note
 from coevolve.core.identifiers import Id, is_id
-from coevolve.core.outcomes import Missing, Results, Told, read_results
+from coevolve.core.outcomes import Missing
+from coevolve.core.pool import Pool
 from coevolve.core.posterior import Confidence, JointModel
 from coevolve.core.selector_state import State
-from coevolve.errors import (
-    ChangedOutcomeError,
-    InputError,
-    NoOutcomeError,
-    NotAskedError,
-    PhaseError,
-    UnknownCandidateError,
-    nearest,
-)
+from coevolve.errors import NoOutcomeError, UnknownCandidateError, nearest
 
 
 def estimated(state: State, candidate: Id) -> Estimate:
     """The full-set score of a candidate."""
-    _check_known(state, candidate)
+    check_known(state, candidate)
     try:
-        if candidate in state.whole:
-            failed = state.failed(candidate)
-            samples = whole_samples(state.pool, *state.table.means(candidate, None, failed))
-            estimate = Hajek().estimate(samples, state.pool.weights, state.confidence)
-            note = _joined(estimate.note, failures_note(failed))
-            return replace(estimate, note=note).scaled(state.pool.scale)
-        evidence, estimator = state.evidence(candidate), state.decided()
-        if isinstance(estimator, JointModel):
-            estimate = _modelled(state, candidate, evidence)
-        else:
-            estimate = _designed(state, evidence, estimator)
+        estimate = _estimated(state, candidate)
     except NoOutcomeError as error:
         raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
-    note = _joined(estimate.note, evidence.note)
-    return replace(estimate, note=note).scaled(state.pool.scale)
+    return estimate.scaled(state.pool.scale)
+
+
+def _estimated(state: State, candidate: Id) -> Estimate:
+    """The estimate on the scale from 0 to 1."""
+    estimator, then = state.estimator, state.whole.get(candidate)
+    joint = isinstance(estimator, JointModel)
+    if then is not None and (not joint or len(then) == len(state.pool)):
+        return _whole(state, candidate, then)
+    evidence = state.evidence(candidate) if candidate in state.batches else None
+    if isinstance(estimator, JointModel):
+        estimate = _modelled(state, candidate, evidence)
+    elif evidence is not None and estimator is not None:
+        estimate = _designed(state, evidence, estimator)
+    else:
+        raise NoOutcomeError(
+            f"its outcomes on {state.table.observed(candidate)} tasks were observed and not "
+            "drawn, and a design-based estimate ignores them; ask for it first"
+        )
+    note = "" if evidence is None else evidence.note
+    return replace(estimate, note=_joined(estimate.note, note))
+
+
+def _whole(state: State, candidate: Id, pool: Pool) -> Estimate:
+    """The score of a candidate that was told in full, when the pool had these tasks."""
+    failed = state.failed(candidate)
+    samples = whole_samples(pool, *state.table.means(candidate, None, failed))
+    estimate = Hajek().estimate(samples, pool.weights, state.confidence)
+    note = _joined(estimate.note, failures_note(failed), growth_note(pool, state.pool))
+    return replace(estimate, note=note, ignored=state.table.observed(candidate))
 
 
 def _joined(*notes: str) -> str:
@@ -50,7 +62,7 @@ def _joined(*notes: str) -> str:
 
 def scores_of(state: State, candidate: Id) -> dict[Id, float | Missing]:
     """Per task the mean of a candidate's trials, or why it is missing."""
-    _check_known(state, candidate)
+    check_known(state, candidate)
     tasks, means = state.table.means(candidate)
     found: dict[int, float | Missing] = {
         position: Missing(reason)
@@ -80,28 +92,35 @@ def chosen(state: State) -> Choice:
     )
 
 
-def _check_known(state: State, candidate: Id) -> None:
+def check_known(state: State, candidate: Id) -> None:
+    """Refuse a candidate that is not in the table."""
     if not is_id(candidate) or candidate not in state.table:
         hint = nearest(candidate, state.table.candidates)
         raise UnknownCandidateError(f"candidate {candidate!r} is unknown.{hint}")
 
 
 def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimate:
-    samples = evidence.samples(state.table)
-    return estimator.estimate(samples, state.pool.weights, state.confidence)
+    """The estimate from the draws of a candidate alone, for the tasks at that time."""
+    samples, pool = evidence.samples(state.table), evidence.pool
+    estimate = estimator.estimate(samples, pool.weights, state.confidence)
+    ignored = state.table.observed(evidence.batches[0].assignment.candidate)
+    note = _joined(estimate.note, growth_note(pool, state.pool))
+    return replace(estimate, note=note, ignored=ignored)
 
 
-def _modelled(state: State, candidate: Id, evidence: Evidence) -> Estimate:
+def _modelled(state: State, candidate: Id, evidence: Evidence | None) -> Estimate:
     """The joint model's estimate, with the design-based one as a check."""
-    tasks, _ = state.table.means(candidate, None, evidence.failed)
-    if not len(tasks):
+    failed = () if evidence is None else evidence.failed
+    tasks, _ = state.table.means(candidate, None, failed)
+    observed = state.table.observed(candidate)
+    if not len(tasks) and not observed:
         raise NoOutcomeError("no score yet")
-    try:
-        check = _designed(state, evidence, Difference())
-    except NoOutcomeError:
-        check = None
+    check = None
+    if evidence is not None:
+        with suppress(NoOutcomeError):
+            check = _designed(state, evidence, Difference())
     at, posterior = state.table.candidates.index(candidate), state.posterior()
-    return modelled(
+    estimate = modelled(
         float(posterior.scores[at]),
         float(posterior.sd[at]),
         tasks=len(tasks),
@@ -109,8 +128,10 @@ def _modelled(state: State, candidate: Id, evidence: Evidence) -> Estimate:
         pool_size=len(state.pool),
         confidence=state.confidence,
         check=check,
+        comparable=evidence is not None and len(evidence.pool) == len(state.pool),
         scale=state.pool.scale,
     )
+    return replace(estimate, observed=observed)
 
 
 def _confidence(state: State, winner: Id, field: list[Id]) -> Confidence | None:
@@ -140,97 +161,6 @@ def _supported(state: State, candidate: Id) -> bool:
     """Whether at least half of the trials that a candidate was asked for have a score."""
     if candidate in state.whole:
         answered = len(state.table.means(candidate, None, state.failed(candidate))[0])
-        return 2 * answered >= len(state.pool)
+        return 2 * answered >= len(state.whole[candidate])
     evidence = state.evidence(candidate)
     return 2 * evidence.answered >= sum(len(progress.assignment) for progress in evidence.batches)
-
-
-def told_in_full(state: State, candidate: Id, scores: Results) -> Told:
-    """The new outcomes of a candidate on every task of the pool."""
-    if candidate not in state.table and state.rounds:
-        raise PhaseError(
-            f"candidate {candidate!r} is new; tell_full adds candidates only before the first "
-            f"ask. Use ask([{candidate!r}])."
-        )
-    told = read_results(candidate, scores, range(state.trials), state.pool.scale)
-    positions = state.pool.positions(told.tasks)
-    if len(told.tasks) < len(state.pool) * state.trials:
-        short = np.flatnonzero(np.bincount(positions, minlength=len(state.pool)) < state.trials)
-        raise InputError(
-            f"tell_full needs {state.trials} trials of every task, but {len(short)} of "
-            f"{len(state.pool)} tasks have fewer, such as {state.pool.tasks[short[0]]!r}; use "
-            "Missing(reason) for a trial without a score."
-        )
-    return _new(state, candidate, _renumbered(state, candidate, told))
-
-
-def told_of_assignment(state: State, assignment: Assignment, results: Results) -> Told:
-    """The new outcomes of an assignment."""
-    progress = open_assignment(state, assignment)
-    told = read_results(assignment.candidate, results, assignment.trials, state.pool.scale)
-    if not progress.asked.issuperset(told.tasks):
-        task = next(task for task in told.tasks if task not in progress.asked)
-        state.pool.position(task)
-        raise NotAskedError(
-            f"task {task!r} was not asked for candidate {assignment.candidate!r} in round "
-            f"{assignment.round}."
-        )
-    return _new(state, assignment.candidate, told)
-
-
-def open_assignment(state: State, assignment: Assignment) -> Progress:
-    """What was told of an assignment of this selector."""
-    if not isinstance(assignment, Assignment):
-        raise InputError(f"tell needs an assignment from ask, got {assignment!r}.")
-    batches = state.batches.get(assignment.candidate, [])
-    known = batches[assignment.batch] if assignment.batch < len(batches) else None
-    same = known is not None and (
-        known.assignment is assignment or known.assignment.tasks == assignment.tasks
-    )
-    if known is None or not same:
-        raise NotAskedError(
-            f"the assignment of candidate {assignment.candidate!r} (round {assignment.round}, "
-            f"batch {assignment.batch}) is not from this selector."
-        )
-    return known
-
-
-def _new(state: State, candidate: Id, told: Told) -> Told:
-    """What is new in `told`; outcomes that differ from the record are refused."""
-    positions, trials = state.pool.positions(told.tasks), np.array(told.trials, dtype=np.int64)
-    if set(map(type, told.tasks)) - {str}:  # 1 and True are the same task
-        told = replace(told, tasks=[state.pool.tasks[at] for at in positions.tolist()])
-    if candidate not in state.table:
-        return told
-    known, scores = state.table.find(candidate, positions, trials)
-    for at in np.flatnonzero(known).tolist():
-        key = candidate, int(positions[at]), told.trials[at]
-        score = told.scores[at]
-        told_as = told.missing.get(str(at), score)
-        before: object = state.reasons.get(key, float(scores[at]))
-        now = told_as if score is None else float(state.pool.to_unit(np.array(score)))
-        if before != now:
-            if key not in state.reasons:
-                before = float(state.pool.from_unit(scores[at]))
-            raise ChangedOutcomeError(
-                f"task {told.tasks[at]!r}, trial {told.trials[at]}, of candidate "
-                f"{candidate!r} is recorded as {before!r} and was told as {told_as!r}; outcomes "
-                "are never rewritten."
-            )
-    return told.without(known)
-
-
-def _renumbered(state: State, candidate: Id, told: Told) -> Told:
-    """`told`, where scores of trials that are recorded as missing get new trial numbers.
-
-    The numbers below 2r belong to a round and to the same round drawn again.
-    """
-    for at, (task, score) in enumerate(zip(told.tasks, told.scores, strict=True)):
-        position = state.pool.position(task)
-        if score is None or (candidate, position, told.trials[at]) not in state.reasons:
-            continue
-        told.trials[at] += 2 * state.trials
-        unit = float(state.pool.to_unit(np.array(score)))
-        while state.recorded(candidate, position, told.trials[at]) not in (None, unit):
-            told.trials[at] += state.trials
-    return told

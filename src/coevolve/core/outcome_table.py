@@ -84,16 +84,20 @@ class History:
         return {name: int(m.sum()) for name, m in zip(GROUPS, members, strict=True)}
 
 
-_TRIALS = 1 << 10
-"""A key is task · 2^10 + trial."""
+OBSERVED = 1 << 10
+"""Trial numbers below are told, those from here on are of outcomes that were only observed."""
+
+_TRIALS = 2 * OBSERVED
+"""A key is task · 2^11 + trial."""
 
 
 class OutcomeTable:
     """Candidate × task × trial → score, 16 bytes per outcome; NaN if it is missing.
 
     Candidates are known by name and tasks by position. An outcome is written once; adding it
-    again is allowed if it is equal. The history over all candidates is kept as running integer
-    sums, so it does not depend on the order of the outcomes.
+    again is allowed if it is equal. Outcomes are told, or only observed; these count for `history`
+    and `counted` alone. The history over all candidates is kept as running integer sums, so it
+    does not depend on the order of the outcomes.
 
     Args:
         tasks: Number of tasks, N.
@@ -128,11 +132,29 @@ class OutcomeTable:
             raise InputError(f"candidate {candidate!r} is already in the table.")
         self._columns[candidate] = _Column(round)
 
+    def move(self, candidate: Id, *, round: int) -> None:
+        """Set the round of a candidate, which was only observed before it was proposed."""
+        self._column(candidate).round = round
+
+    def grow(self, tasks: int) -> None:
+        """Add tasks at the end, up to this number."""
+        more = (0, tasks - self.tasks)
+        self._sums, self._counts = np.pad(self._sums, more), np.pad(self._counts, more)
+        self.tasks = tasks
+
     def round_of(self, candidate: Id) -> int:
         """The round a candidate was proposed in."""
         return self._column(candidate).round
 
-    def add(self, candidate: Id, tasks: Indices, trials: Indices, scores: Floats) -> None:
+    def add(
+        self,
+        candidate: Id,
+        tasks: Indices,
+        trials: Indices,
+        scores: Floats,
+        *,
+        observed: bool = False,
+    ) -> None:
         """Record all outcomes or none; those already recorded must be equal.
 
         Args:
@@ -140,17 +162,19 @@ class OutcomeTable:
             tasks: Positions of the tasks.
             trials: Trial numbers, in the order of `tasks`.
             scores: Scores in [0, 1], or NaN for missing, in the order of `tasks`.
+            observed: Whether the outcomes were observed and not told.
         """
         column = self._column(candidate)
         self._check(tasks, trials, scores)
-        keys, scores = _sorted(tasks, trials, scores)
+        first = OBSERVED if observed else 0
+        keys, scores = _sorted(tasks, np.asarray(trials) + first, scores)
         known, before = column.find(keys)
         changed = known & ~_same(before, scores)
         if changed.any():
             at = int(np.argmax(changed))
             raise ChangedOutcomeError(
                 f"candidate {candidate!r} has {before[at]} on task {keys[at] // _TRIALS}, trial "
-                f"{keys[at] % _TRIALS}, and was given {scores[at]}; outcomes are never rewritten."
+                f"{keys[at] % OBSERVED}, and was given {scores[at]}; outcomes are never rewritten."
             )
         keys, scores = keys[~known], scores[~known]
         touched = np.unique(keys[~np.isnan(scores)] // _TRIALS)
@@ -158,9 +182,12 @@ class OutcomeTable:
         column.add(keys, scores)
         self._count(column, touched, +1)
 
-    def find(self, candidate: Id, tasks: Indices, trials: Indices) -> tuple[Bools, Floats]:
+    def find(
+        self, candidate: Id, tasks: Indices, trials: Indices, *, observed: bool = False
+    ) -> tuple[Bools, Floats]:
         """Which of the outcomes are recorded, and their scores."""
-        return self._column(candidate).find(tasks * _TRIALS + trials)
+        first = OBSERVED if observed else 0
+        return self._column(candidate).find(tasks * _TRIALS + trials + first)
 
     def means(
         self,
@@ -172,7 +199,7 @@ class OutcomeTable:
 
         Args:
             candidate: An opened candidate.
-            trials: The trial numbers that count; all of them when left out.
+            trials: The trial numbers that count; all that were told when left out.
             failed: Missing outcomes, as task and trial, that count as 0.
         """
         return self._column(candidate).counted(trials, failed)[:2]
@@ -180,8 +207,12 @@ class OutcomeTable:
     def counted(
         self, candidate: Id, failed: Sequence[tuple[int, int]] = ()
     ) -> tuple[Indices, Floats, Floats]:
-        """As `means`, with the number of trials of each mean."""
-        return self._column(candidate).counted(None, failed)
+        """As `means`, with the number of trials of each mean, and with observed outcomes."""
+        return self._column(candidate).counted(None, failed, observed=True)
+
+    def observed(self, candidate: Id) -> int:
+        """Number of tasks with an observed outcome of a candidate."""
+        return self._column(candidate).observed()
 
     def history(self, first: int = 0, last: int | None = None) -> History:
         """History of the tasks over the candidates of rounds `first` to `last`, both included."""
@@ -190,7 +221,7 @@ class OutcomeTable:
         sums, counts = np.zeros_like(self._sums), np.zeros_like(self._counts)
         for column in self._columns.values():
             if first <= column.round and (last is None or column.round <= last):
-                tasks, means, _ = column.counted()
+                tasks, means, _ = column.counted(observed=True)
                 sums[tasks] += _units(means)
                 counts[tasks] += 1
         return History.from_sums(sums, counts)
@@ -202,7 +233,7 @@ class OutcomeTable:
             raise UnknownCandidateError(f"candidate {candidate!r} is not in the table.") from None
 
     def _check(self, tasks: Indices, trials: Indices, scores: Floats) -> None:
-        for name, values, end in (("task", tasks, self.tasks), ("trial", trials, _TRIALS)):
+        for name, values, end in (("task", tasks, self.tasks), ("trial", trials, OBSERVED)):
             wrong = (np.asarray(values) < 0) | (np.asarray(values) >= end)
             if wrong.any():
                 bad = np.asarray(values)[wrong][0]
@@ -215,7 +246,7 @@ class OutcomeTable:
     def _count(self, column: "_Column", tasks: Indices, sign: int) -> None:
         """Add (or subtract) what a candidate contributes to the history of some tasks."""
         total, trials = np.zeros(len(tasks)), np.zeros(len(tasks), dtype=np.int64)
-        for trial in range(column.trials):
+        for trial in sorted(column.trials):
             known, scores = column.find(tasks * _TRIALS + trial)
             scored = known & ~np.isnan(scores)
             total[scored] += scores[scored]
@@ -234,7 +265,7 @@ class _Column:
     """
 
     round: int
-    trials: int = 0
+    trials: set[int] = field(default_factory=set)
     parts: list[tuple[Indices, Floats]] = field(default_factory=list)
     known: tuple[Indices, Floats, Floats] | None = None
 
@@ -245,7 +276,7 @@ class _Column:
         if not len(keys):
             return
         self.known = None
-        self.trials = max(self.trials, int((keys % _TRIALS).max()) + 1)
+        self.trials.update(np.unique(keys % _TRIALS).tolist())
         while self.parts and len(self.parts[-1][0]) <= 2 * len(keys):
             other_keys, other_scores = self.parts.pop()
             keys, scores = (
@@ -265,17 +296,28 @@ class _Column:
             known |= here
         return known, found
 
+    def observed(self) -> int:
+        if max(self.trials, default=0) < OBSERVED:
+            return 0
+        keys = np.concatenate([part for part, _ in self.parts])
+        return len(np.unique(keys[keys % _TRIALS >= OBSERVED] // _TRIALS))
+
     def counted(
-        self, trials: Sequence[int] | None = None, failed: Sequence[tuple[int, int]] = ()
+        self,
+        trials: Sequence[int] | None = None,
+        failed: Sequence[tuple[int, int]] = (),
+        *,
+        observed: bool = False,
     ) -> tuple[Indices, Floats, Floats]:
-        if trials is not None or failed:
-            return self._over(trials, failed)
+        told_alone = not observed and max(self.trials, default=0) >= OBSERVED
+        if trials is not None or failed or told_alone:
+            return self._over(trials, failed, observed)
         if self.known is None:
-            self.known = self._over(None, ())
+            self.known = self._over(None, (), observed)
         return self.known
 
     def _over(
-        self, trials: Sequence[int] | None, failed: Sequence[tuple[int, int]]
+        self, trials: Sequence[int] | None, failed: Sequence[tuple[int, int]], observed: bool
     ) -> tuple[Indices, Floats, Floats]:
         """Tasks with a score in these trials, their means, and the numbers of trials."""
         if not self.parts:
@@ -289,6 +331,8 @@ class _Column:
         scored = ~np.isnan(scores)
         if trials is not None:
             scored &= np.isin(keys % _TRIALS, np.asarray(trials))
+        elif not observed:
+            scored &= keys % _TRIALS < OBSERVED
         tasks, start, number = np.unique(
             keys[scored] // _TRIALS, return_index=True, return_counts=True
         )

@@ -1,6 +1,6 @@
 """The selector: ask which tasks to evaluate, tell the outcomes, estimate, choose."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import wraps
 from threading import RLock
@@ -12,20 +12,19 @@ from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
 from coevolve.core.identifiers import KINDS, Id, all_frozen, is_id, plain
-from coevolve.core.judgement import (
-    chosen,
-    estimated,
-    open_assignment,
-    scores_of,
-    told_in_full,
-    told_of_assignment,
-)
+from coevolve.core.judgement import chosen, estimated, scores_of
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
 from coevolve.core.selector_state import State, check_settings
+from coevolve.core.telling import (
+    newly_observed,
+    open_assignment,
+    told_in_full,
+    told_of_assignment,
+)
 from coevolve.errors import (
     EventError,
     InputError,
@@ -208,6 +207,12 @@ class Selector:
 
     @property
     @_alone
+    def observed(self) -> tuple[Id, ...]:
+        """The candidates with nothing but observed outcomes."""
+        return tuple(self._state.others)
+
+    @property
+    @_alone
     def evaluations(self) -> int:
         """Number of trials told for assignments, without Phase 0 and rescoring."""
         return self._state.evaluations
@@ -229,6 +234,8 @@ class Selector:
     @_alone
     def scores(self, candidate: Id) -> dict[Id, float | Missing]:
         """The scores of a candidate: per task the mean of its trials, or why it is missing.
+
+        Outcomes that were only observed are not included.
 
         >>> selector = Selector(Pool(["a", "b"]))
         >>> selector.tell_full("start", {"a": 1.0, "b": Missing("no sandbox")})
@@ -353,6 +360,61 @@ class Selector:
             self._record("withdrawn", {**key, "reason": gone.reason, "shared": gone.shared})
 
     @_alone
+    def observe(self, candidate: Id, results: Results) -> None:
+        """Record outcomes that were not drawn: past results, or tasks that others chose.
+
+        They inform the history of the tasks, and with it the weights and anchors of later draws,
+        and the joint model. A design-based estimate is made from draws alone: it ignores observed
+        outcomes, and says so. The candidate may be new, or known in any way. It is not a contender
+        for `best` unless it is asked about.
+
+        Observed outcomes are separate from told ones, with trial numbers of their own. A repeated
+        one is ignored if it is equal, and refused if not. A `Missing` says nothing and is ignored.
+
+        Args:
+            candidate: Its name.
+            results: As for `tell`, of any tasks.
+
+        >>> selector = Selector(Pool(["a", "b", "c"]), protocol="joint")
+        >>> selector.observe("last year's", {"a": 1.0, "b": 0.0})
+        >>> selector.observed, selector.estimate("last year's").observed
+        (("last year's",), 2)
+        """
+        (candidate,) = _checked_names([candidate])
+        fresh = newly_observed(self._state, candidate, results)
+        if fresh.tasks:
+            data = fresh.to_json()
+            columns = {name: data[name] for name in ("tasks", "trials", "scores")}
+            self._record("observed", {"candidate": plain(candidate), **columns})
+
+    @_alone
+    def add_tasks(
+        self,
+        tasks: Iterable[Id] | Mapping[str, Iterable[Id]],
+        *,
+        pools: Sequence[str] | Mapping[Id, str] | None = None,
+        weights: Mapping[str, float] | None = None,
+        costs: Sequence[float] | Mapping[Id, float] | None = None,
+    ) -> None:
+        """Add tasks to the pool; the arguments are those of `Pool.grown`.
+
+        Later draws are from all tasks. A draw from before had no chance to include a new task, so
+        its inclusion probabilities, and the design-based estimates made with it, are for the tasks
+        at that time, and say so. Its further draws are from the same tasks. A joint model
+        estimates every candidate for all tasks. `tell_full` completes a candidate.
+
+        >>> selector = Selector(Pool(["a", "b"]), protocol="joint")
+        >>> selector.add_tasks(["c"])
+        >>> len(selector.pool)
+        3
+        """
+        before = len(self._state.pool)
+        data = self._state.pool.grown(tasks, pools=pools, weights=weights, costs=costs).to_json()
+        new = {name: data[name] and data[name][before:] for name in ("tasks", "pools", "costs")}
+        if new["tasks"]:
+            self._record("grown", {**new, "weights": data["weights"]})
+
+    @_alone
     def estimate(self, candidate: Id) -> Estimate:
         """The full-set score of a candidate, from the outcomes told so far."""
         return estimated(self._state, candidate)
@@ -414,9 +476,12 @@ class Selector:
                 f"candidate {start!r} is a starting harness; names of candidates must be new."
             )
         if state.protocol.needs_history and not state.starts:
+            if state.table.history().count.any():
+                return
             raise PhaseError(
                 f"protocol {state.protocol.name!r} draws from the outcomes of the starting "
-                "harnesses; call tell_full for one or more of them before the first ask."
+                "harnesses; call tell_full for one or more of them before the first ask, or "
+                "observe for past outcomes."
             )
 
     def _record(self, kind: str, body: Mapping[str, Any]) -> None:

@@ -57,7 +57,8 @@ _REFIT = 8
 class State:
     """The state of a selector; only `apply` changes it.
 
-    `whole` names the candidates told in full, `batches` has the assignments of each, `waiting`
+    `whole` has the candidates told in full, with the tasks at that time, `others` those with
+    nothing but observed outcomes, `batches` has the assignments of each, `waiting`
     those not told yet, `reasons` why outcomes are missing, `losses` those of them that others did
     not lose, `withdrawn` why candidates are not asked about any more. `past` has the history of
     every pool before the draw of each candidate, for adaptive protocols. `fitted` is the fit that
@@ -75,7 +76,8 @@ class State:
     losses: Losses
     estimator: Estimator | JointModel | None = None
     starts: list[Id] = field(default_factory=list)
-    whole: set[Id] = field(default_factory=set)
+    whole: dict[Id, Pool] = field(default_factory=dict)
+    others: list[Id] = field(default_factory=list)
     rounds: list[Round] = field(default_factory=list)
     past: dict[Id, list[Past]] = field(default_factory=dict)
     batches: dict[Id, list[Progress]] = field(default_factory=dict)
@@ -112,7 +114,7 @@ class State:
             draw_per=event["draw_per"],
             confidence=event["confidence"],
             table=OutcomeTable(len(pool)),
-            asked=Asked(pool),
+            asked=Asked(),
             losses=Losses(seed=event["seed"]),
             estimator=None if isinstance(rule.estimator, EstimatorRule) else rule.estimator,
         )
@@ -124,6 +126,8 @@ class State:
             "drawn": self._drawn,
             "told": self._told,
             "withdrawn": self._withdrawn,
+            "observed": self._observed,
+            "grown": self._grown,
         }
         if event["type"] not in handlers:
             raise EventError("its type is unknown.")
@@ -207,14 +211,14 @@ class State:
 
     def _told_full(self, event: Event) -> None:
         candidate, told = frozen(event["candidate"]), Told.from_json(event)
-        if candidate not in self.table:
-            self.table.open(candidate, round=0)
+        if candidate not in self.starts and candidate not in self.batches:
+            self._enter(candidate, round=0)
             self.starts.append(candidate)
         self._record(candidate, told)
-        self.whole.add(candidate)
-        self.asked.everything(candidate)
+        self.whole[candidate] = self.pool
+        self.asked.everything(candidate, self.pool)
         for progress in self.batches.get(candidate, ()):
-            progress.recount(self.table, self.pool)
+            progress.recount(self.table)
             self._count(progress)
 
     def _decide(self, decision: dict[str, Any]) -> None:
@@ -226,7 +230,13 @@ class State:
     def _drawn(self, event: Event) -> None:
         number, kind = event["round"], event["kind"]
         candidates = tuple(all_frozen(event["candidates"]))
-        draws = [tuple(Design.from_json(d, self.pool) for d in draw) for draw in event["draws"]]
+        pools = [self.pool] * len(candidates)
+        if kind == "further":  # from the tasks that the draw before was made from
+            pools = [self.batches[candidate][-1].pool for candidate in candidates]
+        draws = [
+            tuple(Design.from_json(design, pool) for design in draw)
+            for draw, pool in zip(event["draws"], pools, strict=False)
+        ]
         if event["decision"] is not None:
             self._decide(event["decision"])
         if isinstance(self.estimator, JointModel) and self._refits(number, kind):
@@ -252,9 +262,9 @@ class State:
                 trials=trials,
                 designs=draws[which],
             )
-            batches.append(Progress(assignment, asked[which]))
+            batches.append(Progress(assignment, pools[index], asked[which]))
             self.waiting[candidate, assignment.batch] = batches[-1]
-            self.asked.add(candidate, draws[which], anew=kind != "further")
+            self.asked.add(candidate, draws[which], pools[index], anew=kind != "further")
 
     def _refits(self, round: int, kind: str) -> bool:
         """Whether later fits start from the present one: always if draws depend on the model."""
@@ -268,7 +278,15 @@ class State:
         self.fresh = None
         self._remember(candidates)
         for candidate in candidates:
-            self.table.open(candidate, round=number)
+            self._enter(candidate, round=number)
+
+    def _enter(self, candidate: Id, *, round: int) -> None:
+        """Add a candidate to the table, where it may be already if it was observed."""
+        if candidate in self.others:
+            self.others.remove(candidate)
+            self.table.move(candidate, round=round)
+        else:
+            self.table.open(candidate, round=round)
 
     def _settle(self, number: int, candidates: tuple[Id, ...]) -> None:
         """Candidates of a round get their second draw; others that need one may follow."""
@@ -303,7 +321,7 @@ class State:
         if event["batch"] < 0:
             raise EventError(f"there is no batch {event['batch']}.")
         progress = self.batches[candidate][event["batch"]]
-        cells = progress.untold(self.table, self.pool)
+        cells = progress.untold(self.table)
         lost = [str(at) for at in range(len(cells))]
         self._record(
             candidate,
@@ -323,6 +341,25 @@ class State:
         progress.told, progress.withdrawn = len(progress.assignment), reason
         self.withdrawn[candidate] = reason
         self._count(progress)
+
+    def _observed(self, event: Event) -> None:
+        candidate = frozen(event["candidate"])
+        positions = self.pool.positions(event["tasks"])
+        trials = np.array(event["trials"], dtype=np.int64)
+        scores = self.pool.to_unit(np.array(event["scores"], dtype=np.float64))
+        if candidate not in self.table:
+            self.table.open(candidate, round=len(self.rounds))
+            self.others.append(candidate)
+        elif self.table.find(candidate, positions, trials, observed=True)[0].any():
+            raise EventError("it has outcomes that are already recorded.")
+        self.table.add(candidate, positions, trials, scores, observed=True)
+        self.fresh = None
+
+    def _grown(self, event: Event) -> None:
+        new = {name: event[name] for name in ("pools", "weights", "costs")}
+        self.pool = self.pool.grown(event["tasks"], **new)
+        self.table.grow(len(self.pool))
+        self.fresh = None
 
     def _count(self, progress: Progress) -> None:
         """Update which assignments and rounds are still open."""
