@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from coevolve.core.assignment import Assignment, Design
 from coevolve.core.choice import Choice
+from coevolve.core.comparison import Comparison, Ranked
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcome_table import History, OutcomeTable
 from coevolve.core.outcomes import Missing, Outcome, Usage
@@ -35,6 +36,7 @@ __all__ = [
     "Budget",
     "Choice",
     "CoevolveError",
+    "Comparison",
     "Design",
     "Estimate",
     "Executor",
@@ -46,6 +48,7 @@ __all__ = [
     "Pool",
     "Proposal",
     "Proposer",
+    "Ranked",
     "Result",
     "Run",
     "Score",

@@ -540,7 +540,7 @@ BAD: list[tuple[dict[str, Any], str]] = [
     ({"tasks": 5}, "tasks: must be a list or a mapping, got 5"),
     ({"tasks": []}, "tasks: a pool needs at least one task"),
     ({"tasks": ["a", "a"]}, "tasks: task 'a' appears more than once"),
-    ({"tasks": {1: "x"}}, "tasks: task ids must be non-empty strings, got 1"),
+    ({"tasks": {1: "x"}}, "tasks: the ids of tasks must be text, got 1"),
     ({"test_tasks": ["a"]}, "test_tasks: task 'a' is also in tasks"),
     ({"test_tasks": "k"}, "test_tasks: must be a list or a mapping"),
     ({"starts": 5}, "starts must be a list or a mapping from name to text, got 5"),

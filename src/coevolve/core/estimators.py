@@ -333,7 +333,7 @@ def modelled(
     standard errors. Independent normal estimates do so once in 370 cases. The design-based one has
     heavier tails, so it may be the wrong one.
     """
-    reach = sd * _quantile((1 + confidence) / 2, None)
+    reach = sd * quantile((1 + confidence) / 2, None)
     note = ""
     if comparable and check is not None and check.se is not None:
         apart, allowed = abs(value - check.value), _APART * math.hypot(sd, check.se)
@@ -389,7 +389,7 @@ def _combined(
         se = float(np.sqrt(weights**2 @ np.array(known)))
         alone = any(sample.anticipation is None for sample in samples)
         degrees = sum(len(sample.scores) - 1 for sample in samples) if alone else None
-        reach = se * _quantile((1 + confidence) / 2, degrees) if se > 0 else 0.0
+        reach = se * quantile((1 + confidence) / 2, degrees) if se > 0 else 0.0
         low, high = value - reach, value + reach
     exact = all(not sampled(sample) for sample in samples)
     return Estimate(
@@ -405,7 +405,7 @@ def _combined(
     )
 
 
-def _quantile(level: float, degrees: int | None) -> float:
+def quantile(level: float, degrees: int | None) -> float:
     """Quantile of Student's t, or of the normal distribution without degrees of freedom."""
     from scipy.special import ndtri, stdtrit  # on first use: slow to import
 

@@ -6,7 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from coevolve.core.assignment import whole_samples
-from coevolve.core.choice import Choice, Contender
+from coevolve.core.choice import Choice, ChoiceRule, Contender, HighestEstimate
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
 from coevolve.core.evidence import Evidence, failures_note, growth_note
 from coevolve.core.identifiers import Id, is_id
@@ -73,23 +73,43 @@ def scores_of(state: State, candidate: Id) -> dict[Id, float | Missing]:
     return {state.pool.tasks[position]: found[position] for position in sorted(found)}
 
 
-def chosen(state: State) -> Choice:
+def chosen(state: State, include_start: bool | None = None) -> Choice:
     """The winner among the candidates told in full, or among all if there are none.
 
     A candidate with a score on under half of the trials that it was asked for is considered only
     if all others have less too: its estimate rests on what it did not run.
+
+    Args:
+        state: The outcomes.
+        include_start: Whether a starting harness may win; None leaves this to the protocol.
     """
     scored = {name: c for name in state.candidates if (c := _contender(state, name))}
     finished = {name: c for name, c in scored.items() if _finished(state, name)}
     field = finished or scored
     field = {name: c for name, c in field.items() if _supported(state, name)} or field
     start = [c for name in state.starts if (c := _contender(state, name))]
-    choice = state.protocol.choice.choose(list(field.values()), start)
+    choice = _choose(state.protocol.choice, list(field.values()), start, include_start)
+    among = list(field)
+    if choice.candidate in state.starts:
+        among = [*(contender.candidate for contender in start), *field]
     return replace(
         choice,
         left_out=tuple(n for n in state.candidates if n not in field),
-        confidence=_confidence(state, choice.candidate, list(field)),
+        confidence=_confidence(state, choice.candidate, among),
     )
+
+
+def _choose(
+    rule: ChoiceRule, field: list[Contender], start: list[Contender], include: bool | None
+) -> Choice:
+    """The choice of a rule, with or without the starting harnesses if the caller says so."""
+    if include is not None and isinstance(rule, HighestEstimate):
+        rule = replace(rule, include_start=include)
+    elif include and start:  # another rule chooses the candidate that competes with them
+        names = [rule.choose(field, start).candidate] if field else []
+        best = [contender for contender in field if contender.candidate in names]
+        return HighestEstimate(include_start=True).choose(best, start)
+    return rule.choose(field, start)
 
 
 def check_known(state: State, candidate: Id) -> None:

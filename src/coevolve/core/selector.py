@@ -8,6 +8,7 @@ from typing import Any, Concatenate, Literal, Self
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
+from coevolve.core.comparison import Comparison, Ranked, compared, standings_of
 from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
@@ -420,13 +421,48 @@ class Selector:
         return estimated(self._state, candidate)
 
     @_alone
-    def best(self) -> Choice:
+    def best(self, *, include_start: bool | None = None) -> Choice:
         """The winner among the candidates told in full, or among all if there are none.
 
         A candidate with a score on under half of its trials is considered only if no other has
         more. `left_out` names the candidates that were not considered.
+
+        Args:
+            include_start: Whether a starting harness may win. The protocol decides if left out.
         """
-        return chosen(self._state)
+        return chosen(self._state, include_start)
+
+    @_alone
+    def standings(self) -> list[Ranked]:
+        """All candidates and starting harnesses, the highest estimate first.
+
+        Those without an estimate are at the end, with the reason.
+
+        >>> selector = Selector(Pool(["a", "b"]), protocol="full")
+        >>> selector.tell_full("start", {"a": 1, "b": 0})
+        >>> selector.ask(["new"])[0].tasks
+        ('a', 'b')
+        >>> [(row.rank, row.candidate, row.kind, row.waiting) for row in selector.standings()]
+        [(1, 'start', 'start', 0), (None, 'new', 'candidate', 2)]
+        """
+        return standings_of(self._state)
+
+    @_alone
+    def compare(self, a: Id, b: Id) -> Comparison:
+        """How much higher `a` scores than `b`, with an interval.
+
+        A joint model has the covariance of the two scores. Otherwise candidates that share a draw
+        are compared task by task, and others as independent.
+
+        >>> selector = Selector(Pool(["a", "b", "c", "d"]), protocol="random-resample",
+        ...     fraction=0.5)
+        >>> for number, assignment in enumerate(selector.ask(["x", "y"])):
+        ...     first, second = assignment.tasks
+        ...     selector.tell(assignment, {first: 0.5, second: number / 2})
+        >>> selector.compare("x", "y").method, selector.compare("x", "y").value
+        ('paired', -0.25)
+        """
+        return compared(self._state, a, b)
 
     def _planned(
         self, names: list[Id], candidates: Iterable[Id] | None, final: bool

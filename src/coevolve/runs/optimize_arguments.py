@@ -127,6 +127,8 @@ def read_tasks(given: Tasks, argument: str) -> tuple[Pool, dict[str, Any]]:
             pairs = _identified(given, "test-" if argument == "test_tasks" else "task-")
             return Pool([task for task, _ in pairs]), dict(pairs)
         if not given or not all(map(_is_list, given.values())):
+            if (other := next((key for key in given if not isinstance(key, str)), "")) != "":
+                raise PoolError(f"the ids of tasks must be text, got {other!r}.")
             return Pool(given), dict(given)
         pools = {name: _identified(items, f"{name}-") for name, items in given.items()}
         groups = {name: [task for task, _ in pairs] for name, pairs in pools.items()}
