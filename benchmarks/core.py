@@ -1,4 +1,4 @@
-"""Speed of the core: a round at several sizes, inclusion probabilities, the import.
+"""Speed of the core: a round at several sizes, inclusion probabilities, fits, the import.
 
 Run as `make bench` or `python benchmarks/core.py`. Sizes run in processes of their own, so that
 the memory of one is not counted for another.
@@ -138,6 +138,48 @@ def _at_most(weights: Floats, size: int, s: Floats) -> Floats:
     return np.asarray(number.sum(axis=1))
 
 
+def joint_fit(candidates: int, tasks: int) -> dict[str, Any]:
+    """A fit of the joint model with the threads of BLAS as they are, and with one."""
+    from coevolve.core.blas_threads import one_blas_thread
+    from coevolve.core.joint import Joint
+    from coevolve.core.posterior import Cells
+
+    rng = np.random.default_rng(tasks)
+    rates = rng.beta(0.4, 0.4, size=tasks)
+    seen = rng.random((candidates, tasks)) < 0.2
+    seen[:2] = True
+    candidate, task = np.nonzero(seen)
+    cells = Cells(
+        candidate=candidate,
+        task=task,
+        score=(rng.random(len(task)) < rates[task]).astype(float),
+        trials=np.ones(len(task)),
+        rounds=(0, 0, *range(1, candidates - 1)),
+        shares=np.full(tasks, 1 / tasks),
+    )
+    before = Joint().fit(cells, None)
+
+    def again() -> float:
+        return timed(lambda: Joint().fit(cells, before))[0]
+
+    def alone() -> float:
+        def fit() -> None:
+            with one_blas_thread():
+                Joint().fit(cells, before)
+
+        return timed(fit)[0]
+
+    as_set, one = ([act() for _ in range(51)] for act in (again, alone))
+    return {
+        "candidates": candidates,
+        "tasks": tasks,
+        "threads as set ms": round(1e3 * statistics.median(as_set), 2),
+        "one thread ms": round(1e3 * statistics.median(one), 2),
+        "slowest as set ms": round(1e3 * max(as_set), 1),
+        "slowest of one ms": round(1e3 * max(one), 1),
+    }
+
+
 def import_time() -> dict[str, Any]:
     """Seconds of `import coevolve` in a fresh interpreter, and of numpy alone."""
     code = "import time; t = time.perf_counter(); import {}; print(time.perf_counter() - t)"
@@ -166,9 +208,13 @@ def main() -> None:
         f"Inclusion probabilities: exact, and {REPETITIONS:,} Monte Carlo repetitions",
         probabilities,
     )
+    fits = [joint_fit(*size) for size in ((10, 89), (22, 100), (60, 500))]
+    record.show("A fit of the joint model, from the fit before", fits)
     imports = [import_time()]
     record.show("Import", imports)
-    record.save("core", {"round": rounds, "inclusion": probabilities, "import": imports})
+    record.save(
+        "core", {"round": rounds, "inclusion": probabilities, "fit": fits, "import": imports}
+    )
 
 
 if __name__ == "__main__":

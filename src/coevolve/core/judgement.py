@@ -6,6 +6,7 @@ from dataclasses import replace
 import numpy as np
 
 from coevolve.core.assignment import whole_samples
+from coevolve.core.blas_threads import one_blas_thread
 from coevolve.core.choice import Choice, ChoiceRule, Contender, HighestEstimate
 from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
 from coevolve.core.evidence import Evidence, failures_note, growth_note
@@ -160,7 +161,8 @@ def _confidence(state: State, winner: Id, field: list[Id]) -> Confidence | None:
         return None
     number = {name: index for index, name in enumerate(state.table.candidates)}
     posterior = state.posterior().of(np.array([number[name] for name in field]))
-    found = posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
+    with one_blas_thread():
+        found = posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
     span = state.pool.scale[1] - state.pool.scale[0]
     return replace(found, regret=span * found.regret, span=span)
 

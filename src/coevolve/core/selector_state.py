@@ -9,6 +9,7 @@ import numpy as np
 
 from coevolve.core.allocation import Adaptive
 from coevolve.core.assignment import Assignment, Design
+from coevolve.core.blas_threads import one_blas_thread
 from coevolve.core.estimators import Estimator, EstimatorRule
 from coevolve.core.events import SCHEMA, Event
 from coevolve.core.evidence import Asked, Evidence, Progress
@@ -144,7 +145,9 @@ class State:
             if not isinstance(model, JointModel):
                 raise EventError(f"{model!r} is not a joint model.")
             failed = {name: self.failed(name) for name in self.losses.lost}
-            self.fresh = model.fit(all_cells(self.table, self.pool, failed), self.fitted)
+            cells = all_cells(self.table, self.pool, failed)
+            with one_blas_thread():
+                self.fresh = model.fit(cells, self.fitted)
             check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)
         return self.fresh
 
