@@ -8,10 +8,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from coevolve import Missing, Pool, Selector
+from coevolve import Missing, Pool, Selector, protocol
 from coevolve.core.arrays import Bools, Floats
 from coevolve.core.estimators import modelled
-from coevolve.core.joint import NODES, Effects, Joint, Seen, drift, newton
+from coevolve.core.joint import Joint, Seen, newton
+from coevolve.core.joint_effects import NODES, Effects, drift
 from coevolve.core.posterior import Cells, Posterior
 from coevolve.errors import InputError
 from tests.effort import effort
@@ -299,6 +300,59 @@ def test_the_design_based_estimate_stands_beside_the_model() -> None:
     assert estimate.check.se is not None
     assert estimate.se < estimate.check.se
     assert estimate.note == ""
+
+
+def family(seed: int, candidates: int, tasks: int) -> Floats:
+    """Outcomes of candidates as the model describes them, with abilities that drift upwards."""
+    rng = np.random.default_rng([seed, 1])
+    ability = np.cumsum(rng.normal(0.1, 0.2, candidates)) + rng.normal(0, 0.6, candidates)
+    logits = ability[:, None] + rng.normal(0, 2, tasks)
+    return (rng.random((candidates, tasks)) < 1 / (1 + np.exp(-logits))).astype(float)
+
+
+def test_intervals_hold_in_small_families() -> None:
+    """12 candidates, 30 tasks, 6 of them each: 95% intervals hold in 93% to 99% of 400."""
+    held, as_estimated = [], []
+    for seed in range(effort(40, 200)):
+        outcomes = family(seed, 12, 30)
+        tasks = list(range(30))
+        selector = Selector(Pool(tasks), protocol="joint", seed=seed)
+        for start in range(2):
+            selector.tell_full(start, dict(zip(tasks, outcomes[start], strict=True)))
+        for candidate in range(2, 12):
+            (assignment,) = selector.ask([candidate])
+            selector.tell(assignment, {t: outcomes[candidate, t] for t in assignment.tasks})
+        posterior = selector._state.posterior()
+        narrow = np.sqrt(np.diag(posterior.covariance))
+        assert (posterior.sd >= narrow - 1e-12).all()
+        for candidate in range(2, 12):
+            error = abs(selector.estimate(candidate).value - outcomes[candidate].mean())
+            held.append(error <= 1.96 * posterior.sd[candidate])
+            as_estimated.append(error <= 1.96 * narrow[candidate])
+    assert 0.93 <= np.mean(held) <= 0.99
+    assert np.mean(as_estimated) < np.mean(held)
+
+
+def test_wider_intervals_do_not_change_what_is_drawn() -> None:
+    class Narrow(Joint):
+        def fit(self, cells: Cells, start: Posterior | None) -> Posterior:
+            return replace(Joint.fit(self, cells, start), wide=None)
+
+    draws = []
+    for model in (Joint(), Narrow()):
+        rule = replace(protocol("adaptive"), name="draws", estimator=model)
+        selector = Selector(Pool(list(range(30))), protocol=rule, seed=3)
+        outcomes = family(3, 8, 30)
+        for start in range(2):
+            selector.tell_full(start, dict(enumerate(outcomes[start])))
+        for candidate in range(2, 8):
+            asked = selector.ask([candidate])
+            while asked:
+                for a in asked:
+                    selector.tell(a, {task: outcomes[a.candidate, task] for task in a.tasks})
+                asked = selector.ask()
+        draws.append([e["draws"] for e in selector.events if e["type"] == "drawn"])
+    assert draws[0] == draws[1]
 
 
 def test_a_warning_tells_when_the_two_disagree_beyond_chance() -> None:

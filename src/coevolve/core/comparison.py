@@ -159,7 +159,7 @@ def _joint(state: State, a: Id, b: Id) -> Comparison:
     posterior, names = state.posterior(), state.table.candidates
     i, j = names.index(a), names.index(b)
     value = float(posterior.scores[i] - posterior.scores[j])
-    covariance = posterior.covariance
+    covariance = posterior.uncertainty
     variance = float(covariance[i, i] + covariance[j, j] - 2 * covariance[i, j])
     se = math.sqrt(max(variance, 0.0))
     reach = se * quantile((1 + state.confidence) / 2, None)

@@ -6,7 +6,9 @@ Tasks are integrated out on a fixed grid whose masses are estimated [BockAitkin1
 with few outcomes keeps its whole range of chances. A plug-in difficulty would be shrunk, and the
 scores biased. The drift of abilities over the rounds is estimated too. Candidates get a normal
 approximation around the mode of the marginal likelihood; the variance of each effect is estimated
-from the data.
+from the data. Intervals take these variances one standard error larger than estimated: few
+candidates with few outcomes leave them uncertain, and the fit that explains the data best has
+them too small on average (`benchmarks/intervals.py`).
 
 Trials enter as weights. The variance of a mean of n trials, relative to n coin flips, is
 estimated: fractional outcomes vary less, trials that repeat each other more. A missing outcome is
@@ -14,113 +16,23 @@ an unobserved cell.
 """
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 from typing import ClassVar
 
 import numpy as np
 
 from coevolve.core.arrays import Floats
+from coevolve.core.joint_effects import NODES, Effects, averaged, drift
 from coevolve.core.outcomes import is_whole
 from coevolve.core.posterior import Cells, Posterior
 from coevolve.errors import InputError
-
-NODES: Floats = np.linspace(-8.0, 8.0, 25)
-"""Easiness on the logit scale; beyond ±8 a task is solved always or never."""
-
-COMMON = 4.0
-"""Prior variance of the ability that all candidates share: 0 ± 2."""
-
-
-@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class Effects:
-    """The parameters of a fit, from which the next one starts; tasks have none.
-
-    `curves` holds θ and s of every candidate (2 x candidates); `own`, `walk` and `slope` are the
-    variances of abilities, of their drift over the rounds and of slopes; `masses` the share of
-    tasks at each node; `dispersion` the variance of a mean of n trials relative to p (1 - p) / n.
-    """
-
-    curves: Floats
-    own: float
-    walk: float
-    slope: float
-    masses: Floats
-    dispersion: float
-
-    @classmethod
-    def at_first(cls, candidates: int, mean: float) -> "Effects":
-        """Before the first step: all candidates equal, tasks normal."""
-        masses = np.exp(-0.5 * (NODES / 2.0) ** 2)
-        ability = np.log(mean / (1 - mean))
-        return cls(
-            curves=np.vstack([np.full(candidates, ability), np.ones(candidates)]),
-            own=0.5,
-            walk=0.1,
-            slope=0.05,
-            masses=masses / masses.sum(),
-            dispersion=1.0,
-        )
-
-    def extended(self, candidates: int) -> "Effects":
-        """With new candidates, which start at the mean of those before."""
-        new = candidates - self.curves.shape[1]
-        mean = np.array([[self.curves[0].mean()], [1.0]])
-        return replace(self, curves=np.hstack([self.curves, np.repeat(mean, new, axis=1)]))
-
-    def prior(self, rounds: tuple[int, ...]) -> Floats:
-        """Prior covariance of the abilities of candidates of these rounds."""
-        own = self.own * np.eye(len(rounds))
-        return np.asarray(COMMON + self.walk * drift(rounds) + own)
-
-    def newcomer(self, rounds: tuple[int, ...]) -> Floats:
-        """Chance of a candidate of the next round at each node, given the abilities so far.
-
-        >>> able = Effects.at_first(3, 0.9).newcomer((0, 0, 1))[12]
-        >>> unable = Effects.at_first(3, 0.1).newcomer((0, 0, 1))[12]
-        >>> bool(able > 0.7), round(float(able + unable), 6)
-        (True, 1.0)
-        """
-        prior = self.prior((*rounds, max(rounds, default=0) + 1))
-        link = np.linalg.solve(prior[:-1, :-1], prior[:-1, -1])
-        mean, variance = link @ self.curves[0], prior[-1, -1] - link @ prior[:-1, -1]
-        return averaged(mean + NODES, variance + self.slope * NODES**2)
-
-
-def averaged(logits: Floats, variance: Floats) -> Floats:
-    """Mean of 1 / (1 + exp(-z)) for normal z, approximately [MacKay1992].
-
-    >>> averaged(np.array([2.0]), np.array([0.0])).round(3).tolist()
-    [0.881]
-    """
-    return np.asarray(1 / (1 + np.exp(-logits / np.sqrt(1 + np.pi / 8 * variance))))
-
-
-@lru_cache(maxsize=4)
-def drift(rounds: tuple[int, ...]) -> Floats:
-    """Covariance of abilities that drift over the rounds: half random walk, half straight trend.
-
-    Both are centred, and scaled to a mean variance of 1.
-
-    >>> drift((0, 1, 2)).round(2).tolist()[0]
-    [1.38, -0.13, -1.25]
-    """
-    when = np.array(rounds, dtype=np.float64) - min(rounds) + 1.0
-    total = np.zeros((len(rounds), len(rounds)))
-    for part in (np.minimum.outer(when, when), np.outer(when, when)):
-        centred = part - part.mean(axis=0)
-        centred -= centred.mean(axis=1, keepdims=True)
-        variance = np.trace(centred) / len(rounds)
-        if variance > 1e-12:
-            total += 0.5 * centred / variance
-    total.setflags(write=False)
-    return total
-
 
 _SMOOTHING = 10.0  # the masses of the nodes are shrunk towards a normal, as by so many more tasks
 _ABILITY = (2.0, 0.25)  # weak prior of the variance of θ: two more candidates with variance 0.25
 _SLOPE = (2.0, 0.01)  # and of that of s, which would grow without bound with few outcomes
 _FLOOR = -40.0  # lowest log mass of a node: products with denormal numbers are slow
 _STRIDE = 1.5  # the longest Newton step, on the logit scale
+_LEAST = 1e-6  # information about the drift, if all candidates are of one round
+_MOST_DRIFT = 5.0  # and the largest variance of the drift that an interval allows for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -362,32 +274,74 @@ def _spreads_moved(before: Effects, after: Effects) -> float:
 
 def _posterior(seen: Seen, at: Effects, step: Step, after: Effects) -> Posterior:
     """Scores, averaged over the uncertainty of tasks and candidates, and their covariance."""
+    slopes, covariance, mean = _scores_by_effects(seen, at, step, step.covariance)
+    scores = seen.known + (seen.unseen * mean).sum(axis=1) + slopes @ step.change.ravel()
+    _, wide, _ = _scores_by_effects(seen, at, step, _wider(seen, at, step))
+    return Posterior(
+        scores=np.clip(scores, 0.0, 1.0),
+        covariance=covariance,
+        chances=mean,
+        newcomer=step.masses @ after.newcomer(seen.rounds),
+        parameters=after,
+        wide=wide,
+    )
+
+
+def _scores_by_effects(
+    seen: Seen, at: Effects, step: Step, effects: Floats
+) -> tuple[Floats, Floats, Floats]:
+    """DS/d(θ, s), the covariance of the scores, and the chances, if (θ, s) has this covariance."""
     number = len(seen.trials)
     ability, slope = np.arange(number), np.arange(number) + number
-    variance = _variance_at_nodes(step.covariance, number)
+    variance = _variance_at_nodes(effects, number)
     logits = at.curves[0][:, None] + at.curves[1][:, None] * NODES
     chances = averaged(logits, variance)
     bend = chances * (1 - chances) / np.sqrt(1 + np.pi / 8 * variance)
     stack = [chances, chances * NODES, chances**2, bend, bend * NODES]
     mean, first, square, level, tilt = np.split(np.vstack(stack) @ step.masses.T, 5)
 
-    # dS/d(θ, s): a candidate's own effects directly, those of all through the tasks.
+    # A candidate's own effects directly, those of all through the tasks.
     along = seen.unseen * (first - mean * step.centre) / step.spread
     slopes = along @ step.scores.T
     slopes[ability, ability] += (seen.unseen * level).sum(axis=1)
     slopes[ability, slope] += (seen.unseen * tilt).sum(axis=1)
-    covariance = slopes @ step.covariance @ slopes.T + along @ along.T
+    covariance = slopes @ effects @ slopes.T + along @ along.T
     luck = at.dispersion / seen.often * (mean - square)
     chance = luck + np.maximum(square - mean**2, 0.0)
     covariance[ability, ability] += (seen.unseen**2 * chance).sum(axis=1) - (along**2).sum(axis=1)
-    scores = seen.known + (seen.unseen * mean).sum(axis=1) + slopes @ step.change.ravel()
-    return Posterior(
-        scores=np.clip(scores, 0.0, 1.0),
-        covariance=(covariance + covariance.T) / 2,
-        chances=mean,
-        newcomer=step.masses @ after.newcomer(seen.rounds),
-        parameters=after,
+    return slopes, (covariance + covariance.T) / 2, mean
+
+
+def _wider(seen: Seen, at: Effects, step: Step) -> Floats:
+    """Covariance of (θ, s) if their variances are one standard error larger than estimated.
+
+    The expected information about the variances v of components with covariances D is
+    tr(R D_i R D_j) / 2, with R = P - P C P, prior precision P and posterior covariance C.
+    """
+    number = len(seen.trials)
+    prior, posterior = step.precision, step.covariance[:number, :number]
+    rest = prior - prior @ posterior @ prior
+    moving = rest @ drift(seen.rounds)
+    own = (rest * rest).sum() / 2 + _ABILITY[0] / (2 * at.own**2)
+    walk = (moving * moving.T).sum() / 2 + _LEAST
+    both = (rest * moving.T).sum() / 2
+    tilted = np.eye(number) / at.slope - step.covariance[number:, number:] / at.slope**2
+    slope = (tilted * tilted).sum() / 2 + _SLOPE[0] / (2 * at.slope**2)
+    known = max(own * walk - both**2, _LEAST * own)
+    larger = replace(
+        at,
+        own=at.own + np.sqrt(walk / known),
+        walk=min(at.walk + np.sqrt(own / known), _MOST_DRIFT),
+        slope=at.slope + 1 / np.sqrt(slope),
     )
+    precision = _inverse(larger.prior(seen.rounds))
+    if precision is None:
+        return step.covariance
+    logits = at.curves[0][:, None] + at.curves[1][:, None] * NODES
+    chances = 1 / (1 + np.exp(-logits))
+    _, information = _derivatives(seen, larger, chances, step.masses, precision)
+    wider = _inverse(information - step.scores @ step.scores.T)
+    return step.covariance if wider is None else wider
 
 
 def _variance_at_nodes(covariance: Floats, number: int) -> Floats:

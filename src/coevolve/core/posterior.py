@@ -62,7 +62,9 @@ class Posterior:
     """Full-set scores of all candidates, as a normal distribution, and chances per task.
 
     `chances` (candidates x tasks) are the probabilities of solving each task, `newcomer` those of
-    a candidate without outcomes. The next fit starts from `parameters`.
+    a candidate without outcomes. The next fit starts from `parameters`. `covariance` is for
+    decisions: about further tasks, and how sure the choice is. `wide` is for intervals, if they
+    should be wider: it also has the uncertainty about the model itself.
     """
 
     scores: Floats
@@ -70,19 +72,27 @@ class Posterior:
     chances: Floats
     newcomer: Floats
     parameters: Any
+    wide: Floats | None = None
+
+    @property
+    def uncertainty(self) -> Floats:
+        """Covariance of the scores for intervals."""
+        return self.covariance if self.wide is None else self.wide
 
     @property
     def sd(self) -> Floats:
         """Standard deviation of each score."""
-        return np.asarray(np.sqrt(np.maximum(np.diag(self.covariance), 0.0)))
+        return np.asarray(np.sqrt(np.maximum(np.diag(self.uncertainty), 0.0)))
 
     def of(self, candidates: Indices) -> "Posterior":
         """The posterior of some of the candidates."""
+        both = np.ix_(candidates, candidates)
         return replace(
             self,
             scores=self.scores[candidates],
-            covariance=self.covariance[np.ix_(candidates, candidates)],
+            covariance=self.covariance[both],
             chances=self.chances[candidates],
+            wide=None if self.wide is None else self.wide[both],
         )
 
     def draws(self, rng: np.random.Generator, number: int = _DRAWS) -> Floats:
@@ -115,6 +125,7 @@ def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: ob
     parts = {
         "scores": (posterior.scores, (candidates,)),
         "covariance": (posterior.covariance, (candidates, candidates)),
+        "wide": (posterior.uncertainty, (candidates, candidates)),
         "chances": (posterior.chances, (candidates, tasks)),
         "newcomer": (posterior.newcomer, (tasks,)),
     }
@@ -123,8 +134,9 @@ def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: ob
             raise InputError(
                 f"{model!r} must give finite {name} of shape {shape}, got {values!r}."
             )
-    if (np.diag(posterior.covariance) < -1e-9).any():
-        raise InputError(f"{model!r} must give variances of at least 0.")
+    for values in (posterior.covariance, posterior.uncertainty):
+        if (np.diag(values) < -1e-9).any():
+            raise InputError(f"{model!r} must give variances of at least 0.")
 
 
 @runtime_checkable

@@ -1,17 +1,15 @@
 """The selector: ask which tasks to evaluate, tell the outcomes, estimate, choose."""
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from functools import wraps
-from threading import RLock
-from typing import Any, Concatenate, Literal, Self
+from typing import Literal
 
 from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
 from coevolve.core.comparison import Comparison, Ranked, compared, standings_of
 from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
-from coevolve.core.events import SCHEMA, Event, Line, Log, checked_line, fitting, sealed, verified
+from coevolve.core.events import SCHEMA, Event, Line, sealed
 from coevolve.core.identifiers import KINDS, Id, all_frozen, is_id, plain
 from coevolve.core.judgement import chosen, estimated, scores_of
 from coevolve.core.outcome_table import History
@@ -19,7 +17,8 @@ from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
-from coevolve.core.selector_state import State, check_settings
+from coevolve.core.recorded import Recorded, alone
+from coevolve.core.selector_state import check_settings
 from coevolve.core.telling import (
     newly_observed,
     open_assignment,
@@ -27,7 +26,6 @@ from coevolve.core.telling import (
     told_of_assignment,
 )
 from coevolve.errors import (
-    EventError,
     InputError,
     PhaseError,
     UnknownCandidateError,
@@ -35,27 +33,7 @@ from coevolve.errors import (
 )
 
 
-def _alone[**Arguments, Result](
-    method: Callable[Concatenate["Selector", Arguments], Result],
-) -> Callable[Concatenate["Selector", Arguments], Result]:
-    """A method that no other thread interrupts.
-
-    Iterators are read before: they may wait for a thread that uses the selector.
-    """
-
-    @wraps(method)
-    def locked(
-        self: "Selector", /, *arguments: Arguments.args, **named: Arguments.kwargs
-    ) -> Result:
-        given: Any = [list(a) if isinstance(a, Iterator) else a for a in arguments]
-        options: Any = {k: list(v) if isinstance(v, Iterator) else v for k, v in named.items()}
-        with self._lock:
-            return method(self, *given, **options)
-
-    return locked
-
-
-class Selector:
+class Selector(Recorded):
     """Chooses tasks for candidates and estimates their full-set scores from the outcomes.
 
     Several threads may use a selector: its methods run one at a time. The events have the order
@@ -108,83 +86,15 @@ class Selector:
             "draw_per": draw_per,
             "confidence": confidence,
         }
-        line = sealed(0, "opened", opened, "")
-        self._lock = RLock()
-        self._state = State.opened(line.event, rule, pool)
-        self._log = Log()
-        self._log.append(line)
+        super().__init__(sealed(0, "opened", opened, ""), rule, pool)
 
-    @classmethod
-    def from_events(
-        cls, events: Iterable[Mapping[str, Any]], *, protocol: SearchProtocol | None = None
-    ) -> Self:
-        """Restore the selector that made these events.
-
-        Args:
-            events: What `events` returned, or any part of it from the beginning.
-            protocol: Needed only if the protocol has parts that are neither built in nor
-                registered.
-        """
-        selector = cls.__new__(cls)
-        selector._lock = RLock()
-        selector._log = Log()
-        for line in verified(events):
-            with fitting(line.event):
-                if len(selector._log):
-                    selector._apply(line)
-                else:
-                    selector._state = State.opened(line.event, protocol)
-                    selector._log.append(line)
-        if not len(selector._log):
-            raise EventError("there are no events; a selector needs at least the first one.")
-        return selector
-
-    @_alone
+    @alone
     def __repr__(self) -> str:
         done = f"{len(self.candidates)} candidates, {self.evaluations} evaluations"
         return f"Selector({self.protocol.name}, {self.pool!r}, {done})"
 
-    def __getstate__(self) -> dict[str, Any]:
-        with self._lock:
-            return {name: value for name, value in vars(self).items() if name != "_lock"}
-
-    def __setstate__(self, state: dict[str, Any]) -> None:
-        vars(self).update(state, _lock=RLock())
-
     @property
-    @_alone
-    def events(self) -> tuple[Event, ...]:
-        """All events so far, as plain JSON."""
-        return self._log.since(0)
-
-    @_alone
-    def events_since(self, seq: int) -> tuple[Event, ...]:
-        """The events from number `seq` on."""
-        return self._log.since(seq)
-
-    @_alone
-    def forget_events(self) -> None:
-        """Drop all events so far to save memory, if a journal keeps them."""
-        self._log.forget()
-
-    @_alone
-    def follow(self, event: Mapping[str, Any]) -> None:
-        """Apply the next event, which `plan` or another selector made.
-
-        >>> selector = Selector(Pool(["a", "b"]), protocol="naive")
-        >>> (drawn,) = selector.plan(["new"])
-        >>> selector.candidates
-        ()
-        >>> selector.follow(drawn)
-        >>> selector.candidates
-        ('new',)
-        """
-        line = checked_line(event, len(self._log), self._log.seal)
-        with fitting(line.event):
-            self._apply(line)
-
-    @property
-    @_alone
+    @alone
     def pool(self) -> Pool:
         """The tasks."""
         return self._state.pool
@@ -195,36 +105,36 @@ class Selector:
         return self._state.protocol
 
     @property
-    @_alone
+    @alone
     def starts(self) -> tuple[Id, ...]:
         """The starting harnesses, in the order told."""
         return tuple(self._state.starts)
 
     @property
-    @_alone
+    @alone
     def candidates(self) -> tuple[Id, ...]:
         """The generated candidates, in the order of proposal."""
         return self._state.candidates
 
     @property
-    @_alone
+    @alone
     def observed(self) -> tuple[Id, ...]:
         """The candidates with nothing but observed outcomes."""
         return tuple(self._state.others)
 
     @property
-    @_alone
+    @alone
     def evaluations(self) -> int:
         """Number of trials told for assignments, without Phase 0 and rescoring."""
         return self._state.evaluations
 
     @property
-    @_alone
+    @alone
     def usage(self) -> Usage:
         """What all told trials consumed."""
         return self._state.usage
 
-    @_alone
+    @alone
     def history(self, first: int = 0, last: int | None = None) -> History:
         """Success rates of the tasks over rounds `first` to `last`, both included.
 
@@ -232,7 +142,7 @@ class Selector:
         """
         return self._state.table.history(first, last)
 
-    @_alone
+    @alone
     def scores(self, candidate: Id) -> dict[Id, float | Missing]:
         """The scores of a candidate: per task the mean of its trials, or why it is missing.
 
@@ -245,12 +155,12 @@ class Selector:
         """
         return scores_of(self._state, candidate)
 
-    @_alone
+    @alone
     def outstanding(self) -> list[Assignment]:
         """Assignments with trials that were not told yet."""
         return [progress.assignment for progress in self._state.waiting.values()]
 
-    @_alone
+    @alone
     def tell_full(self, candidate: Id, scores: Results) -> None:
         """Record a candidate's scores on every task.
 
@@ -264,7 +174,7 @@ class Selector:
         if fresh.tasks or candidate not in self._state.whole:
             self._record("told_full", {"candidate": plain(candidate), **fresh.to_json()})
 
-    @_alone
+    @alone
     def ask(
         self,
         new: Iterable[Id] | None = None,
@@ -289,19 +199,12 @@ class Selector:
         """
         names = _checked_names(new)
         lines = self._planned(names, candidates, final)
-        known = [name for name in names if name in self._state.batches]
-        again = [a for name in known for a in self._open_of(name)]
         for line in lines:
             self._apply(line)
-        if again:
-            return [a for name in names for a in self._open_of(name)]
-        return [
-            self._state.batches[name][-1].assignment
-            for line in lines
-            for name in all_frozen(line.event["candidates"])
-        ]
+        drawn = [name for line in lines for name in all_frozen(line.event["candidates"])]
+        return [a for name in names or drawn for a in self._open_of(name)]
 
-    @_alone
+    @alone
     def plan(
         self,
         new: Iterable[Id] | None = None,
@@ -317,7 +220,7 @@ class Selector:
         """
         return [line.event for line in self._planned(_checked_names(new), candidates, final)]
 
-    @_alone
+    @alone
     def tell(self, assignment: Assignment, results: Results) -> None:
         """Record outcomes of an assignment: all or some of them, in any order.
 
@@ -334,7 +237,7 @@ class Selector:
             key = {"candidate": plain(assignment.candidate), "batch": assignment.batch}
             self._record("told", {**key, **fresh.to_json()})
 
-    @_alone
+    @alone
     def withdraw(self, assignment: Assignment, reason: str, *, shared: bool = False) -> None:
         """Give up the trials of an assignment that were not told, because its candidate died.
 
@@ -360,7 +263,7 @@ class Selector:
             key = {"candidate": plain(assignment.candidate), "batch": assignment.batch}
             self._record("withdrawn", {**key, "reason": gone.reason, "shared": gone.shared})
 
-    @_alone
+    @alone
     def observe(self, candidate: Id, results: Results) -> None:
         """Record outcomes that were not drawn: past results, or tasks that others chose.
 
@@ -388,7 +291,7 @@ class Selector:
             columns = {name: data[name] for name in ("tasks", "trials", "scores")}
             self._record("observed", {"candidate": plain(candidate), **columns})
 
-    @_alone
+    @alone
     def add_tasks(
         self,
         tasks: Iterable[Id] | Mapping[str, Iterable[Id]],
@@ -415,12 +318,12 @@ class Selector:
         if new["tasks"]:
             self._record("grown", {**new, "weights": data["weights"]})
 
-    @_alone
+    @alone
     def estimate(self, candidate: Id) -> Estimate:
         """The full-set score of a candidate, from the outcomes told so far."""
         return estimated(self._state, candidate)
 
-    @_alone
+    @alone
     def best(self, *, include_start: bool | None = None) -> Choice:
         """The winner among the candidates told in full, or among all if there are none.
 
@@ -432,7 +335,7 @@ class Selector:
         """
         return chosen(self._state, include_start)
 
-    @_alone
+    @alone
     def standings(self) -> list[Ranked]:
         """All candidates and starting harnesses, the highest estimate first.
 
@@ -447,7 +350,7 @@ class Selector:
         """
         return standings_of(self._state)
 
-    @_alone
+    @alone
     def compare(self, a: Id, b: Id) -> Comparison:
         """How much higher `a` scores than `b`, with an interval.
 
@@ -487,8 +390,9 @@ class Selector:
         return lines
 
     def _open_of(self, candidate: Id) -> list[Assignment]:
-        waiting = self._state.waiting
-        return [p.assignment for (name, _), p in waiting.items() if name == candidate]
+        state = self._state
+        asked = [progress.assignment for progress in state.batches[candidate]]
+        return [a for a in asked if (candidate, a.batch) in state.waiting]
 
     def _known(self, candidates: Iterable[Id]) -> frozenset[Id]:
         """Names of generated candidates, checked."""
@@ -519,13 +423,6 @@ class Selector:
                 "harnesses; call tell_full for one or more of them before the first ask, or "
                 "observe for past outcomes."
             )
-
-    def _record(self, kind: str, body: Mapping[str, Any]) -> None:
-        self._apply(sealed(len(self._log), kind, body, self._log.seal))
-
-    def _apply(self, line: Line) -> None:
-        self._state.apply(line.event)
-        self._log.append(line)
 
 
 def _checked_names(given: Iterable[Id] | None) -> list[Id]:
