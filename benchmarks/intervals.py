@@ -8,12 +8,15 @@ sources:
   candidates gain or lose one, so tasks of a skill are solved together.
 - real outcome matrices, as in `benchmarks/matrices.py`; skipped where there are none.
 
-"estimated" are intervals with the variances of the model as estimated, "held" those that
-`estimate` returns, with variances one standard error larger; "error / sd" is the root mean square
-of the error in standard deviations, which is 1 if they are right.
+Further rows are of the abilities with the true variances of abilities and drift in place of those
+that the fit estimates. "estimated" are intervals with the variances of the model as estimated,
+"held" those that `estimate` returns, with variances one standard error larger; "error / sd" is
+the root mean square of the error in standard deviations, which is 1 if they are right.
 """
 
 from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -21,7 +24,10 @@ import record
 from matrices import matrices
 
 from coevolve import Assignment, Pool, Selector
+from coevolve.core import joint
 from coevolve.core.arrays import Floats
+from coevolve.core.joint import Seen, Step
+from coevolve.core.joint_effects import Effects
 from coevolve.core.posterior import JointModel
 
 SEARCHES, SEEDS = 100, 3
@@ -95,26 +101,54 @@ def row(source: str, protocol: str, fraction: float, found: list[Any]) -> dict[s
     return cells
 
 
+@contextmanager
+def true_variances() -> Iterator[None]:
+    """Fits that know the variances of the abilities above, and of their drift."""
+    estimate = joint.updated
+
+    def known(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
+        after = estimate(seen, at, step, settled=settled)
+        return replace(after, own=0.4, walk=0.1, slope=1e-3)
+
+    joint.updated = known
+    try:
+        yield
+    finally:
+        joint.updated = estimate
+
+
+def of_family(
+    family: Callable[[int, int, int], Floats], candidates: int, tasks: int, note: str = ""
+) -> list[dict[str, Any]]:
+    """Rows of one family with both protocols."""
+    rows = []
+    for protocol in ("joint", "adaptive"):
+        found: list[Any] = []
+        for seed in range(SEARCHES):
+            outcomes = family(seed, candidates, tasks)
+            found += errors(outcomes, searched(outcomes, protocol, 0.2, seed))
+        source = f"{family.__name__}, {candidates} x {tasks}{note}"
+        rows.append(row(source, protocol, 0.2, found))
+    return rows
+
+
 def main() -> None:
     """Measure, print and record."""
     rows = []
-    families: tuple[Callable[[int, int, int], Floats], ...] = (abilities, skills)
-    for family in families:
-        for candidates, tasks in ((20, 100), (12, 30)):
-            for protocol in ("joint", "adaptive"):
-                found: list[Any] = []
-                for seed in range(SEARCHES):
-                    outcomes = family(seed, candidates, tasks)
-                    found += errors(outcomes, searched(outcomes, protocol, 0.2, seed))
-                source = f"{family.__name__}, {candidates} x {tasks}"
-                rows.append(row(source, protocol, 0.2, found))
+    sizes = ((20, 100), (12, 30))
+    for family in (abilities, skills):
+        for candidates, tasks in sizes:
+            rows += of_family(family, candidates, tasks)
+    with true_variances():
+        for candidates, tasks in sizes:
+            rows += of_family(abilities, candidates, tasks, ", true variances")
     record.show("Intervals of the joint model, 0/1 families", rows)
     real = []
     series = [one for matrix in matrices() for one in matrix.series]
     series = [one for one in series if not np.isnan(one.outcomes).any()]
     for fraction in (0.07, 0.2):
         for protocol in ("joint", "adaptive"):
-            found = []
+            found: list[Any] = []
             for one in series:
                 for seed in range(SEEDS):
                     found += errors(one.outcomes, searched(one.outcomes, protocol, fraction, seed))
