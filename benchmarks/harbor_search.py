@@ -69,7 +69,7 @@ def rows(status: dict[str, Any]) -> list[dict[str, Any]]:
                 "round": candidate["round"] or "start",
                 "estimate": f"{estimate['value']:.3f}{error}",
                 "tasks": f"{estimate['tasks']} of {estimate['pool_size']}",
-                "on all tasks": "" if whole is None else f"{whole['value']:.3f}",
+                "on all tasks": "" if whole is None else f"{whole:.3f}",
             }
         )
     return found
