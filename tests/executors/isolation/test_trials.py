@@ -299,17 +299,17 @@ def test_what_an_import_does_at_once_is_the_candidates_fault(
             assert (caught.value.kind, caught.value.fault.blame) == (kind, Blame.CANDIDATE)
 
 
-@pytest.mark.parametrize("fail", [False, True])
+@pytest.mark.parametrize(("fail", "pause"), [(False, 0.2), (True, 0.2), (False, 0.01)])
 def test_children_that_allocate_between_two_calls_of_a_trial_are_ended(
-    isolation: Isolation, make: Make, fail: bool
+    isolation: Isolation, make: Make, fail: bool, pause: float
 ) -> None:
     harness = make(KEEPER, isolation, replace(STRICT, memory_mb=150))
     with pytest.raises(HarnessFault, match="ValueError") if fail else contextlib.nullcontext():
         harness.call("hoard", fail)
 
     def call_often() -> None:
-        for _ in range(200):  # each call is too short for a check
-            time.sleep(0.1)
+        for _ in range(int(20 / pause)):  # each call is too short for a check
+            time.sleep(pause)
             harness.call("pid")
 
     with pytest.raises(HarnessFault, match="MB of memory") as caught:

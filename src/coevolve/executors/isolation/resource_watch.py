@@ -16,6 +16,8 @@ from coevolve.executors.isolation.process_table import (
 EVERY_SECONDS = 0.05
 _LOOKS_PER_SEARCH = 20
 """Checks of the process tree between two searches for processes that left it."""
+_LONGEST_UNSEEN = 0.25
+"""Seconds without a check, after which short calls are checked too."""
 _RESTS_PER_PARKING = 20
 """Checks that were not needed, after which the thread waits until it is."""
 MOST_FILES = 50_000
@@ -31,12 +33,17 @@ class Watch:
     def __init__(self, launch: Launch, root: int, limits: Limits) -> None:
         self._launch, self._root, self._limits = launch, root, limits
         self._next = 0.0
+        self._looked = time.monotonic()
         self._cpu_before: float | None = None
         self._looks = 0
 
     def restart(self) -> None:
-        """Begin a call: CPU time counts from the next check on."""
-        self._next = time.monotonic() + EVERY_SECONDS
+        """Begin a call: CPU time counts from the next check on.
+
+        A call that is shorter than the time between two checks is checked if the last is long ago.
+        """
+        now = time.monotonic()
+        self._next = min(now + EVERY_SECONDS, max(now, self._looked + _LONGEST_UNSEEN))
         self._cpu_before = None
 
     @property
@@ -46,7 +53,8 @@ class Watch:
 
     def look(self) -> HarnessFault | None:
         """The fault of a limit that is exceeded now, if any."""
-        self._next = time.monotonic() + EVERY_SECONDS
+        self._looked = time.monotonic()
+        self._next = self._looked + EVERY_SECONDS
         self._looks += 1
         strayed = self._looks % _LOOKS_PER_SEARCH == 0
         pids = members(self._launch, self._root, strayed=strayed)
@@ -81,8 +89,9 @@ class Watch:
 class WatchThread:
     """Watches the processes of a sandbox while nobody waits for their answer.
 
-    The thread begins with the first `start`. It looks at a flag every 0.05 s, so that `start` and
-    `stop` cost next to nothing; a sandbox that is not used wakes nobody.
+    The thread begins with the first `start`. It wakes every 0.05 s and looks at the processes if
+    it was started before it last woke, so that `start` and `stop` cost next to nothing; a sandbox
+    that is not used wakes nobody.
 
     Args:
         watch: What to look at.
@@ -92,6 +101,7 @@ class WatchThread:
     def __init__(self, watch: Watch, kill: Callable[[], None]) -> None:
         self._watch, self._kill = watch, kill
         self._on = self._parked = self._over = False
+        self._starts = 0
         self._looking = threading.Lock()
         self._wake = threading.Event()
         self._thread: threading.Thread | None = None
@@ -99,6 +109,7 @@ class WatchThread:
 
     def start(self) -> None:
         """Watch from now on."""
+        self._starts += 1
         self._on = True
         if self._thread is None:
             self._thread = threading.Thread(target=self._run, name="coevolve-watch", daemon=True)
@@ -120,10 +131,11 @@ class WatchThread:
             self._thread.join()
 
     def _run(self) -> None:
-        rests = 0
+        rests = seen = 0
         while not self._over:
             with self._looking:
-                if self._on:
+                known, seen = seen == self._starts, self._starts
+                if self._on and known:
                     self._fault = self._watch.look()
                     if self._fault is not None:
                         self._kill()
