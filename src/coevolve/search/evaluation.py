@@ -124,10 +124,11 @@ class Evaluation:
         self._attempts, self._recorder = attempts, attempts.recorder
         self._wave, self._proposing = wave, proposing
         state = self._recorder.state
-        fresh = [cell for cell, tried in wave.open.items() if tried < attempts.retries.attempts]
+        enough = attempts.retries.attempts
+        fresh = [cell for cell, tried in wave.open.items() if tried < enough]
         self._queue = [(order(state, cell), n, cell) for n, cell in enumerate(fresh)]
         heapq.heapify(self._queue)
-        self._again = [cell for cell in wave.open if cell not in set(fresh)]
+        self._again = [cell for cell, tried in wave.open.items() if tried >= enough]
         self._later: list[tuple[float, int, Cell]] = []
         self._running: dict[asyncio.Task[Result], Trial] = {}
         self._doubts: list[tuple[Trial, Result]] = []
