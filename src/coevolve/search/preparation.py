@@ -95,7 +95,7 @@ class Preparation:
     async def _decided(self, act: Act, candidate: Candidate, prepared: Prepared) -> Prepared:
         """The result of a candidate for which the infrastructure failed every time."""
         state = self._recorder.state
-        start = state.candidates[state.starts[0]].candidate
+        start, was_down = state.candidates[state.starts[0]].candidate, False
         for pauses in (*OUTAGE, None):
             control = await self._tried(act, start, prepared.usage)
             if control is None:
@@ -105,8 +105,9 @@ class Preparation:
                 break
             if pauses is None:
                 raise self._down(candidate, start, prepared.fault)
+            was_down = True
             await asyncio.sleep(pauses * self._attempts.retries.pause)
-        if pauses != OUTAGE[0]:  # it was down
+        if was_down:
             prepared = await self._tried(act, candidate, prepared.usage) or prepared
         if not self._doubtful(candidate, prepared.fault):
             return prepared
