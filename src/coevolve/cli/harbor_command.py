@@ -21,7 +21,7 @@ def download(
         str, typer.Argument(help="The name of a data set, such as terminal-bench-2.1.")
     ],
     version: Annotated[
-        str | None, typer.Option(help="The version, for names without an owner.")
+        str | None, typer.Option(help="The version, or a revision such as sha256:....")
     ] = None,
     registry: Annotated[
         Path | None, typer.Option(metavar="FILE", help="A registry file, instead of Harbor's.")
@@ -29,14 +29,16 @@ def download(
     as_json: AsJson = False,
 ) -> None:
     """Download the tasks of a data set, unless they are in the cache."""
-    from coevolve.benchmarks.harbor.task_folders import downloaded, read_tasks_folder
+    from coevolve.benchmarks.harbor.task_folders import downloaded, read_tasks_folder, revision
 
     folder = downloaded(dataset, version, registry)
-    tasks = sorted(read_tasks_folder(folder))
+    tasks, found = sorted(read_tasks_folder(folder)), revision(folder)
     if as_json:
-        echo_json({"folder": str(folder), "tasks": tasks})
+        echo_json({"folder": str(folder), "revision": found, "tasks": tasks})
     else:
         echo(f"{len(tasks)} tasks in {folder}")
+        if found is not None:
+            echo(f'Revision {found}. To pin it, set version = "{found}" in [benchmark].')
 
 
 @harbor.command()

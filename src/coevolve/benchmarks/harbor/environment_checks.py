@@ -1,10 +1,12 @@
-"""Which environments of Harbor can work on this machine, for `coevolve doctor`; nothing is run."""
+"""What `coevolve doctor` checks for Harbor: environments and data sets; nothing is run."""
 
 import subprocess
 from collections.abc import Iterator
 from importlib.util import find_spec
 
 from coevolve.benchmarks.harbor.namespace_support import missing_limits, why_unavailable
+from coevolve.benchmarks.harbor.task_folders import downloaded, read_tasks_folder, revision
+from coevolve.errors import ConfigError
 from coevolve.findings import Finding, failed, noted, passed
 
 ABOUT = "Harbor environment"
@@ -27,6 +29,20 @@ def check_environment(name: str) -> Iterator[Finding]:
         yield _docker(needed=True)
     else:
         yield noted(ABOUT, f"{name!r} is not checked", "Its own documentation says what it needs.")
+
+
+def check_dataset(name: str, version: str | None) -> Iterator[Finding]:
+    """Which revision of a data set is used, for those who want to pin it."""
+    if not installed():
+        return
+    try:
+        folder = downloaded(name, version)
+    except ConfigError as error:
+        yield failed("data set", str(error))
+        return
+    found = revision(folder)
+    pin = "" if found in (None, version) else f'To pin it, set version = "{found}".'
+    yield passed("data set", f"{name}: {len(read_tasks_folder(folder))} tasks. {pin}".strip())
 
 
 def check_environments() -> Iterator[Finding]:

@@ -56,9 +56,11 @@ class HarborSettings(BenchmarkSettings):
             )
 
     def examine(self) -> Iterator[Finding]:
-        from coevolve.benchmarks.harbor.environment_checks import check_environment
+        from coevolve.benchmarks.harbor.environment_checks import check_dataset, check_environment
 
         yield from check_environment(self.environment)
+        if self.dataset is not None and self.registry is None:
+            yield from check_dataset(self.dataset, self.version)
 
     def stub_model(self) -> StubModel:
         from coevolve.benchmarks.harbor.smoke_trial import EndingModel

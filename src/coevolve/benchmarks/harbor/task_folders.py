@@ -2,6 +2,8 @@
 
 import asyncio
 import json
+import shutil
+import tempfile
 import tomllib
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,6 +19,7 @@ from coevolve.models.response_cache import cache_folder
 TERMINAL_BENCH = "terminal-bench/terminal-bench-2-1"
 """The name at Harbor's registry of Terminal-Bench 2.1, the version that the paper used."""
 ALIASES = {"terminal-bench-2.1": TERMINAL_BENCH}
+_RECORD = "dataset.json"
 _AGENT_SECONDS, _VERIFIER_SECONDS, _BUILD_SECONDS = 600.0, 600.0, 600.0
 
 
@@ -150,43 +153,67 @@ def past_seconds(folder: Path) -> dict[str, float]:
 def downloaded(name: str, version: str | None = None, registry: Path | None = None) -> Path:
     """The folder of a data set's tasks, downloaded through Harbor if it is not there yet.
 
+    It appears when all tasks are there, and does not change afterwards. Its file `dataset.json`
+    has the revision that was downloaded.
+
     Args:
         name: As Harbor names it, such as "terminal-bench/terminal-bench-2-1".
-        version: A version, for names without an owner.
+        version: A version; for names with an owner, a tag, a number or the revision
+            "sha256:...". Without one, the newest.
         registry: A registry file of your own, instead of Harbor's registry.
 
     Raises:
         ConfigError: The data set is unknown, or the registry cannot be reached.
     """
     name = ALIASES.get(name, name)
-    label = name.replace("/", "--") + (f"@{version}" if version else "")
-    folder = cache_folder() / "harbor" / "datasets" / label
-    done = folder / ".complete"
-    if done.exists():
+    shown = name if version is None else f"{name}@{version}"
+    folder = cache_folder() / "harbor" / "datasets" / shown.replace("/", "--").replace(":", "-")
+    if (folder / _RECORD).exists():
         return folder
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
-        asyncio.run(_download(name, version, registry, folder))
+        asyncio.run(_download(name, version, registry, part))
+        shutil.rmtree(folder, ignore_errors=True)
+        part.rename(folder)
     except Exception as error:
-        shown = name if version is None else f"{name}@{version}"
+        if (folder / _RECORD).exists():  # another process was faster
+            return folder
+        cause: BaseException = error
+        while isinstance(cause, BaseExceptionGroup):  # downloads run side by side
+            cause = cause.exceptions[0]
         raise ConfigError(
-            f"the data set {shown!r} cannot be downloaded ({type(error).__name__}: {error}). "
+            f"the data set {shown!r} cannot be downloaded ({type(cause).__name__}: {cause}). "
             "Check the name and the network, or download it with `harbor download` on another "
             "machine and set `path` to its folder."
         ) from error
-    done.touch()
+    finally:
+        shutil.rmtree(part, ignore_errors=True)
     return folder
+
+
+def revision(folder: Path) -> str | None:
+    """The revision of a downloaded data set, or None if its registry has none."""
+    found = json.loads((folder / _RECORD).read_text(encoding="utf-8"))["revision"]
+    return None if found is None else str(found)
 
 
 async def _download(name: str, version: str | None, registry: Path | None, folder: Path) -> None:
     from harbor.models.job.config import DatasetConfig
     from harbor.tasks.client import TaskClient
 
-    config = DatasetConfig(name=name, version=version, registry_path=registry)
+    owned = "/" in name
+    config = DatasetConfig(
+        name=name,
+        version=None if owned else version,
+        ref=version if owned else None,
+        registry_path=registry,
+    )
     tasks = await config.get_task_configs()
-    folder.mkdir(parents=True, exist_ok=True)
     ids = [task.get_task_id() for task in tasks]
-    found = await TaskClient().download_tasks(task_ids=ids, output_dir=folder)
-    for path in found.paths:
-        link = folder / Path(path).name
-        if not link.exists():
-            link.symlink_to(Path(path).resolve())
+    found = await TaskClient().download_tasks(task_ids=ids, output_dir=folder, export=True)
+    for path in map(Path, found.paths):
+        if not path.is_relative_to(folder):  # a folder of this machine, named by a registry file
+            (folder / path.name).symlink_to(path.resolve())
+    record = {"name": name, "revision": config.ref or version, "tasks": len(ids)}
+    (folder / _RECORD).write_text(json.dumps(record), encoding="utf-8")

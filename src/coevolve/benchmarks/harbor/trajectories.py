@@ -39,7 +39,7 @@ def trial_trace(result: Any, session: AgentSession, folder: Path) -> dict[str, A
         trace["suspicious_commands"] = session.suspicions.shown
     steps = read_steps(folder / "agent" / "trajectory.json")
     if not steps:
-        steps = [_of_call(call) for call in session.model.calls]
+        steps = [step_of_call(call) for call in session.model.calls]
     return {**trace, **shortened_steps(steps)}
 
 
@@ -84,12 +84,27 @@ def _step(step: Mapping[str, Any]) -> dict[str, Any]:
     return short
 
 
-def _of_call(call: Mapping[str, Any]) -> dict[str, Any]:
-    """A call of the model as a step, for agents that write no trajectory."""
+def step_of_call(call: Mapping[str, Any]) -> dict[str, Any]:
+    """A call of the model as a step, for agents that write no trajectory or were cut off.
+
+    >>> asked = [{"role": "system", "content": "Work."}, {"role": "user", "content": "$ "}]
+    >>> step_of_call({"messages": asked, "answer": {"text": "ls", "finish": "stop"}})
+    {'by': 'agent', 'said': 'ls', 'saw': ['$ ']}
+    """
     messages = call.get("messages")
     last = messages[-1] if isinstance(messages, list) and messages else call.get("prompt")
-    answer = call.get("answer") or call.get("error")
-    return {"by": "agent", "saw": [_text(last)], "said": _text(answer)}
+    answer = call.get("answer")
+    step: dict[str, Any] = {"by": "agent"}
+    if not isinstance(answer, Mapping):
+        step["failed"] = _text(call.get("error"))
+    else:
+        for key, name in (("text", "said"), ("reasoning", "thought"), ("reason", "failed")):
+            if text := _text(answer.get(key)):
+                step[name] = text
+        if calls := answer.get("tool_calls"):
+            step["called"] = _text(calls)
+    seen = last.get("content", last) if isinstance(last, Mapping) else last
+    return {**step, "saw": [_text(seen)]}
 
 
 def _text(value: object) -> str:
