@@ -126,6 +126,7 @@ def test_text_becomes_bytes() -> None:
         ([{"files": FILES}], "a proposal needs a name, got None"),
         ([{"name": "a"}], "files of 'a' must map paths to contents, got None"),
         ([{"name": "a", "files": {"x": 3}}], "file 'x' of 'a' must be text or bytes, got 3"),
+        ([{"name": "a", "files": {"x": "\ud800"}}], "file 'x' of 'a' is not valid text"),
         (
             [{"name": "a", "file": FILES}],
             "'file' is not a key of a proposal. Did you mean",

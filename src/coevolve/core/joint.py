@@ -276,7 +276,8 @@ def _posterior(seen: Seen, at: Effects, step: Step, after: Effects) -> Posterior
     """Scores, averaged over the uncertainty of tasks and candidates, and their covariance."""
     slopes, covariance, mean = _scores_by_effects(seen, at, step, step.covariance)
     scores = seen.known + (seen.unseen * mean).sum(axis=1) + slopes @ step.change.ravel()
-    _, wide, _ = _scores_by_effects(seen, at, step, _wider(seen, at, step))
+    _, wider, _ = _scores_by_effects(seen, at, step, _wider(seen, at, step))
+    wide = _at_least(np.diag(covariance), wider)
     return Posterior(
         scores=np.clip(scores, 0.0, 1.0),
         covariance=covariance,
@@ -310,6 +311,18 @@ def _scores_by_effects(
     chance = luck + np.maximum(square - mean**2, 0.0)
     covariance[ability, ability] += (seen.unseen**2 * chance).sum(axis=1) - (along**2).sum(axis=1)
     return slopes, (covariance + covariance.T) / 2, mean
+
+
+def _at_least(variances: Floats, covariance: Floats) -> Floats:
+    """A covariance, scaled where its own variances are smaller.
+
+    >>> _at_least(np.array([4.0, 1.0]), np.array([[1.0, 0.5], [0.5, 1.0]])).tolist()
+    [[4.0, 1.0], [1.0, 1.0]]
+    """
+    own = np.diag(covariance)
+    ratio = np.divide(variances, own, out=np.ones_like(own), where=own > 0)
+    scale = np.sqrt(np.maximum(ratio, 1.0))
+    return np.asarray(scale[:, None] * covariance * scale)
 
 
 def _wider(seen: Seen, at: Effects, step: Step) -> Floats:

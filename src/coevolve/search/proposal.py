@@ -269,7 +269,12 @@ def _as_files(given: object, name: str, source: str) -> Files:
                 f"{source}: file {path!r} of {name!r} must be text or bytes, "
                 f"got {_shown(content)}."
             )
-        files[path] = content.encode() if isinstance(content, str) else content
+        try:
+            files[path] = content.encode() if isinstance(content, str) else content
+        except UnicodeEncodeError as error:
+            raise InputError(
+                f"{source}: file {path!r} of {name!r} is not valid text: {error}."
+            ) from error
     return files
 
 

@@ -59,7 +59,7 @@ def alive(mark: str) -> list[int]:
     return found
 
 
-def gone(mark: str, seconds: float = 20.0) -> bool:
+def gone(mark: str, seconds: float = 60.0) -> bool:
     deadline = time.monotonic() + seconds
     while alive(mark) and time.monotonic() < deadline:
         time.sleep(0.05)

@@ -33,6 +33,8 @@ _FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
 _CHUNK = 1 << 16
 _LONGEST_END = 5.0
 _LONGEST_TIDYING = 1.0
+_LONGEST_END = 10.0
+"""Seconds to wait for a process that has closed its pipe; a loaded machine may need them."""
 MOST_UNREAD = 64 * MEGABYTE
 """Bytes of replies that a candidate may leave unread while it sends further requests."""
 
@@ -400,7 +402,7 @@ class Sandbox:
     def _ended(self) -> Exception:
         """Why the program ended or closed its pipe."""
         try:
-            code = self._process.wait(timeout=2)
+            code = self._process.wait(timeout=_LONGEST_END)
         except subprocess.TimeoutExpired:
             return HarnessFault("protocol", "closed the pipe to its host")
         self.output.read_all()
