@@ -30,6 +30,8 @@ $(READY): requirements.lock pyproject.toml .python-version tools/bootstrap.py
 	@touch $@
 
 install: $(READY)
+	@echo "Installed; the command is .venv/bin/coevolve."
+	@echo "Next: .venv/bin/coevolve demo (a real search), or .venv/bin/coevolve init in a folder of yours."
 
 demo: $(READY)
 	@$(BIN)/coevolve demo

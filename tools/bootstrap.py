@@ -55,10 +55,9 @@ def find_uv() -> str | None:
 def run(*command: str | Path, quiet: bool = False) -> bool:
     """Whether a command succeeded."""
     try:
-        errors = subprocess.DEVNULL if quiet else None
-        return (
-            subprocess.run([str(c) for c in command], stderr=errors, check=False).returncode == 0
-        )
+        out = subprocess.DEVNULL if quiet else None
+        words = [str(c) for c in command]
+        return subprocess.run(words, stdout=out, stderr=out, check=False).returncode == 0
     except OSError:
         return False
 

@@ -71,13 +71,14 @@ def plural(number: int, one: str, many: str = "") -> str:
 def dollars(number: float) -> str:
     """An amount of US dollars.
 
-    >>> dollars(0.0123), dollars(12.5), dollars(0), dollars(8.8e-5), dollars(1e-7)
-    ('$0.0123', '$12.50', '$0', '$0.000088', '<$0.000001')
+    >>> dollars(0.0123), dollars(0.3), dollars(12.5), dollars(0), dollars(8.8e-5), dollars(1e-7)
+    ('$0.0123', '$0.30', '$12.50', '$0', '$0.000088', '<$0.000001')
     """
     if number >= 1:
         return f"${number:,.2f}"
     if number >= 1e-4 or not number:
-        return f"${number:.3g}"
+        digits = f"{number:.3g}"
+        return f"${digits}0" if len(digits.partition(".")[2]) == 1 else f"${digits}"
     return f"${number:.6f}" if number >= 1e-6 else "<$0.000001"  # no powers of ten
 
 

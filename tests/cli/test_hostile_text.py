@@ -215,6 +215,7 @@ RUN = "runs/hostile"
 SHOWN: tuple[tuple[str, ...], ...] = (
     ("run", "piped.toml"),
     ("resume", RUN),
+    ("runs", "."),
     ("status", RUN),
     ("show", RUN, "first"),
     ("show", RUN, TASK),

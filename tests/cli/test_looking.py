@@ -17,6 +17,27 @@ def test_status_shows_candidates_and_how_it_ended(finished: Path) -> None:
     assert all(len(line) <= 80 for line in done.stdout.splitlines())
 
 
+def test_the_runs_of_a_folder(finished: Path, tmp_path: Path) -> None:
+    done = coevolve("runs", cwd=finished)
+    (line,) = [line for line in done.stdout.splitlines() if "runs/" in line]
+    assert line.split()[1:4] == ["ended", "3/3", "r3-0"]
+    (row,) = json.loads(coevolve("runs", finished, "--json").stdout)
+    assert (row["state"], row["best"], row["trials"]) == ("ended", "r3-0", 68)
+    broken = tmp_path / "runs" / "broken"
+    broken.mkdir(parents=True)
+    (broken / "run.db").write_bytes(b"not a journal")
+    done = coevolve("runs", tmp_path)
+    assert "unreadable" in done.stdout
+    assert "run.db" in done.stderr
+    assert coevolve("runs", tmp_path / "nowhere").returncode == 2
+
+
+def test_a_folder_without_runs_says_how_to_start_one(tmp_path: Path) -> None:
+    done = coevolve("runs", tmp_path)
+    assert done.returncode == 0
+    assert "coevolve run FILE.toml" in done.stdout
+
+
 def test_status_as_json(finished: Path) -> None:
     report = json.loads(coevolve("status", finished / "coevolve.toml", "--json").stdout)
     assert report["best"] == "r3-0"

@@ -1,14 +1,11 @@
 """Arguments that several commands take: the run, lists of names and numbers."""
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import typer
 
 from coevolve.errors import InputError
-
-if TYPE_CHECKING:
-    pass
 
 JOURNAL = "run.db"
 Run = Annotated[
@@ -38,7 +35,7 @@ def find_run(given: Path | None) -> Path:
         return given
     if not given.exists():
         raise InputError(f"{given} does not exist; RUN is a run folder or a TOML file.")
-    raise InputError(f"{given} is not a run folder.{_listed(_runs(given))}")
+    raise InputError(f"{given} is not a run folder.{_listed(run_folders(given))}")
 
 
 def take_run(words: list[str], count: int, usage: str) -> tuple[Path, list[str]]:
@@ -108,7 +105,7 @@ def _only_run() -> Path:
     here = Path()
     if (here / JOURNAL).exists():
         return here
-    found = _runs(here)
+    found = run_folders(here)
     if len(found) == 1:
         return found[0]
     if not found:
@@ -116,7 +113,8 @@ def _only_run() -> Path:
     raise InputError(f"there are several runs; name one.{_listed(found)}")
 
 
-def _runs(folder: Path) -> list[Path]:
+def run_folders(folder: Path) -> list[Path]:
+    """The runs in a folder and in its `runs/`."""
     return sorted(
         path.parent
         for pattern in (f"runs/*/{JOURNAL}", f"*/{JOURNAL}")

@@ -23,6 +23,7 @@ from coevolve.cli.query_command import query
 from coevolve.cli.replay_command import replay
 from coevolve.cli.resume_command import resume
 from coevolve.cli.run_command import run
+from coevolve.cli.runs_command import runs
 from coevolve.cli.show_command import show
 from coevolve.cli.status_command import status
 from coevolve.cli.worlds_command import worlds
@@ -45,7 +46,7 @@ class _Group(typer.core.TyperGroup):
 app = typer.Typer(
     cls=_Group,
     no_args_is_help=True,
-    add_completion=False,
+    context_settings={"help_option_names": ["-h", "--help"]},
     pretty_exceptions_enable=False,
     help="Score LLM harnesses on a few well-chosen tasks and estimate their full-set score.",
 )
@@ -66,7 +67,7 @@ def _main(
 ) -> None: ...
 
 
-_RUNS = (init, doctor, estimate, propose, run, resume, status, show, diff, query, export)
+_RUNS = (init, doctor, estimate, propose, run, resume, runs, status, show, diff, query, export)
 _TOOLS = (demo, worlds, protocols, replay, analyse)
 for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_TOOLS)):
     app.command()(_command)
