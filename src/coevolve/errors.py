@@ -10,6 +10,8 @@
     │   ├── MatrixError                     a file or arrays that are not an outcome matrix
     │   ├── CandidateError                  files that are not a valid candidate
     │   └── ConfigError                     a configuration that cannot be run
+    │       ├── ChangedConfigError          a file that differs from what the run recorded
+    │       └── ChangedBenchmarkError       a benchmark that is not the one of earlier trials
     ├── StateError                          an allowed value at the wrong time
     │   ├── PhaseError                      asking before Phase 0, or Phase 0 after asking
     │   ├── NotAskedError                   telling an outcome that was not asked for
@@ -69,6 +71,14 @@ class CandidateError(InputError):
 
 class ConfigError(InputError):
     """A configuration that cannot be run."""
+
+
+class ChangedConfigError(ConfigError):
+    """A configuration that differs from the one that the run recorded."""
+
+
+class ChangedBenchmarkError(ConfigError):
+    """A benchmark that has changed since trials of the run were scored."""
 
 
 class StateError(CoevolveError):

@@ -18,7 +18,8 @@ ALL = len(POOL) * 2
 
 
 def extend(journal: MemoryJournal, *, rounds: int = 3, **caps: float) -> None:
-    body = {"rounds": rounds, "budget": Budget(**caps).to_json()}  # type: ignore[arg-type]
+    budget = Budget(**caps).to_json()  # type: ignore[arg-type]
+    body = {"rounds": rounds, "budget": budget, "complete": True}
     Recorder(journal).record("extended", body)
 
 
@@ -66,7 +67,7 @@ def test_trials_that_a_budget_cut_off_are_run_first(
     assert snapshot(fold(journal.events())) == snapshot(state)
 
 
-@pytest.mark.parametrize("cap", [{"trials": 75}, {"dollars": 0.2}])
+@pytest.mark.parametrize("cap", [{"trials": 75}, {"dollars": 0.2}, {"dollars": 0.6}])
 def test_an_extended_run_can_be_resumed_from_every_event(cap: dict[str, float]) -> None:
     journal = MemoryJournal()
     opened(journal, rounds=2, candidates=1, budget=Budget(**cap))  # type: ignore[arg-type]

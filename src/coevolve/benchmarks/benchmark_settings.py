@@ -12,6 +12,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, Strict, model_validator
 
 from coevolve import registry
+from coevolve.benchmarks.source_files import source_files
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.workload import Spec
 from coevolve.findings import Finding
@@ -25,11 +26,13 @@ class BenchmarkSettings(Table):
     """The settings of a benchmark; a plug of yours may derive its own from it.
 
     `uses_model` says whether harnesses can reach the model of `[model]`; `building_blocks` names
-    a `BuildingBlocks` class for the offline proposer, as `package.module:name`.
+    a `BuildingBlocks` class for the offline proposer, as `package.module:name`; `unscored` are
+    keys that cannot alter a score, or that the run records in another way.
     """
 
     uses_model: ClassVar[bool] = True
     building_blocks: ClassVar[str] = ""
+    unscored: ClassVar[frozenset[str]] = frozenset({"starts", "tasks", "test_tasks", "briefing"})
     kind: Text
 
     def examine(self) -> Iterator[Finding]:
@@ -43,6 +46,10 @@ class BenchmarkSettings(Table):
     @abstractmethod
     def spec(self, context: Context) -> Spec:
         """How a worker builds the benchmark in its own process."""
+
+    def sources(self, base: Path) -> Iterator[Path]:
+        """The files and folders whose contents can alter scores, for paths relative to `base`."""
+        yield from ()
 
     def harnesses(self) -> Mapping[str, Path]:
         """Folders of the harnesses that come with the benchmark, by name."""
@@ -63,6 +70,13 @@ class FactoryBenchmark(BenchmarkSettings):
 
     arguments: dict[str, Any] = Field(default_factory=dict)
 
+    def sources(self, base: Path) -> Iterator[Path]:
+        module = registry.reference("benchmarks", self.kind).partition(":")[0]
+        place = base.joinpath(*module.split("."))
+        for path in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
+            if path.is_file():
+                yield from source_files(path, base)
+
     def spec(self, context: Context) -> Spec:
         factory = registry.reference("benchmarks", self.kind)
         return Spec(factory=factory, arguments=self.arguments, folder=context.base.resolve())
@@ -80,6 +94,9 @@ class FunctionSettings(BenchmarkSettings):
 
     def load(self, base: Path) -> None:
         registry.load_module(base / self.file)
+
+    def sources(self, base: Path) -> Iterator[Path]:
+        yield from source_files(base / self.file, base)
 
     def spec(self, context: Context) -> Spec:
         base = context.base.resolve()
@@ -123,6 +140,11 @@ class CommandSettings(BenchmarkSettings):
         yield from (("starts", folder, "folder") for folder in self.starts)
         yield from (("readable", path, "either") for path in self.readable)
         yield from (("test_readable", path, "either") for path in self.test_readable)
+
+    def sources(self, base: Path) -> Iterator[Path]:
+        named = [base / word for word in self.command if (base / word).is_file()]
+        yield from named
+        yield from (base / path for path in (*self.readable, *self.test_readable))
 
     def spec(self, context: Context) -> Spec:
         base = context.base.resolve()

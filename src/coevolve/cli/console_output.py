@@ -13,6 +13,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
+import click
 import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -42,6 +43,21 @@ def echo_error(text: str) -> None:
         wrapper = textwrap.TextWrapper(width, break_long_words=False, break_on_hyphens=False)
         lines = [wrapper.fill(line) for line in lines]
     typer.secho("\n".join(lines), fg="red", err=True)
+
+
+def ask_letter(choices: Mapping[str, str]) -> str:
+    """The letter of the choice that the user makes at the terminal."""
+    for letter, what in choices.items():
+        echo(f"  {letter}  {what}", err=True)
+    chosen: str = typer.prompt(
+        "Choose", type=click.Choice(list(choices)), err=True, show_choices=True
+    )
+    return chosen
+
+
+def at_terminal() -> bool:
+    """Whether a user can answer questions."""
+    return sys.stdin.isatty() and sys.stderr.isatty()
 
 
 class Screen(Console):

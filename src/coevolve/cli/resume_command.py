@@ -1,9 +1,73 @@
-"""`coevolve resume`: continue a run that was stopped."""
+"""`coevolve resume`: continue a run that was stopped, or extend one that has ended."""
 
+from typing import Annotated
+
+import typer
+
+from coevolve.cli.changed_config import (
+    AcceptChange,
+    Decision,
+    Extend,
+    IgnoreChanges,
+    check_extends,
+    wanted_limits,
+)
 from coevolve.cli.command_arguments import AsJson, Quiet, Run, find_run
+from coevolve.cli.console_output import at_terminal, redirected_prints
 from coevolve.cli.run_command import work
 
 
-def resume(run: Run = None, quiet: Quiet = False, as_json: AsJson = False) -> None:
-    """Resume a stopped run; its result is the same as without the stop."""
-    work(find_run(run), quiet=quiet, as_json=as_json)
+def resume(
+    run: Run = None,
+    rounds: Annotated[
+        int | None, typer.Option(metavar="N", help="Extend: the new total of rounds.")
+    ] = None,
+    trials: Annotated[
+        int | None, typer.Option(metavar="N", help="Extend: the new cap on trials, in total.")
+    ] = None,
+    tokens: Annotated[
+        int | None, typer.Option(metavar="N", help="Extend: the new cap on tokens, in total.")
+    ] = None,
+    dollars: Annotated[
+        float | None,
+        typer.Option(metavar="D", help="Extend: the new cap on US dollars, in total."),
+    ] = None,
+    hours: Annotated[
+        float | None, typer.Option(metavar="H", help="Extend: the new cap on hours, in total.")
+    ] = None,
+    extend: Extend = False,
+    ignore_changes: IgnoreChanges = False,
+    accept_change: AcceptChange = False,
+    quiet: Quiet = False,
+    as_json: AsJson = False,
+) -> None:
+    """Resume a stopped run, or extend one that has ended with new limits.
+
+    The result of a stopped run is the same as without the stop.
+    """
+    from coevolve.runs.config import read_config
+    from coevolve.runs.config_changes import config_in_file
+    from coevolve.runs.session import read_state
+
+    given = {"rounds": rounds, "trials": trials, "tokens": tokens, "dollars": dollars}
+    limits = {name: cap for name, cap in {**given, "hours": hours}.items() if cap is not None}
+    with redirected_prints(as_json):
+        folder = find_run(run)
+        state = read_state(folder)
+        decision = Decision(
+            extend=extend,
+            ignore=ignore_changes,
+            ask=at_terminal() and not as_json,
+            limits=limits,
+        )
+        found = None
+        if extend or not ignore_changes:
+            named = run is not None and run.is_file()
+            found = (run, read_config(run)) if run and named else config_in_file(state, folder)
+        if found is not None:
+            decided = decision.new_limits(state, folder, *found)
+            limits = limits if decided is None else decided
+        limits = wanted_limits(state, limits)
+        if extend:
+            check_extends(state, folder if found is None else found[0], limits)
+    work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)

@@ -3,14 +3,23 @@
 import asyncio
 import contextlib
 import signal
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from coevolve.cli.changed_config import (
+    AcceptChange,
+    Decision,
+    Extend,
+    IgnoreChanges,
+    check_extends,
+    wanted_limits,
+)
 from coevolve.cli.command_arguments import AsJson, Quiet
-from coevolve.cli.console_output import SteadyScreen, echo_json, redirected_prints
-from coevolve.errors import StopRun
+from coevolve.cli.console_output import SteadyScreen, at_terminal, echo_json, redirected_prints
+from coevolve.errors import ConfigError, StopRun
 
 if TYPE_CHECKING:
     from coevolve.cli.run_display import PlainView
@@ -26,31 +35,88 @@ def run(
     file: Annotated[
         Path, typer.Argument(metavar="FILE.toml", help="The configuration of the search.")
     ],
+    name: Annotated[
+        str | None,
+        typer.Option(metavar="NAME", help="The name of the run, in place of the file's."),
+    ] = None,
+    extend: Extend = False,
+    ignore_changes: IgnoreChanges = False,
+    accept_change: AcceptChange = False,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Run a search: propose, check, evaluate and choose, until the last round or a budget cap."""
-    from coevolve.runs.session import create_run
+    """Run a search: propose, check, evaluate and choose, until the last round or a budget cap.
 
+    If the file has a run, `--extend` or `--ignore-changes` continues it.
+    """
+    from coevolve.runs.config import read_config
+    from coevolve.runs.run import Run
+    from coevolve.runs.session import create_run, run_folder
+
+    limits: dict[str, Any] = {}
     with redirected_prints(as_json):
-        folder = create_run(file)
-    work(folder, quiet=quiet, as_json=as_json)
+        config = read_config(file, name=name)
+        existing = Run(run_folder(file, config))
+        if existing.started:
+            folder, state = existing.folder, existing.state
+            decision = Decision(
+                extend=extend,
+                ignore=ignore_changes,
+                ask=at_terminal() and not as_json,
+                limits={},
+            )
+            decided = decision.new_limits(state, folder, file, config)
+            if decided is None:
+                raise ConfigError(_already(folder, file, state))
+            limits = wanted_limits(state, decided)
+            if extend:
+                check_extends(state, file, limits)
+        else:
+            folder = create_run(file, name=name)
+    work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
 
 
-def work(folder: Path, *, quiet: bool, as_json: bool) -> None:
-    """Continue a run to its end, show its progress, and print its result."""
+def _already(folder: Path, file: Path, state: "RunState") -> str:
+    """How to continue a run that the file already has."""
+    if state.ended is None:
+        how = f"resume it with `coevolve resume {folder}`"
+    else:
+        how = (
+            f"it has ended: {state.ended['why']}. Extend it, for example with `coevolve resume "
+            f"{folder} --rounds {2 * state.settings.rounds}`"
+        )
+    return (
+        f"{folder} already has a run; {how}, or start a new one with `coevolve run {file} "
+        "--name NAME`."
+    )
+
+
+def work(
+    folder: Path,
+    *,
+    quiet: bool,
+    as_json: bool,
+    limits: Mapping[str, float | None] | None = None,
+    accept_change: bool = False,
+) -> None:
+    """Continue a run to its end, show its progress, and print its result.
+
+    `limits` are those of an extension; `accept_change` continues with a changed benchmark.
+    """
     from coevolve.cli.run_display import make_view
     from coevolve.runs.run import Run
 
     console, run = SteadyScreen(stderr=as_json), Run(folder)
-    if (state := run.state).ended is not None:
+    if (state := run.state).ended is not None and not limits:
         _close(console, folder, state, as_json=as_json)
+        if not as_json:
+            _print_how_to_extend(console, folder, state)
         return
     try:
         with (
             redirected_prints(as_json),
             make_view(console, quiet=quiet) as view,
-            run.session(listen=view.listen) as search,
+            run.session(view.listen, accept_change=accept_change, limits=limits) as search,
         ):
             view.attach(search)
             code = asyncio.run(_until_done(search, view))
@@ -129,6 +195,15 @@ async def _tick(view: "PlainView") -> None:
     while True:
         await asyncio.sleep(TICK)
         view.tick()
+
+
+def _print_how_to_extend(console: SteadyScreen, folder: Path, state: "RunState") -> None:
+    ended = (state.ended or {"why": ""})["why"].removeprefix("budget: ")
+    limit = "rounds" if ended == "finished" else ended
+    console.print(
+        f"The run has ended. Extend it with: coevolve resume {folder} --{limit} TOTAL",
+        soft_wrap=True,
+    )
 
 
 def _print_how_to_resume(console: SteadyScreen, folder: Path) -> None:

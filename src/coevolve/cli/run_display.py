@@ -380,6 +380,8 @@ def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:
         yield "dollars", f"{evaluating} for evaluating, {proposing} for proposing"
     elif spend.evaluating["dollars"]:
         yield "dollars", dollars(spend.evaluating["dollars"])
+    if now.mixed:
+        yield "warning", now.mixed
     if now.missing:
         yield "missing", f"{plural(now.missing, 'outcome')}; `coevolve status` shows the reasons"
     if now.chosen is not None:

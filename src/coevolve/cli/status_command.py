@@ -28,6 +28,8 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
         return
     console = Screen()
     console.print(board(now, width=console.width, most=max(_LEAST, console.height - 10)))
+    if now.mixed:
+        console.print(Text(f"warning: {now.mixed}", "yellow"))
     for number, note in now.notes.items():
         console.print(Text(f"round {number}: {note}", "yellow"))
     for number in now.thin_rounds:

@@ -42,6 +42,11 @@ class ModelSettings(Table):
     """Requests at once if `concurrency` is left out."""
     ignored: ClassVar[tuple[str, ...]] = ()
     """Keys that have no effect on this kind of model."""
+    unscored: ClassVar[frozenset[str]] = frozenset(
+        {"key", "concurrency", "requests_per_minute", "tokens_per_minute", "seconds", "attempts"}
+        | {"cache", "record", *_PRICES}
+    )
+    """Keys that cannot alter an answer."""
 
     name: Text
     base_url: Text | None = None
@@ -87,6 +92,11 @@ class ModelSettings(Table):
     def needs(self) -> Iterator[Needed]:
         if self.replay is not None:
             yield ("replay", self.replay, "file")
+
+    def sources(self, base: Path) -> Iterator[Path]:
+        """The files whose contents can alter answers, for paths relative to `base`."""
+        if self.replay is not None:
+            yield base / self.replay
 
     @abstractmethod
     def answering(self, base: Path) -> Provider:
@@ -289,6 +299,13 @@ class FactoryModel(ModelSettings):
 
     ignored: ClassVar[tuple[str, ...]] = _OF_SERVICES
     arguments: dict[str, Any] = Field(default_factory=dict)
+
+    def sources(self, base: Path) -> Iterator[Path]:
+        yield from super().sources(base)
+        module = registry.reference("models", self.name).partition(":")[0]
+        path = base.joinpath(*module.split(".")).with_suffix(".py")
+        if path.is_file():
+            yield path
 
     def answering(self, base: Path) -> Provider:
         made: Provider = registry.make(

@@ -161,6 +161,12 @@ class RunConfig(Table):
             budget=self.budget,
         )
 
+    def given_keys(self) -> list[str]:
+        """The keys that the file sets, as `table.key`."""
+        given = self.model_dump(mode="json", exclude_unset=True)
+        caps = {key: value for key, value in given.pop("budget", {}).items() if value is not None}
+        return list(flattened({**given, "budget": caps}))
+
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, with all defaults; its only paths are those of the file."""
         return self.model_dump(mode="json")
@@ -222,8 +228,27 @@ class RunConfig(Table):
             raise ConfigError(_joined(source, lacking))
 
 
-def read_config(path: Path) -> RunConfig:
+def flattened(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
+    """The values of nested tables by their dotted keys.
+
+    >>> flattened({"search": {"rounds": 3}, "budget": {}})
+    {'search.rounds': 3}
+    """
+    found: dict[str, Any] = {}
+    for key, value in tables.items():
+        if isinstance(value, Mapping):
+            found |= flattened(value, f"{before}{key}.")
+        else:
+            found[f"{before}{key}"] = value
+    return found
+
+
+def read_config(path: Path, *, name: str | None = None) -> RunConfig:
     """The configuration in a TOML file; the file's name is the run's unless `run.name` is given.
+
+    Args:
+        path: The file.
+        name: The name of the run, in place of the one in the file.
 
     Raises:
         ConfigError: The file is missing, is not TOML, or has a key or value that a run cannot
@@ -239,6 +264,7 @@ def read_config(path: Path) -> RunConfig:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
     if isinstance(run := data.setdefault("run", {}), dict):
         run.setdefault("name", path.stem)
+        run |= {} if name is None else {"name": name}
     config = RunConfig.from_json(data, source=str(path), folder=path.parent)
     config.check_paths(path.parent, source=str(path))
     return config

@@ -18,6 +18,7 @@ from coevolve.errors import EmptyRounds, InputError, StopRun
 from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.isolation import Isolation, find_isolation
 from coevolve.proposers.base import Proposer, Repairer, takes
+from coevolve.runs.extension import extend
 from coevolve.runs.optimize_arguments import (
     Evaluate,
     FunctionWorkload,
@@ -35,7 +36,7 @@ from coevolve.runs.optimize_arguments import (
     read_tasks,
 )
 from coevolve.runs.result import Result, RunFolder
-from coevolve.runs.run import Listener, Run, blocking, each_of, extend, loop_runs
+from coevolve.runs.run import Listener, Run, blocking, each_of, loop_runs
 from coevolve.runs.session import BY_OPTIMIZE
 from coevolve.search.acceptance import Rules
 from coevolve.search.budget import CAPS, Budget, Settings

@@ -229,6 +229,8 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
         yield f"and {len(hidden)} more"
     if now.chosen and (now.chosen.get("tied_with") or now.chosen.get("better_start")):
         yield f"Choice: {now.chosen['why']}"
+    if now.mixed:
+        yield f"Warning: {now.mixed}"
     if now.missing:
         yield f"{now.missing:,} trials have no score"
     if now.failures:

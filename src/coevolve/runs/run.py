@@ -6,14 +6,14 @@ from collections.abc import Callable, Coroutine, Iterator, Mapping
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
-from dataclasses import replace
 from pathlib import Path
 from typing import Any, Self
 
 from coevolve.core.events import Event
-from coevolve.core.outcomes import is_whole
-from coevolve.errors import InputError, StateError, nearest
+from coevolve.errors import InputError, StateError
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.config_changes import check_config
+from coevolve.runs.extension import extend
 from coevolve.runs.result import CandidateResult, Result, RunFolder
 from coevolve.runs.session import (
     create_run,
@@ -22,7 +22,6 @@ from coevolve.runs.session import (
     run_folder,
     session,
 )
-from coevolve.search.budget import CAPS, WHOLE_CAPS
 from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search
 from coevolve.search.run_state import RunState
@@ -187,13 +186,30 @@ class Run:
         self.create()
         return await self._work()
 
-    def resume(self) -> Result:
-        """Continue the run until it ends; a run that has ended returns its result."""
-        return blocking(self.resume_async)
+    def resume(self, *, accept_change: bool = False, ignore_changes: bool = False) -> Result:
+        """Continue the run until it ends; a run that has ended returns its result.
 
-    async def resume_async(self) -> Result:
-        """Continue the run until it ends, in the event loop that runs now."""
-        return await self._work()
+        Args:
+            accept_change: Whether to continue if the benchmark has changed. The change is
+                recorded, and reports say that scores mix versions.
+            ignore_changes: Whether to continue with the recorded configuration if the one that
+                this object was opened with differs.
+
+        Raises:
+            ChangedBenchmarkError: Parts of the benchmark that can alter scores have changed.
+            ChangedConfigError: The configuration differs from the recorded one.
+        """
+        return blocking(
+            lambda: self.resume_async(accept_change=accept_change, ignore_changes=ignore_changes)
+        )
+
+    async def resume_async(
+        self, *, accept_change: bool = False, ignore_changes: bool = False
+    ) -> Result:
+        """`resume` in the event loop that runs now."""
+        if self._config is not None and not ignore_changes:
+            check_config(self.state, self.folder, self._config)
+        return await self._work(accept_change=accept_change)
 
     def create(self) -> None:
         """Open the run's journal, without evaluating anything yet; `resume` does that."""
@@ -210,15 +226,26 @@ class Run:
             self._need_start()
 
     @contextmanager
-    def session(self, listen: Listener | None = None) -> Iterator[Search]:
+    def session(
+        self,
+        listen: Listener | None = None,
+        *,
+        accept_change: bool = False,
+        limits: Mapping[str, float | None] | None = None,
+    ) -> Iterator[Search]:
         """The search of the run, ready to work; this process owns the run until the end.
 
         Args:
             listen: Called with every event, besides the functions given to `listen`.
+            accept_change: As for `resume`.
+            limits: New limits, as for `extend`. They are recorded if the benchmark is unchanged
+                or its change is accepted.
         """
         self._need_start()
-        listeners = [*self._listeners, *([] if listen is None else [listen])]
-        with session(self.folder, listen=each_of(listeners)) as search:
+        listen_all = each_of([*self._listeners, *([] if listen is None else [listen])])
+        with session(
+            self.folder, listen=listen_all, accept_change=accept_change, limits=limits
+        ) as search:
             yield search
 
     def extend(self, *, rounds: int | None = None, **caps: float | None) -> Self:
@@ -227,7 +254,8 @@ class Run:
         Args:
             rounds: The new total of rounds, including earlier ones.
             caps: New caps of the budget, as totals: `trials`, `tokens`, `dollars`, `hours`. A cap
-                that is left out does not change.
+                that is left out does not change. A measure without a cap may get one that is
+                above what the run has spent.
 
         Raises:
             InputError: A limit is unknown, is not raised, or does not let the run continue.
@@ -238,9 +266,9 @@ class Run:
             extend(Recorder(store), {k: v for k, v in given.items() if v is not None})
         return self
 
-    async def _work(self) -> Result:
+    async def _work(self, *, accept_change: bool = False) -> Result:
         if self.state.ended is None:
-            with self.session() as search:
+            with self.session(accept_change=accept_change) as search:
                 await search.run()
         return self.result
 
@@ -285,43 +313,6 @@ def open(source: Path | str | Mapping[str, Any]) -> Run:
         raise InputError(f"{path} is neither a TOML file nor a run folder.")
     config = read_config(path)
     return Run(run_folder(path, config), config=config, file=path, base=path.parent)
-
-
-def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
-    """Record new limits of a run: rounds, or caps of the budget, where None means no cap.
-
-    Raises:
-        InputError: One is unknown or not above the current limit, or they do not let the run
-            continue.
-    """
-    state = recorder.state
-    if not limits:
-        raise InputError(f"extend needs a new limit: rounds, {', '.join(CAPS)}.")
-    for name, value in limits.items():
-        if name not in ("rounds", *CAPS):
-            raise InputError(
-                f"unknown limit {name!r}; use rounds, {', '.join(CAPS)}."
-                + nearest(name, ("rounds", *CAPS))
-            )
-        now = state.settings.rounds if name == "rounds" else getattr(state.settings.budget, name)
-        if now is None:
-            raise InputError(f"the run has no cap on {name}; leave {name} out.")
-        whole = name in ("rounds", *WHOLE_CAPS)
-        if whole and not (value is None or is_whole(value, least=1)):
-            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
-        if value is not None and not value > now:
-            raise InputError(
-                f"{name} must be above the current limit of {now:,}, got {value!r}; pass the new "
-                "total, not the increase."
-            )
-    ended = "" if state.ended is None else state.ended["why"]
-    needed = "rounds" if ended == "finished" else ended.removeprefix("budget: ")
-    if ended and needed not in limits:
-        raise InputError(f"the run ended at its limit of {needed}; raise {needed}.")
-    caps: dict[str, Any] = {name: limits[name] for name in CAPS if name in limits}
-    budget = replace(state.settings.budget, **caps)
-    rounds = limits.get("rounds") or state.settings.rounds
-    recorder.record("extended", {"rounds": int(rounds), "budget": budget.to_json()})
 
 
 def each_of(listeners: list[Listener]) -> Callable[[Event], None]:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -25,13 +25,22 @@ from coevolve.runs.building import (
     sweep,
 )
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.extension import extend
+from coevolve.runs.fingerprint import fingerprint
+from coevolve.search.benchmark_version import check_version
 from coevolve.search.effects import fold
+from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search, check_opening, open_run
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Executor
 from coevolve.store import RunStore
 
+_ABOUT = ("given", "file", "named")
+"""Keys of a recorded configuration that are not tables.
+
+They say which keys were set, in which file, and whether an option gave the name of the run.
+"""
 BY_OPTIMIZE = "optimize"
 """The only key of a recorded configuration if `coevolve.optimize` started the run."""
 
@@ -42,20 +51,30 @@ def run_folder(path: Path, config: RunConfig | None = None) -> Path:
     return path.parent / config.run.folder / config.run.name
 
 
-def create_run(path: Path) -> Path:
+def create_run(path: Path, *, name: str | None = None) -> Path:
     """Open the run that a TOML file describes, and return its folder.
 
     Nothing is evaluated yet; `session` does that. A folder without events, left by an interrupted
     first attempt, is used again.
+
+    Args:
+        path: The file.
+        name: The name of the run, if it is not that of the file.
     """
-    config = read_config(path)
+    config = read_config(path, name=name)
     folder = run_folder(path, config)
-    open_folder(folder, config, path.parent)
+    open_folder(folder, config, path.parent, about={"file": path.name, "named": name is not None})
     return folder
 
 
-def open_folder(folder: Path, config: RunConfig, base: Path) -> None:
-    """Open the run of a configuration, with paths relative to `base`, in a folder."""
+def open_folder(
+    folder: Path, config: RunConfig, base: Path, *, about: Mapping[str, Any] | None = None
+) -> None:
+    """Open the run of a configuration, with paths relative to `base`, in a folder.
+
+    `about` is recorded with the configuration.
+    """
+    given = config.given_keys()
     config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
@@ -73,7 +92,12 @@ def open_folder(folder: Path, config: RunConfig, base: Path) -> None:
             selector=selector,
             starts=benchmark.starts,
             test=test,
-            config={**config.to_json(), "project": os.path.relpath(base, folder.resolve())},
+            config={
+                **config.to_json(),
+                "project": os.path.relpath(base, folder.resolve()),
+                "given": given,
+                **(about or {}),
+            },
         )
 
 
@@ -83,6 +107,8 @@ def session(
     *,
     listen: Callable[[Event], None] = lambda event: None,
     around: Callable[[Any], Executor] = lambda executor: executor,
+    accept_change: bool = False,
+    limits: Mapping[str, float | None] | None = None,
 ) -> Iterator[Search]:
     """A run to work on: its journal, executor and proposer, from its recorded configuration.
 
@@ -92,6 +118,13 @@ def session(
         folder: The folder of the run.
         listen: Called with every event, after its effect.
         around: Wraps the executor, for example in a `FaultyExecutor` for a drill.
+        accept_change: Whether to continue if the benchmark has changed since the last session;
+            the change is recorded.
+        limits: New limits of the run, if it is extended.
+
+    Raises:
+        ChangedBenchmarkError: The benchmark has changed, and the change is not accepted; nothing
+            is recorded.
     """
     with RunStore.open(folder.resolve()) as store:
         opened = _opened(store)
@@ -99,9 +132,13 @@ def session(
         benchmark = build_benchmark(config, base, folder=store.folder)
         _check_unchanged(opened, benchmark)
         sweep(benchmark)
-        gateway = None
+        recorder, gateway = Recorder(store), None
+        parts, state = fingerprint(config, base, benchmark), recorder.state
+        if state.ended is None or limits:
+            check_version(state, parts, accept=accept_change)
+        if limits:
+            extend(recorder, limits)
         if config.model is not None:
-            state = fold(store.skim())
             gateway = config.model.gateway(
                 base=base,
                 folder=store.folder,
@@ -124,6 +161,8 @@ def session(
             listen=listen,
             proposal_seconds=config.proposer.patience,
             rules=build_rules(config, benchmark, gateway),
+            fingerprint=parts,
+            accept_change=accept_change,
         )
 
 
@@ -164,6 +203,7 @@ def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
             f"stored; call optimize again with folder={str(folder)!r}."
         )
     base = (folder / recorded.pop("project", ".")).resolve()
+    recorded = {key: value for key, value in recorded.items() if key not in _ABOUT}
     source = f"the configuration of {folder}"
     return RunConfig.from_json(recorded, source=source, folder=base), base
 

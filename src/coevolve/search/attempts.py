@@ -62,8 +62,9 @@ def closing_trials(state: RunState) -> int:
 
     A run that was extended may have tested its starting harnesses; its winner may still change.
     """
-    needed = len(state.selector.pool) if state.settings.rescore else 0
+    needed = len(state.selector.pool) * state.trials if state.settings.rescore else 0
     if state.test is not None:
         untested = [name for name in state.starts if name not in state.test.starts]
-        needed += (len(untested) + 1) * len(state.test.pool)
-    return needed * state.trials
+        needed += (len(untested) + 1) * len(state.test.pool) * state.trials
+        needed -= len(state.closing_outcomes("test", untested))
+    return needed

@@ -10,7 +10,14 @@ from coevolve.core.pool import Pool
 from coevolve.errors import EventError
 from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
-from coevolve.search.run_state import CandidateState, RunRound, RunState, Status
+from coevolve.search.run_state import (
+    CandidateState,
+    Change,
+    RunRound,
+    RunState,
+    Status,
+    full_selector,
+)
 from coevolve.search.wave import Group, Wave
 
 ADVICE = "The journal is damaged or was written by another version; run `coevolve doctor`."
@@ -81,10 +88,13 @@ def _begin_phase_0(state: RunState) -> None:
 def _on_every_task(
     state: RunState, kind: Literal["start", "rescore", "test"], names: Iterable[str], pool: Pool
 ) -> Wave:
-    trials = tuple(range(state.trials))
+    """A wave on every task; what a wave cut by a budget has recorded is not run again."""
+    trials, names = tuple(range(state.trials)), list(names)
     groups = tuple(Group(candidate=n, tasks=pool.tasks, trials=trials) for n in names)
     parts = tuple(frozenset(pool.tasks[i] for i in pool.members(p)) for p in pool.names)
-    return Wave(kind=kind, groups=groups, parts=parts)
+    wave = Wave(kind=kind, groups=groups, parts=parts)
+    wave.keep(state.closing_outcomes(kind, names))
+    return wave
 
 
 def _proposing(state: RunState, event: Event) -> None:
@@ -174,6 +184,8 @@ def _told(state: RunState, event: Event) -> None:
     state.totals.add(wave.tally)
     if wave.kind in ("start", "round"):
         state.cut = wave if wave.open else None
+    else:
+        state.closed.append(wave)
     if wave.kind == "start" and not wave.complete:
         return
     for group in wave.groups:
@@ -252,6 +264,8 @@ def _extended(state: RunState, event: Event) -> None:
         return
     state.ended = state.chosen = state.exhausted = None
     state.finishing = False
+    if event.get("complete", False):  # earlier versions left a sealed test incomplete
+        _reopen_closing(state)
     if state.cut is None:
         return
     state.wave, round = state.cut.continued(), state.current_round
@@ -259,6 +273,28 @@ def _extended(state: RunState, event: Event) -> None:
         round.trials -= len(state.cut.done)
         round.missing -= sum(isinstance(score, Missing) for score in state.cut.done.values())
     state.cut = None
+
+
+def _reopen_closing(state: RunState) -> None:
+    """Forget the candidates that a budget kept from a whole sealed test or rescoring."""
+    if not any(wave.open for wave in state.closed):
+        return
+    state.rescored = full_selector(state.rescored.pool, state.trials)
+    if state.test is not None:
+        state.test = full_selector(state.test.pool, state.trials)
+    for wave in state.closed:
+        cut = {cell.candidate for cell in wave.open}
+        for group in wave.groups:
+            if group.candidate not in cut:
+                _tell(state, wave, group, wave.told(group), "")
+
+
+def _fingerprinted(state: RunState, event: Event) -> None:
+    trials = state.evaluating.trials
+    if event["changed"] and trials:
+        parts, round = tuple(event["changed"]), len(state.rounds)
+        state.changes.append(Change(parts=parts, round=round, trials=trials))
+    state.fingerprint = event["parts"]
 
 
 def _body(event: Event) -> dict[str, Any]:
@@ -285,4 +321,5 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "stopped": _stopped,
     "ended": _ended,
     "extended": _extended,
+    "fingerprinted": _fingerprinted,
 }

@@ -14,6 +14,7 @@ from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError, NoOutcomeError, StopRun
 from coevolve.search.acceptance import Rules, clean
 from coevolve.search.attempts import Attempts, cap_ahead
+from coevolve.search.benchmark_version import settle_version
 from coevolve.search.budget import SCHEMA, Settings
 from coevolve.search.candidate import Candidate, Files
 from coevolve.search.evaluation import (
@@ -150,6 +151,8 @@ class Search:
         order: Which trials of a wave start first.
         proposal_seconds: How long a proposal may take.
         rules: The briefing of the proposer, and the scan of what it writes.
+        fingerprint: A hash of each part of the benchmark; None if it has none.
+        accept_change: Whether to continue if the fingerprint is not that of the last session.
     """
 
     def __init__(
@@ -163,8 +166,11 @@ class Search:
         order: Order = longest_first,
         proposal_seconds: float = 3600.0,
         rules: Rules | None = None,
+        fingerprint: Mapping[str, str] | None = None,
+        accept_change: bool = False,
     ) -> None:
         self._recorder = Recorder(journal, listen)
+        self._fingerprint, self._accept_change = fingerprint, accept_change
         self._executor, self._proposer, self._order = executor, proposer, order
         rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])
         self._proposing = Proposing(
@@ -199,10 +205,14 @@ class Search:
 
         Raises:
             StopRun: The operator must act before the run can continue.
+            ChangedBenchmarkError: The benchmark has changed, and the change is not accepted.
         """
         try:
             self._recorder.catch_up()
             if self.state.ended is None:
+                if self._fingerprint is not None:
+                    accept = self._accept_change
+                    settle_version(self._recorder, self._fingerprint, accept=accept)
                 isolation = getattr(self._executor, "isolation_name", "")
                 body = {"capacity": self._executor.capacity, "isolation": isolation}
                 self._recorder.record("session", body)

@@ -1,18 +1,25 @@
 """The state of a run: its candidates, rounds, wave under way, and what it has spent."""
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Self
 
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import Event
+from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import EventError, NoOutcomeError
 from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
 from coevolve.search.candidate import Candidate
+from coevolve.search.trials import Cell
 from coevolve.search.wave import Durations, Tally, Wave
+
+
+def full_selector(pool: Pool, trials: int) -> Selector:
+    """A selector of candidates that are scored on every task of a pool."""
+    return Selector(pool, protocol="full", trials=trials)
 
 
 class Status(StrEnum):
@@ -102,14 +109,28 @@ class RunRound:
         return 2 * self.missing > self.trials
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """A change of the benchmark that the operator accepted: its parts, and when.
+
+    The `trials` before it, up to `round`, were scored by another version.
+    """
+
+    parts: tuple[str, ...]
+    round: int
+    trials: int
+
+
 @dataclass(slots=True, kw_only=True)
 class RunState:
     """The state of a run; only `effects.apply` changes it.
 
     `proposing_since` is the number of the event that began the proposal under way, `session_at`
     that of the last event "session". `cut` is the last wave if a budget ended it before its last
-    trial. `empty_rounds` counts the rounds in a row, up to the last one and in this session,
-    without a candidate that could be evaluated.
+    trial. `closed` are the waves that rescored a winner or ran the sealed test. `empty_rounds`
+    counts the rounds in a row, up to the last one and in this session, without a candidate that
+    could be evaluated. `fingerprint` has the hashes of everything that can alter scores, by part;
+    `changes` are those that were accepted.
     """
 
     name: str
@@ -123,6 +144,7 @@ class RunState:
     rounds: list[RunRound] = field(default_factory=list)
     wave: Wave | None = None
     cut: Wave | None = None
+    closed: list[Wave] = field(default_factory=list)
     proposing: Ledger = field(default_factory=Ledger)
     totals: Tally
     proposing_since: int | None = None
@@ -136,6 +158,8 @@ class RunState:
     sessions: int = 0
     session_at: int = -1
     empty_rounds: int = 0
+    fingerprint: dict[str, str] | None = None
+    changes: list[Change] = field(default_factory=list)
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":
@@ -151,16 +175,14 @@ class RunState:
         selector = Selector.from_events([event["selector"]])
         starts = [Candidate.from_json(start) for start in event["starts"]]
         trials = event["selector"]["trials"]
-        test = event["test"] and Selector(
-            Pool.from_json(event["test"]), protocol="full", trials=trials
-        )
+        test = event["test"] and full_selector(Pool.from_json(event["test"]), trials)
         state = cls(
             name=event["name"],
             settings=Settings.from_json(event["settings"]),
             selector=selector,
             trials=trials,
             test=test,
-            rescored=Selector(selector.pool, protocol="full", trials=trials),
+            rescored=full_selector(selector.pool, trials),
             config=event["config"],
             totals=Tally(durations=Durations.of(selector.pool)),
             candidates={start.name: CandidateState(candidate=start) for start in starts},
@@ -211,6 +233,12 @@ class RunState:
     def durations(self) -> Durations:
         """How long trials took before the current wave."""
         return self.totals.durations
+
+    def closing_outcomes(self, kind: str, names: Iterable[str]) -> dict[Cell, float | Missing]:
+        """Outcomes of a sealed test, or of rescoring, that were recorded for some candidates."""
+        found = [wave.done for wave in self.closed if wave.kind == kind]
+        wanted = set(names)
+        return {cell: s for done in found for cell, s in done.items() if cell.candidate in wanted}
 
     @property
     def evaluating(self) -> Ledger:

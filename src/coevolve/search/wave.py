@@ -238,9 +238,15 @@ class Wave:
     def continued(self) -> "Wave":
         """A wave for the trials that are still open; the outcomes so far are kept."""
         wave = Wave(kind=self.kind, groups=self.groups, parts=self.parts)
-        wave.done, wave.earlier = dict(self.done), len(self.done)
-        wave.open = dict.fromkeys(self.open, 0)
+        wave.keep(self.done)
         return wave
+
+    def keep(self, outcomes: Mapping[Cell, float | Missing]) -> None:
+        """Take over outcomes of an earlier wave, before any other event of this one."""
+        for cell, score in outcomes.items():
+            del self.open[cell]
+            self.done[cell] = score
+        self.earlier = len(self.done)
 
     def to_json(self) -> dict[str, Any]:
         """All outcomes as plain JSON: scores in order, null where there is none."""

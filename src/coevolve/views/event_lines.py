@@ -125,6 +125,18 @@ class Narrator:
         """The limits of the run were raised."""
         yield f"extended: {self._limits()}"
 
+    def fingerprinted(self, event: Event) -> Iterator[str]:
+        """The parts of the benchmark were recorded, for the first time or after a change."""
+        if changed := event["changed"]:
+            more = f" and {len(changed) - 3:,} more" if len(changed) > 3 else ""
+            mixed = "; scores mix versions of the benchmark" if self.state.changes else ""
+            yield f"warning: changed since the last session: {', '.join(changed[:3])}{more}{mixed}"
+        elif self.state.sessions:
+            yield (
+                "note: an earlier version began this run without a fingerprint of its benchmark. "
+                "It has one now; changes before this session are unknown."
+            )
+
     def exhausted(self, event: Event) -> Iterator[str]:
         """A cap of the budget is reached, or the next step may exceed it."""
         name, spent = event["cap"], event["spent"][event["cap"]]
@@ -188,6 +200,7 @@ _LINES: dict[str, Callable[[Narrator, Event], Iterator[str]]] = {
     "settled": Narrator.settled,
     "exhausted": Narrator.exhausted,
     "extended": Narrator.extended,
+    "fingerprinted": Narrator.fingerprinted,
     "chosen": Narrator.chosen,
     "ended": Narrator.ended,
 }

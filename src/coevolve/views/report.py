@@ -6,6 +6,7 @@ from typing import Any
 from coevolve.core.selector import Selector
 from coevolve.errors import NoOutcomeError
 from coevolve.search.attempts import closing_trials
+from coevolve.search.benchmark_version import mixture
 from coevolve.search.loop import broken, unready
 from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.wave import Tally
@@ -60,7 +61,8 @@ class Report:
     `phase` is "preparing", "phase 0", "searching", "final", "rescoring", "test" or "ended".
     `doing` says what is under way, and `why` how the run ended or why it stopped. `left` is the
     expected number of seconds to the end, if it is known. `done` of the `asked` trials in the
-    present wave are recorded, and `under_way` run now.
+    present wave are recorded, and `under_way` run now. `mixed` says which versions of the
+    benchmark the scores mix; it is empty if there is one.
     """
 
     name: str
@@ -84,6 +86,7 @@ class Report:
     missing: int
     thin_rounds: tuple[int, ...]
     notes: dict[int, str]
+    mixed: str
     seconds: float
     left: float | None
     events: int
@@ -129,6 +132,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         missing=sum(tally.missing.values()),
         thin_rounds=tuple(one.number for one in state.rounds if one.thin),
         notes={one.number: one.note for one in state.rounds if one.note},
+        mixed=mixture(state),
         seconds=seconds,
         left=_left(state, seconds),
         events=state.events,

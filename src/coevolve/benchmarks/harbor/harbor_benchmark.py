@@ -167,6 +167,10 @@ class HarborBenchmark:
         """The instructions of the tasks, which no candidate may contain."""
         return {name: Secret(text=task.instruction) for name, task in self.tasks.items()}
 
+    def fingerprint(self) -> dict[str, Path]:
+        """What can alter scores: the folder of every task."""
+        return {f"tasks/{name}": task.folder for name, task in self.tasks.items()}
+
     def check(self, harness: Harness) -> None:
         """Import the agent and let it work with a stub environment and a stub model."""
         check_agent(harness, self._agent_options)

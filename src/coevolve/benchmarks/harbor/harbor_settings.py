@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 from pydantic import Field, model_validator
 
@@ -18,6 +18,13 @@ from coevolve.settings import Amount, Context, Needed, Text, Texts
 class HarborSettings(BenchmarkSettings):
     """Terminal-Bench and other tasks of Harbor; see `coevolve.benchmarks.harbor`."""
 
+    unscored: ClassVar[frozenset[str]] = BenchmarkSettings.unscored | {
+        "path",
+        "exclude",
+        "costs",
+        "costs_from",
+        "keep_trials",
+    }
     path: Text | None = None
     dataset: Text | None = None
     version: Text | None = None

@@ -20,6 +20,7 @@ class SyntheticSettings(BenchmarkSettings):
     """A synthetic world; see `coevolve.benchmarks.synthetic.SyntheticWorld`."""
 
     uses_model: ClassVar[bool] = False
+    unscored: ClassVar[frozenset[str]] = frozenset({"starts", "seconds"})
     pools: dict[Text, Count] = Field(default_factory=lambda: {"all": 89}, min_length=1)
     ease: dict[str, float] | None = None
     skills: Count = 3

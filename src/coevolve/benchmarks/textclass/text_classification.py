@@ -169,6 +169,19 @@ class TextClassification:
         """Files that candidates may quote: training rows and the texts of tasks."""
         return quotable_files(self._sets)
 
+    def fingerprint(self) -> dict[str, bytes]:
+        """What can alter scores: the words of tasks and the rows of every set."""
+        return {
+            f"sets/{data.name}/{part}": json.dumps(value).encode()
+            for data in self._sets
+            for part, value in (
+                ("task", data.words.to_json()),
+                ("train", [(row.question, row.answer) for row in data.train]),
+                ("val", [(row.question, row.answer) for row in data.val]),
+                ("test", [(row.question, row.answer) for row in data.test]),
+            )
+        }
+
     def secrets(self) -> dict[str, Secret]:
         """The validation questions, with their answers unless these are labels."""
         return {task: secret_of(asked.data, asked.row) for task, asked in self._val.items()}

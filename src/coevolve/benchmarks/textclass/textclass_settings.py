@@ -16,6 +16,7 @@ class TextClassificationSettings(BenchmarkSettings):
     """Text classification with a model; see `coevolve.benchmarks.textclass`."""
 
     building_blocks: ClassVar[str] = "coevolve.benchmarks.textclass.blocks:TextBlocks"
+    unscored: ClassVar[frozenset[str]] = BenchmarkSettings.unscored | {"data"}
     sets: Words = ("service-desk",)
     data: Text | None = None
     starts: Starts = DEFAULT_STARTS

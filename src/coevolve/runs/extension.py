@@ -1,0 +1,60 @@
+"""New limits for a run: more rounds, or higher caps of its budget."""
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from coevolve.core.outcomes import is_whole
+from coevolve.errors import InputError, nearest
+from coevolve.search.budget import CAPS, WHOLE_CAPS, Settings
+from coevolve.search.journal import Recorder
+
+LIMITS = ("rounds", *CAPS)
+"""Names of the limits of a run."""
+
+
+def limits_of(settings: Settings) -> dict[str, Any]:
+    """The limits of a run by name; None where there is no cap.
+
+    >>> limits_of(Settings(rounds=3))["rounds"]
+    3
+    """
+    return {"rounds": settings.rounds, **settings.budget.to_json()}
+
+
+def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
+    """Record new limits of a run: rounds, or caps of the budget, where None means no cap.
+
+    Raises:
+        InputError: One is unknown or not above the current limit, or they do not let the run
+            continue.
+    """
+    state = recorder.state
+    if not limits:
+        raise InputError(f"extend needs a new limit: {', '.join(LIMITS)}.")
+    for name, value in limits.items():
+        if name not in LIMITS:
+            raise InputError(
+                f"unknown limit {name!r}; use {', '.join(LIMITS)}.{nearest(name, LIMITS)}"
+            )
+        now = limits_of(state.settings)[name]
+        what = "the current limit of"
+        if now is None:
+            now, what = getattr(state.spending(), name), "what the run has spent,"
+        whole = name in ("rounds", *WHOLE_CAPS)
+        if whole and not (value is None or is_whole(value, least=1)):
+            raise InputError(f"{name} must be a whole number of at least 1, got {value!r}.")
+        if value is not None and not value > now:
+            raise InputError(
+                f"{name} must be above {what} {now:,}, got {value!r}; pass the new total, not the "
+                "increase."
+            )
+    ended = "" if state.ended is None else state.ended["why"]
+    needed = "rounds" if ended == "finished" else ended.removeprefix("budget: ")
+    if ended and needed not in limits:
+        raise InputError(f"the run ended at its limit of {needed}; raise {needed}.")
+    caps: dict[str, Any] = {name: limits[name] for name in CAPS if name in limits}
+    budget = replace(state.settings.budget, **caps)
+    rounds = limits.get("rounds") or state.settings.rounds
+    body = {"rounds": int(rounds), "budget": budget.to_json(), "complete": True}
+    recorder.record("extended", body)
