@@ -4,14 +4,26 @@ from typing import Any
 
 import pytest
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import EventError
 from coevolve.search.budget import Budget
 from coevolve.search.effects import apply, fold
 from coevolve.search.journal import MemoryJournal, Recorder
 from coevolve.search.run_state import RunState
+from coevolve.search.trials import Result, Trial
 from tests.effort import first
 from tests.search.snapshots import snapshot
-from tests.search.stubs import POOL, TEST, StubExecutor, beginning, cuts, go_on, opened, whole_run
+from tests.search.stubs import (
+    POOL,
+    TEST,
+    StubExecutor,
+    beginning,
+    chance,
+    cuts,
+    go_on,
+    opened,
+    whole_run,
+)
 
 ALL = len(POOL) * 2
 """Trials of Phase 0."""
@@ -124,6 +136,58 @@ def test_a_sealed_test_that_has_run_takes_nothing_from_a_new_cap() -> None:
     assert any(t.split == "validation" for t in executor.ran)
     assert (state.ended or {})["why"] == "finished"
     assert state.evaluating.trials <= cap
+
+
+def dear(split: str) -> StubExecutor:
+    """Trials of a split cost more than those before it, so that a budget ends within it."""
+
+    def act(trial: Trial) -> Result | None:
+        if trial.split != split:
+            return None
+        solved = chance("solved", trial.candidate, trial.task) < 0.5
+        return Result(score=float(solved), usage=Usage(dollars=0.05))
+
+    return StubExecutor(capacity=1, act=act)
+
+
+@pytest.mark.parametrize(("split", "dollars"), [("test", 1.0), ("test", 1.25), ("rescore", 1.1)])
+def test_a_sealed_test_and_a_rescoring_that_a_budget_cut_are_completed(
+    split: str, dollars: float
+) -> None:
+    journal, executor = MemoryJournal(), dear(split)
+    opened(journal, rounds=1, candidates=1, rescore=True, budget=Budget(dollars=dollars))
+    before = go_on(journal, executor)
+    assert (before.ended or {})["why"] == "budget: dollars"
+    ended = before.events
+    assert any(trial.split == split for trial in executor.ran)
+    extend(journal, rounds=1)
+    state, whole = go_on(journal, executor), MemoryJournal()
+    opened(whole, rounds=1, candidates=1, rescore=True)
+    alone = go_on(whole, dear(split))
+    for found, expected in ((state.test, alone.test), (state.rescored, alone.rescored)):
+        assert found is not None
+        assert expected is not None
+        assert {n: found.scores(n) for n in found.starts} == {
+            n: expected.scores(n) for n in expected.starts
+        }
+    cells = [(trial.split, *trial.cell) for trial in executor.ran]
+    assert len(cells) == len(set(cells)), "a trial was paid twice"
+    assert state.evaluating.trials == alone.evaluating.trials
+    assert snapshot(fold(journal.events())) == snapshot(state)
+    for kept in cuts(list(journal.events()), since=ended + 1):
+        assert snapshot(go_on(beginning(journal, kept), dear(split))) == snapshot(state)
+
+
+def test_an_extension_by_an_earlier_version_left_a_cut_test_as_it_was() -> None:
+    journal = MemoryJournal()
+    opened(journal, rounds=1, candidates=1, budget=Budget(dollars=1.0))
+    go_on(journal, dear("test"))
+    body = {"rounds": 1, "budget": Budget().to_json()}
+    Recorder(journal).record("extended", body)
+    executor = dear("test")
+    state = go_on(journal, executor)
+    assert executor.ran == []
+    assert (state.ended or {})["why"] == "finished"
 
 
 def test_an_event_that_does_not_fit_says_what_to_do() -> None:

@@ -112,7 +112,7 @@ def _texts(tree: ast.Module) -> Iterator[tuple[str, bool]]:
                 operands = _operands(node, inner)
                 yield _joined(operands), True
         elif isinstance(node, ast.JoinedStr):
-            yield _joined(list(node.values)).rpartition("/")[0], True
+            yield _joined(node.values[:1]).rpartition("/")[0], True
         elif isinstance(node, ast.Call) and _function(node) in _OPENING:
             yield _joined(list(node.args)), True
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
@@ -135,7 +135,7 @@ def _joined(parts: list[ast.expr]) -> str:
     found: list[str] = []
     for part in parts:
         if isinstance(part, ast.Constant) and isinstance(part.value, str):
-            found.append(part.value.strip("/"))
+            found.append(part.value)
         elif found:
             break
     return "/".join(found)

@@ -163,6 +163,7 @@ def session(
             rules=build_rules(config, benchmark, gateway),
             fingerprint=parts,
             accept_change=accept_change,
+            state=state,
         )
 
 

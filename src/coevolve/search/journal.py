@@ -128,14 +128,18 @@ class MemoryJournal:
 class Recorder:
     """A journal and the state of its run: an event is recorded, then applied to the state.
 
-    `listen` is called with every event after that.
+    `listen` is called with every event after that. `state` is the state so far, if it is known.
     """
 
     def __init__(
-        self, journal: Journal, listen: Callable[[Event], None] = lambda event: None
+        self,
+        journal: Journal,
+        listen: Callable[[Event], None] = lambda event: None,
+        *,
+        state: RunState | None = None,
     ) -> None:
         self.journal = journal
-        self.state: RunState = fold(journal.skim())
+        self.state: RunState = fold(journal.skim()) if state is None else state
         self._listen = listen
 
     def record(self, kind: str, body: Mapping[str, Any]) -> None:

@@ -153,6 +153,7 @@ class Search:
         rules: The briefing of the proposer, and the scan of what it writes.
         fingerprint: A hash of each part of the benchmark; None if it has none.
         accept_change: Whether to continue if the fingerprint is not that of the last session.
+        state: The state of the journal's run, if it is known.
     """
 
     def __init__(
@@ -168,8 +169,9 @@ class Search:
         rules: Rules | None = None,
         fingerprint: Mapping[str, str] | None = None,
         accept_change: bool = False,
+        state: RunState | None = None,
     ) -> None:
-        self._recorder = Recorder(journal, listen)
+        self._recorder = Recorder(journal, listen, state=state)
         self._fingerprint, self._accept_change = fingerprint, accept_change
         self._executor, self._proposer, self._order = executor, proposer, order
         rng = np.random.default_rng([self.state.settings.seed, self.state.sessions])

@@ -1,0 +1,90 @@
+"""A run is extended; a file or a benchmark that has changed needs a decision of the user."""
+
+import json
+from pathlib import Path
+
+import pytest
+
+from coevolve.runs.session import read_state
+from tests.cli.projects import coevolve, write_doubling, write_synthetic
+
+
+@pytest.fixture(scope="module")
+def world(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A synthetic run of two rounds that has ended; tests may extend it."""
+    path = write_synthetic(tmp_path_factory.mktemp("extended"))
+    assert coevolve("run", path, "-q").returncode == 0
+    return path
+
+
+def test_new_limits_extend_a_run(world: Path) -> None:
+    ended = coevolve("resume", world)
+    folder = world.parent / "runs/world"
+    assert f"Extend it with: coevolve resume {folder} --rounds TOTAL" in ended.stdout
+    again = coevolve("run", world)
+    assert again.returncode == 2
+    assert f"it has ended: finished. Extend it, for example with `coevolve resume {folder} " in (
+        again.stderr
+    )
+    rounds = read_state(folder).settings.rounds + 1
+    done = coevolve("resume", world, "--rounds", str(rounds), "--dollars", "5", "--json")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert (report["phase"], report["round"], report["rounds"]) == ("ended", rounds, rounds)
+    assert next(cap for cap in report["budget"] if cap["name"] == "dollars")["cap"] == 5
+    less = coevolve("resume", world, "--rounds", str(rounds))
+    assert less.returncode == 2
+    assert "pass the new total, not the increase" in less.stderr
+
+
+def test_a_changed_file_needs_a_decision(world: Path) -> None:
+    folder, text = world.parent / "runs/world", world.read_text()
+    before = read_state(folder)
+    rounds = before.settings.rounds + 1
+    world.write_text(
+        text.replace("rounds = 2", f"rounds = {rounds}").replace("candidates = 2", "candidates = 1")
+    )
+    try:
+        for command in (("resume", folder), ("resume", world), ("run", world)):
+            done = coevolve(*command)
+            assert done.returncode == 2
+            limit = f"search.rounds: recorded {rounds - 1}, now {rounds}"
+            assert f"{limit}\n  search.candidates: recorded 2, now 1\n" in done.stderr
+            assert f"coevolve resume {folder} --ignore-changes" in done.stderr
+        limits_only = coevolve("run", world, "--extend")
+        assert limits_only.returncode == 2
+        assert "takes only new limits" in limits_only.stderr
+        assert "search.rounds" not in limits_only.stderr
+        assert read_state(folder).events == before.events
+        ignored = coevolve("resume", folder, "--ignore-changes", "--json")
+        assert json.loads(ignored.stdout)["rounds"] == rounds - 1
+        taken = coevolve("run", world, "--extend", "--ignore-changes", "--json")
+        assert taken.returncode == 0, taken.stderr
+        assert json.loads(taken.stdout)["rounds"] == rounds
+        named = coevolve("run", world, "--name", "other", "--json")
+        assert named.returncode == 0, named.stderr
+        assert read_state(world.parent / "runs/other").settings.candidates == 1
+        world.write_text(text.replace("rounds = 2", "rounds = 9"))
+        done = coevolve("resume", world.parent / "runs/other")
+        assert f"search.rounds: recorded {rounds}, now 9" in done.stderr
+    finally:
+        world.write_text(text)
+
+
+def test_a_changed_benchmark_stops_and_an_accepted_one_is_reported(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    assert coevolve("run", path, "-q").returncode == 0
+    folder = tmp_path / "runs/doubling"
+    before, source = read_state(folder), tmp_path / "benchmark.py"
+    source.write_text(source.read_text().replace("return float(", "return 1 - float("))
+    stopped = coevolve("resume", path, "--rounds", "4")
+    assert stopped.returncode == 2
+    assert "has changed since 68 trials were scored:\n  benchmark.py: changed" in stopped.stderr
+    after = read_state(folder)
+    assert (after.events, after.chosen) == (before.events, before.chosen)
+    done = coevolve("resume", path, "--rounds", "4", "--accept-change")
+    assert done.returncode == 0, done.stderr
+    mixed = "scores mix 2 versions of the benchmark: benchmark.py changed after round 3"
+    assert "warning: changed since the last session: benchmark.py; scores mix" in done.stdout
+    for text in (done.stdout, coevolve("status", path).stdout):
+        assert mixed in " ".join(text.split())
