@@ -20,6 +20,10 @@ C = os.path.join("three", "four.csv")
 D = open(f"five/{A}.json")
 E = [HERE / "six" / name for name in "ab"]
 LABEL = "starts"
+LOG = HERE / "log.txt"
+with LOG.open("a") as log: log.write("x")
+open("out/table.csv", mode="w")
+(HERE / "cache" / "kept.json").write_text("{}")
 """,
     "judge.py": "import helper\nTABLE = 'seven.csv'\n",
     "helper.py": "",
@@ -38,6 +42,9 @@ LABEL = "starts"
     "six/a": "",
     "seven.csv": "",
     "starts/a/harness.py": "",
+    "log.txt": "",
+    "out/table.csv": "",
+    "cache/kept.json": "",
 }
 
 
@@ -50,21 +57,23 @@ def project(tmp_path: Path) -> Path:
 
 
 def test_modules_and_data_of_the_project_are_found(project: Path) -> None:
-    found = source_files(project / "benchmark.py", project)
-    assert sorted(path.relative_to(project).as_posix() for path in found) == [
+    modules, data = source_files(project / "benchmark.py", project)
+    assert sorted(path.relative_to(project).as_posix() for path in modules) == [
         "benchmark.py",
-        "data/one.jsonl",
-        "five",
         "helper.py",
         "judge.py",
-        "seven.csv",
-        "six",
-        "three/four.csv",
         "tools/__init__.py",
         "tools/deep/__init__.py",
         "tools/deep/inner.py",
         "tools/sibling.py",
         "tools/words.py",
+    ]
+    assert sorted(path.relative_to(project).as_posix() for path in data) == [
+        "data/one.jsonl",
+        "five",
+        "seven.csv",
+        "six",
+        "three/four.csv",
         "two.txt",
     ]
 
@@ -72,4 +81,4 @@ def test_modules_and_data_of_the_project_are_found(project: Path) -> None:
 @pytest.mark.parametrize("text", ["def (", "X = '" + "a/" * 3000 + "'", "open('..')", "open('/')"])
 def test_odd_sources_do_no_harm(tmp_path: Path, text: str) -> None:
     (tmp_path / "benchmark.py").write_text(text)
-    assert source_files(tmp_path / "benchmark.py", tmp_path) == [tmp_path / "benchmark.py"]
+    assert source_files(tmp_path / "benchmark.py", tmp_path) == ([tmp_path / "benchmark.py"], [])

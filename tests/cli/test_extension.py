@@ -42,7 +42,9 @@ def test_a_changed_file_needs_a_decision(world: Path) -> None:
     before = read_state(folder)
     rounds = before.settings.rounds + 1
     world.write_text(
-        text.replace("rounds = 2", f"rounds = {rounds}").replace("candidates = 2", "candidates = 1")
+        text.replace("rounds = 2", f"rounds = {rounds}").replace(
+            "candidates = 2", "candidates = 1"
+        )
     )
     try:
         for command in (("resume", folder), ("resume", world), ("run", world)):

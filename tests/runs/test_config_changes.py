@@ -1,6 +1,5 @@
 """A configuration is compared with the one that a run recorded."""
 
-from pathlib import Path
 from typing import Any
 
 import pytest

@@ -11,7 +11,12 @@ from coevolve.runs.fingerprint import MOST_FILES, fingerprint
 STARTS = ["starts/a", "starts/b"]
 
 
-def parts(folder: Path, benchmark: dict[str, Any], **tables: Any) -> dict[str, str]:
+def parts(
+    folder: Path,
+    benchmark: dict[str, Any],
+    known: dict[str, str] | None = None,
+    **tables: Any,
+) -> dict[str, str]:
     for start in STARTS:
         (folder / start).mkdir(parents=True, exist_ok=True)
         (folder / start / "harness.py").write_text(f"NAME = {start!r}\n")
@@ -25,7 +30,7 @@ def parts(folder: Path, benchmark: dict[str, Any], **tables: Any) -> dict[str, s
         },
         folder=folder,
     )
-    return fingerprint(config, folder, build_benchmark(config, folder))
+    return fingerprint(config, folder, build_benchmark(config, folder), known=known)
 
 
 def test_a_function_benchmark(tmp_path: Path) -> None:
@@ -40,6 +45,19 @@ def test_a_function_benchmark(tmp_path: Path) -> None:
     (tmp_path / "judge.py").write_text("A = 2\n")
     after = parts(tmp_path, table)
     assert {name for name in before if before[name] != after[name]} == {"judge.py"}
+
+
+def test_what_a_benchmark_has_written_since_is_no_part_of_it(tmp_path: Path) -> None:
+    table = {"kind": "function", "file": "benchmark.py", "starts": STARTS}
+    text = "TASKS = ['a']\nA, B = 'read.csv', 'report.csv'\ndef evaluate(h, t): return 1\n"
+    (tmp_path / "benchmark.py").write_text(text)
+    (tmp_path / "read.csv").write_text("1")
+    first = parts(tmp_path, table)
+    assert "read.csv" in first
+    (tmp_path / "report.csv").write_text("1")
+    assert parts(tmp_path, table, first) == first
+    (tmp_path / "benchmark.py").write_text(f"{text}C = 1\n")
+    assert "report.csv" in parts(tmp_path, table, first)
 
 
 def test_a_command(tmp_path: Path) -> None:

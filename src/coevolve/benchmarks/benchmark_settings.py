@@ -12,7 +12,6 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, Strict, model_validator
 
 from coevolve import registry
-from coevolve.benchmarks.source_files import source_files
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.workload import Spec
 from coevolve.findings import Finding
@@ -51,6 +50,13 @@ class BenchmarkSettings(Table):
         """The files and folders whose contents can alter scores, for paths relative to `base`."""
         yield from ()
 
+    def python_file(self, base: Path) -> Path | None:
+        """A Python file that can alter scores, with the modules it imports and the data it names.
+
+        The data is a guess: the file may also write what it names.
+        """
+        return None
+
     def harnesses(self) -> Mapping[str, Path]:
         """Folders of the harnesses that come with the benchmark, by name."""
         return {}
@@ -70,12 +76,13 @@ class FactoryBenchmark(BenchmarkSettings):
 
     arguments: dict[str, Any] = Field(default_factory=dict)
 
-    def sources(self, base: Path) -> Iterator[Path]:
+    def python_file(self, base: Path) -> Path | None:
         module = registry.reference("benchmarks", self.kind).partition(":")[0]
         place = base.joinpath(*module.split("."))
         for path in (place.with_name(f"{place.name}.py"), place / "__init__.py"):
             if path.is_file():
-                yield from source_files(path, base)
+                return path
+        return None
 
     def spec(self, context: Context) -> Spec:
         factory = registry.reference("benchmarks", self.kind)
@@ -95,8 +102,8 @@ class FunctionSettings(BenchmarkSettings):
     def load(self, base: Path) -> None:
         registry.load_module(base / self.file)
 
-    def sources(self, base: Path) -> Iterator[Path]:
-        yield from source_files(base / self.file, base)
+    def python_file(self, base: Path) -> Path:
+        return base / self.file
 
     def spec(self, context: Context) -> Spec:
         base = context.base.resolve()

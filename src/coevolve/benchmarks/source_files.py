@@ -1,7 +1,7 @@
 """Files of a project that decide scores: a Python file, what it imports, and what it reads.
 
 They are found in the source, without running it: a file that is imported or opened by a name that
-the program computes is not found.
+the program computes is not found. Files that the program writes, such as logs, are left out.
 """
 
 import ast
@@ -12,29 +12,31 @@ from pathlib import Path
 
 _OPENING = {"open", "Path", "join", "glob", "iglob", "rglob", "listdir", "scandir", "load_dataset"}
 """Functions whose arguments may name a folder that is read."""
+_WRITING = {"write_text", "write_bytes", "touch", "mkdir", "unlink", "rename", "connect"}
+"""Methods that change a path, and `connect` of databases."""
 _SKIPPED = {"__pycache__", ".git", ".venv", "node_modules"}
 
 
-def source_files(file: Path, base: Path) -> list[Path]:
-    """A Python file, the modules of the project that it imports, and the data they name.
+def source_files(file: Path, base: Path) -> tuple[list[Path], list[Path]]:
+    """A Python file with the modules of the project that it imports, and the data they name.
 
     Args:
         file: The file.
         base: The project folder; other files are not considered.
     """
-    found: dict[Path, None] = {}
+    modules: dict[Path, None] = {}
+    data: dict[Path, None] = {}
     waiting = [file.resolve()]
     roots = [file.resolve().parent, base.resolve()]
     while waiting:
         path = waiting.pop(0)
-        if path in found:
+        if path in modules:
             continue
-        found[path] = None
+        modules[path] = None
         tree = _parsed(path)
-        waiting += [module for module in _imported(tree, path, roots) if module not in found]
-        for named in _named(tree, roots):
-            found.setdefault(named)
-    return list(found)
+        waiting += _imported(tree, path, roots)
+        data |= dict.fromkeys(_named(tree, roots))
+    return list(modules), [path for path in data if path not in modules]
 
 
 def files_in(folder: Path) -> Iterator[Path]:
@@ -105,8 +107,10 @@ def _is_file(path: Path) -> bool:
 
 def _texts(tree: ast.Module) -> Iterator[tuple[str, bool]]:
     """Texts that may be paths, and whether they may name a folder."""
-    inner: set[int] = set()
+    inner, written = set[int](), _written(tree)
     for node in ast.walk(tree):
+        if id(node) in written:
+            continue
         if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Div):
             if id(node) not in inner:
                 operands = _operands(node, inner)
@@ -117,6 +121,36 @@ def _texts(tree: ast.Module) -> Iterator[tuple[str, bool]]:
             yield _joined(list(node.args)), True
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
             yield node.value, False
+
+
+def _written(tree: ast.Module) -> set[int]:
+    """The nodes that are part of a path which the module writes to, itself or by its name."""
+    calls = {node: target for node in ast.walk(tree) if (target := _target(node)) is not None}
+    targets = list(calls.values())
+    names = {target.id for target in targets if isinstance(target, ast.Name)}
+    for node in ast.walk(tree):
+        value = getattr(node, "value", None)
+        if isinstance(node, ast.Assign | ast.AnnAssign) and value is not None:
+            places = node.targets if isinstance(node, ast.Assign) else [node.target]
+            if any(isinstance(place, ast.Name) and place.id in names for place in places):
+                targets.append(value)
+    return {id(part) for target in targets for part in ast.walk(target)} | set(map(id, calls))
+
+
+def _target(node: ast.AST) -> ast.expr | None:
+    """The path that a call writes to, if it does."""
+    if not isinstance(node, ast.Call):
+        return None
+    function, method = _function(node), isinstance(node.func, ast.Attribute)
+    path = node.func.value if isinstance(node.func, ast.Attribute) else None
+    given = list(node.args)
+    if function == "connect" or (function == "open" and not method):
+        path, given = (given[0], given[1:]) if given else (None, [])
+    if function == "open":
+        modes = [*given[:1], *(word.value for word in node.keywords if word.arg == "mode")]
+        texts = [mode.value for mode in modes if isinstance(mode, ast.Constant)]
+        return path if any(set("wax+") & set(str(text)) for text in texts) else None
+    return path if function in _WRITING else None
 
 
 def _operands(node: ast.BinOp, inner: set[int]) -> list[ast.expr]:

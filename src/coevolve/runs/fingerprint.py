@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.benchmarks.base import Benchmark
-from coevolve.benchmarks.source_files import files_in
+from coevolve.benchmarks.source_files import files_in, source_files
 from coevolve.errors import ConfigError
 from coevolve.executors.workload import frame_of
 from coevolve.runs.config import RunConfig
@@ -18,7 +18,13 @@ _LONGEST = 120
 """Characters of a value that is recorded as it is; a longer one is hashed."""
 
 
-def fingerprint(config: RunConfig, base: Path, benchmark: Benchmark) -> dict[str, str]:
+def fingerprint(
+    config: RunConfig,
+    base: Path,
+    benchmark: Benchmark,
+    *,
+    known: Mapping[str, str] | None = None,
+) -> dict[str, str]:
     """The parts of a benchmark by name: a hash, or the value itself if it is short.
 
     The parts are its files and data ("benchmark.py", "data/x.jsonl"), its arguments
@@ -29,13 +35,14 @@ def fingerprint(config: RunConfig, base: Path, benchmark: Benchmark) -> dict[str
         config: The configuration that the run recorded.
         base: The folder that its paths are relative to.
         benchmark: The benchmark that was built from it.
+        known: The fingerprint of the last session. Data that was not there then, and that the same
+            program names, is what the program has written.
     """
     base = base.resolve()
-    parts: dict[str, str] = {}
     apart = _recorded_elsewhere(config, base)
-    for path in config.benchmark.sources(base):
-        if any(path.is_relative_to(one) or one.is_relative_to(path) for one in apart):
-            continue
+    modules, data = _of_python(config, base)
+    parts: dict[str, str] = {}
+    for path in (*config.benchmark.sources(base), *modules):
         parts |= _of_path(_name(path, base), path, split=True)
     if config.model is not None:
         parts |= _of_model(config, base)
@@ -44,7 +51,19 @@ def fingerprint(config: RunConfig, base: Path, benchmark: Benchmark) -> dict[str
         parts |= _of_value(name, value)
     if frame := frame_of(benchmark):
         parts["frame"] = _hashed(frame.encode())
-    return dict(sorted(parts.items()))
+    named: dict[str, str] = {}
+    for path in data:
+        if not any(path.is_relative_to(one) or one.is_relative_to(path) for one in apart):
+            named |= _of_path(_name(path, base), path, split=True)
+    if known is not None and all(known.get(name) == value for name, value in parts.items()):
+        named = {name: value for name, value in named.items() if name in known}
+    return dict(sorted({**named, **parts}.items()))
+
+
+def _of_python(config: RunConfig, base: Path) -> tuple[list[Path], list[Path]]:
+    """The modules of the benchmark's Python file, if it has one, and the data that they name."""
+    file = config.benchmark.python_file(base)
+    return ([], []) if file is None else source_files(file, base)
 
 
 def _recorded_elsewhere(config: RunConfig, base: Path) -> list[Path]:

@@ -133,7 +133,8 @@ def session(
         _check_unchanged(opened, benchmark)
         sweep(benchmark)
         recorder, gateway = Recorder(store), None
-        parts, state = fingerprint(config, base, benchmark), recorder.state
+        state = recorder.state
+        parts = fingerprint(config, base, benchmark, known=state.fingerprint)
         if state.ended is None or limits:
             check_version(state, parts, accept=accept_change)
         if limits:
