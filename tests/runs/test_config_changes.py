@@ -1,5 +1,6 @@
 """A configuration is compared with the one that a run recorded."""
 
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -18,17 +19,16 @@ TABLES: dict[str, Any] = {
 }
 
 
-@pytest.fixture(scope="module")
-def ended(tmp_path_factory: pytest.TempPathFactory) -> coevolve.Run:
-    folder = tmp_path_factory.mktemp("changes")
-    run = coevolve.open({"run": {"folder": str(folder), "name": "world"}, **TABLES})
+@pytest.fixture
+def ended(tmp_path: Path) -> coevolve.Run:
+    run = coevolve.open({"run": {"folder": str(tmp_path), "name": "world"}, **TABLES})
     run.run()
     return run
 
 
-def changed(run: coevolve.Run, **tables: Any) -> list[str]:
+def changed(of: coevolve.Run, /, **tables: Any) -> list[str]:
     config = RunConfig.from_json({**TABLES, **tables})
-    return [str(change) for change in config_changes(run.state, run.folder, config)]
+    return [str(change) for change in config_changes(of.state, of.folder, config)]
 
 
 def test_keys_that_were_set_or_are_set_now(ended: coevolve.Run) -> None:
@@ -46,6 +46,8 @@ def test_keys_that_were_set_or_are_set_now(ended: coevolve.Run) -> None:
 def test_limits_that_the_run_has_are_no_change(ended: coevolve.Run) -> None:
     ended.extend(rounds=2)
     assert changed(ended) == []
+    assert changed(ended, search={**TABLES["search"], "rounds": 2}) == []
+    ended.extend(rounds=3)
     assert changed(ended, search={**TABLES["search"], "rounds": 2}) == []
     config = RunConfig.from_json({**TABLES, "search": {**TABLES["search"], "rounds": 4}})
     assert new_limits(config_changes(ended.state, ended.folder, config)) == {"rounds": 4}

@@ -79,16 +79,17 @@ class Decision:
         from coevolve.runs.config_changes import listed, new_limits
 
         limits = new_limits(changes)
+        raised = any(change.raised for change in changes)
         differs = f"{file} differs from what the run in {folder} recorded:\n{listed(changes)}"
         if not self.ask:
-            raise ChangedConfigError(f"{differs}\n{_options(folder, file, extend=bool(limits))}")
+            raise ChangedConfigError(f"{differs}\n{_options(folder, file, extend=raised)}")
         echo(differs, err=True)
         letters = {"i": "ignore the changes", "q": "quit"}
-        if len(limits) == len(changes):
+        if all(change.raised for change in changes):
             letters = {"e": "extend the run with the new limits", **letters}
         chosen = ask_letter(letters)
         if chosen == "q":
-            echo(_options(folder, file, extend=bool(limits)), err=True)
+            echo(_options(folder, file, extend=raised), err=True)
             raise typer.Exit(2)
         return limits if chosen == "e" else {}
 

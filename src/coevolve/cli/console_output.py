@@ -13,7 +13,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
-import click
 import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
@@ -49,9 +48,9 @@ def ask_letter(choices: Mapping[str, str]) -> str:
     """The letter of the choice that the user makes at the terminal."""
     for letter, what in choices.items():
         echo(f"  {letter}  {what}", err=True)
-    chosen: str = typer.prompt(
-        "Choose", type=click.Choice(list(choices)), err=True, show_choices=True
-    )
+    chosen = ""
+    while chosen not in choices:
+        chosen = str(typer.prompt(f"Choose {', '.join(choices)}", err=True)).strip().lower()
     return chosen
 
 

@@ -11,6 +11,7 @@ from coevolve.errors import ChangedConfigError
 from coevolve.runs.config import RunConfig, flattened, read_config
 from coevolve.runs.extension import limits_of
 from coevolve.runs.session import BY_OPTIMIZE, recorded_config
+from coevolve.search.budget import Settings
 from coevolve.search.run_state import RunState
 
 _UNCOMPARED = ("run.name", "run.folder")
@@ -23,7 +24,7 @@ class ConfigChange:
     """A key of the file whose value differs from that of the run.
 
     `recorded` is the value of the run, with its extensions; `limit` says whether the key is a
-    limit, which a run can take over.
+    limit, and `raised` whether the run can take it over.
     """
 
     key: str
@@ -33,6 +34,12 @@ class ConfigChange:
     @property
     def limit(self) -> bool:
         return self.key == "search.rounds" or self.key.startswith("budget.")
+
+    @property
+    def raised(self) -> bool:
+        if not self.limit or self.recorded is None or self.now is None:
+            return self.limit
+        return bool(self.now > self.recorded)
 
     def __str__(self) -> str:
         return f"{self.key}: recorded {_shown(self.recorded)}, now {_shown(self.now)}"
@@ -45,25 +52,31 @@ class ConfigChange:
 def config_changes(state: RunState, folder: Path, config: RunConfig) -> list[ConfigChange]:
     """What a configuration has changed since a run recorded it.
 
-    A limit is not a change if the run already has it, or if it is still the one that the run
-    began with. Keys that are neither in the file now nor were when the run began are not compared:
-    their defaults may differ between versions. A run that an earlier version began did not record
-    which keys were set; for it, only the keys of the present file are compared.
+    A limit is not a change if the run has it or had it before an extension. Keys that are neither
+    in the file now nor were when the run began are not compared: their defaults may differ between
+    versions. A run that an earlier version began did not record which keys were set; for it, only
+    the keys of the present file are compared.
     """
     if BY_OPTIMIZE in state.config:
         return []
     began, _ = recorded_config({"config": state.config}, folder)
     before, now = flattened(began.to_json()), flattened(config.to_json())
-    tables = {"rounds": "search"}
-    known = limits_of(state.settings).items()
-    limits = {f"{tables.get(name, 'budget')}.{name}": limit for name, limit in known}
+    limits = _limits(state.settings)
+    past = [_limits(settings) for settings in (*state.earlier, state.settings)]
     found = []
     for key in dict.fromkeys([*state.config.get("given", ()), *config.given_keys()]):
         recorded, value = before.get(key), now.get(key)
-        if key in _UNCOMPARED or recorded == value or limits.get(key, recorded) == value:
+        if key in _UNCOMPARED or value in [one.get(key, recorded) for one in past]:
             continue
         found.append(ConfigChange(key=key, recorded=limits.get(key, recorded), now=value))
     return found
+
+
+def _limits(settings: Settings) -> dict[str, Any]:
+    """The limits of a run by the keys of the file."""
+    tables = {"rounds": "search"}
+    known = limits_of(settings).items()
+    return {f"{tables.get(name, 'budget')}.{name}": limit for name, limit in known}
 
 
 def new_limits(changes: Iterable[ConfigChange]) -> dict[str, Any]:

@@ -259,6 +259,7 @@ def _ended(state: RunState, event: Event) -> None:
 def _extended(state: RunState, event: Event) -> None:
     """Apply the new limits; a run that the old limits had ended continues."""
     budget = Budget.from_json(event["budget"])
+    state.earlier.append(state.settings)
     state.settings = replace(state.settings, rounds=event["rounds"], budget=budget)
     if state.ended is None:
         return

@@ -130,7 +130,7 @@ class RunState:
     trial. `closed` are the waves that rescored a winner or ran the sealed test. `empty_rounds`
     counts the rounds in a row, up to the last one and in this session, without a candidate that
     could be evaluated. `fingerprint` has the hashes of everything that can alter scores, by part;
-    `changes` are those that were accepted.
+    `changes` are those that were accepted. `earlier` are the settings before each extension.
     """
 
     name: str
@@ -160,6 +160,7 @@ class RunState:
     empty_rounds: int = 0
     fingerprint: dict[str, str] | None = None
     changes: list[Change] = field(default_factory=list)
+    earlier: list[Settings] = field(default_factory=list)
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":
