@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 Extend = Annotated[
     bool,
     typer.Option(
-        "--extend", help="Take the new limits in the TOML file: search.rounds and [budget]."
+        "--extend", help="Take the new limits in the TOML file: rounds and caps of the budget."
     ),
 ]
 IgnoreChanges = Annotated[

@@ -19,7 +19,7 @@ from coevolve.cli.changed_config import (
 )
 from coevolve.cli.command_arguments import AsJson, Quiet
 from coevolve.cli.console_output import SteadyScreen, at_terminal, echo_json, redirected_prints
-from coevolve.errors import ConfigError, StopRun
+from coevolve.errors import ConfigError, InputError, StopRun
 
 if TYPE_CHECKING:
     from coevolve.cli.run_display import PlainView
@@ -47,7 +47,7 @@ def run(
 ) -> None:
     """Run a search: propose, check, evaluate and choose, until the last round or a budget cap.
 
-    If the file has a run, `--extend` or `--ignore-changes` continues it.
+    If the file has a run already, --extend or --ignore-changes continues it.
     """
     from coevolve.runs.config import read_config
     from coevolve.runs.run import Run
@@ -71,6 +71,11 @@ def run(
             limits = wanted_limits(state, decided)
             if extend:
                 check_extends(state, file, limits)
+        elif extend or ignore_changes or accept_change:
+            raise InputError(
+                f"there is no run in {existing.folder} yet; leave out --extend, --ignore-changes "
+                "and --accept-change."
+            )
         else:
             folder = create_run(file, name=name)
     work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
