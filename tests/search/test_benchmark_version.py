@@ -87,7 +87,8 @@ def test_a_run_of_an_earlier_version_gets_a_fingerprint_with_a_note() -> None:
     Recorder(journal).record("extended", body)
     before = fold(journal.events())
     assert before.fingerprint is None
-    narrator, lines = Narrator(before), []
+    lines: list[str] = []
+    narrator = Narrator(before)
     recorder = Recorder(journal, lambda event: lines.extend(narrator.lines(event)))
     narrator.state = recorder.state
     recorder.record("fingerprinted", {"parts": OLD, "changed": []})
