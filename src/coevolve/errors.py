@@ -65,6 +65,10 @@ class MatrixError(InputError):
     """A file or arrays that are not an outcome matrix."""
 
 
+class HistoryError(InputError):
+    """A file of past results that cannot be used; the message names the row and the column."""
+
+
 class CandidateError(InputError):
     """Files that are not a valid candidate."""
 

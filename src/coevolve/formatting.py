@@ -255,6 +255,16 @@ def csv_cell(text: str) -> str:
     return f"'{shown}" if shown.lstrip(" ").startswith(_FORMULA) else shown
 
 
+def plain_cell(cell: str) -> str:
+    """The text of a cell that `csv_cell` made.
+
+    >>> plain_cell("'=1+1"), plain_cell("'quoted'")
+    ('=1+1', "'quoted'")
+    """
+    escaped = cell.startswith("'") and cell[1:].lstrip(" ").startswith(_FORMULA)
+    return cell[1:] if escaped else cell
+
+
 def _as_python(found: re.Match[str]) -> str:
     character = found[0]
     return character if _is_shown(character) else character.encode("unicode_escape").decode()
