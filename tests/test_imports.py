@@ -16,6 +16,7 @@ LAYERS = (
     {"registry", "findings", "formatting", "redaction", "service_words"},
     {"settings"},
     {"core"},
+    {"past_results"},
     {"search"},
     {"store", "views", "executors", "models"},
     {"proposers"},

@@ -139,8 +139,8 @@ def read_source(path: str | Path, series: str | None = None) -> Source:
     """The run or matrix under a path.
 
     Args:
-        path: An `.npz` outcome matrix; a `.jsonl` file with an event of a selector per line; or a
-            folder with such a file, named events.jsonl.
+        path: An `.npz` outcome matrix; a `.csv` or `.parquet` table of outcomes; a `.jsonl` file
+            with an event of a selector per line; or a folder with such a file, named events.jsonl.
         series: Name of the series of a matrix; by default the first.
 
     >>> import tempfile, numpy as np
@@ -153,12 +153,12 @@ def read_source(path: str | Path, series: str | None = None) -> Source:
     name = path.resolve().name if path.is_dir() else path.stem
     if path.is_dir():
         path = path / EVENTS
-    if path.suffix == ".npz":
+    if path.suffix in (".npz", ".csv", ".parquet"):
         return _from_matrix(path, name, series)
     if path.suffix != ".jsonl" or not path.is_file():
         raise MatrixError(
-            f"{path} is not a run or matrix; use an .npz outcome matrix, a .jsonl file of events "
-            f"or a folder with {EVENTS}."
+            f"{path} is not a run or matrix; use an .npz outcome matrix, a .csv or .parquet "
+            f"table of outcomes, a .jsonl file of events or a folder with {EVENTS}."
         )
     if series is not None:
         raise InputError(f"--series chooses a series of a matrix, and {path} is a run.")

@@ -7,7 +7,7 @@ from statistics import NormalDist
 
 import numpy as np
 
-from coevolve.analysis.matrix import STARTS, Matrix, Series
+from coevolve.analysis.matrix import Matrix, Series
 from coevolve.analysis.replay import Replay, Report, run_jobs, summarised
 from coevolve.analysis.replay_search import PROTOCOLS, Plan, Played, Values, spent
 from coevolve.core.arrays import DECIMALS
@@ -69,9 +69,10 @@ def alike(series: Series) -> Series:
     >>> alike(matrix.series[0]).outcomes.sum(axis=1).tolist()
     [1.0, 2.0, 4.0, 4.0, 4.0]
     """
-    scores = series.true_scores()[STARTS:]
-    median = STARTS + int(np.argsort(scores, kind="stable")[len(scores) // 2])
-    chosen = [*range(STARTS), *[median] * len(scores)]
+    first = series.started
+    scores = series.true_scores()[first:]
+    median = first + int(np.argsort(scores, kind="stable")[len(scores) // 2])
+    chosen = [*range(first), *[median] * len(scores)]
     return series.rows(chosen, names=series.candidates)
 
 

@@ -15,14 +15,14 @@ from coevolve.core.pool import Pool
 from coevolve.errors import InputError, MatrixError, PoolError
 
 STARTS = 2
-"""The first candidates of a series are the starting harnesses."""
+"""So many of the first candidates of a series are the starting harnesses, unless it says more."""
 LEAST = STARTS + 1
 """A series needs the starting harnesses and one more candidate."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Series:
-    """One search to replay: its first two candidates are the starting harnesses.
+    """One search to replay: its first candidates are the starting harnesses.
 
     Args:
         matrix: The name of the matrix.
@@ -32,6 +32,7 @@ class Series:
         outcomes: Candidates × tasks in [0, 1], NaN where there is none.
         trials: The number of trials that each outcome is the mean of, if known.
         costs: The cost of each outcome, NaN where it is unknown.
+        started: Number of starting harnesses, two if left out.
 
     >>> from coevolve.analysis import Matrix
     >>> (series,) = Matrix.from_arrays("tiny", np.array([[0, 1], [1, 0], [1, 1.0]])).series
@@ -46,16 +47,17 @@ class Series:
     outcomes: Floats
     trials: Indices | None = None
     costs: Floats | None = None
+    started: int = STARTS
 
     @property
     def starts(self) -> tuple[str, ...]:
         """The starting harnesses."""
-        return self.candidates[:STARTS]
+        return self.candidates[: self.started]
 
     @property
     def generated(self) -> tuple[str, ...]:
         """The candidates of the search, in the order of proposal."""
-        return self.candidates[STARTS:]
+        return self.candidates[self.started :]
 
     def rows(self, chosen: Sequence[int] | Indices, names: Sequence[str] | None = None) -> Self:
         """The series of some candidates, under other names if given."""
@@ -94,7 +96,7 @@ class Series:
         """
         if self.costs is None:
             return self.pool
-        mean = _mean(self.costs[:STARTS])
+        mean = _mean(self.costs[: self.started])
         known = mean > 0
         if not known.any():
             return self.pool
@@ -160,6 +162,7 @@ class Matrix:
         tasks: Any = None,
         candidates: Any = None,
         pools: Any = None,
+        starts: Any = None,
     ) -> Self:
         """A matrix from the arrays of a file.
 
@@ -173,6 +176,7 @@ class Matrix:
             tasks: Id of each task.
             candidates: Name of each candidate.
             pools: Pool of each task.
+            starts: Number of starting harnesses of each series, two if left out.
         """
         values = _checked_outcomes(outcomes)
         rows, columns = values.shape
@@ -185,6 +189,9 @@ class Matrix:
             raise MatrixError(
                 f"the arrays 'tasks' and 'pools' do not make a pool: {error}"
             ) from None
+        started = STARTS if starts is None else int(_numbers("starts", starts).max(initial=1))
+        if started < 1:
+            raise MatrixError(f"array 'starts' must be at least 1, got {started}.")
         numbers, costs = _checked_trials(trials, values), _checked_costs(cost, values.shape)
         series = [
             Series(
@@ -195,6 +202,7 @@ class Matrix:
                 outcomes=values[members],
                 trials=None if numbers is None else numbers[members],
                 costs=None if costs is None else costs[members],
+                started=started,
             )
             for label, members in _checked_runs(run, rows)
         ]
@@ -218,10 +226,10 @@ class Matrix:
                 raise MatrixError(
                     f"array 'candidates' has {twice!r} twice in series {one.name!r}."
                 )
-            if len(one.candidates) < LEAST:
+            if len(one.candidates) <= one.started:
                 notes.append(
                     f"series {one.name!r} has {len(one.candidates)} candidates and is left out; "
-                    f"a replay needs {LEAST}, two of them starting harnesses"
+                    f"a replay needs {one.started + 1}, with {one.started} starting harnesses"
                 )
             else:
                 kept.append(one)

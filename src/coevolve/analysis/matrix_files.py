@@ -1,4 +1,4 @@
-"""Outcome matrices from `.npz` files, event files and finished runs."""
+"""Outcome matrices from `.npz` files, tables, event files and finished runs."""
 
 import io
 import json
@@ -6,19 +6,21 @@ import math
 import zipfile
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from coevolve.analysis.matrix import Matrix, Series
+from coevolve.analysis.matrix import STARTS, Matrix, Series
 from coevolve.core.events import SCHEMA, Line, fitting, verified
 from coevolve.core.identifiers import text_of
 from coevolve.core.pool import UNIT_SCALE, Pool
-from coevolve.errors import CoevolveError, EventError, MatrixError
+from coevolve.errors import CoevolveError, EventError, HistoryError, MatrixError
+from coevolve.past_results import read_past
 from coevolve.views.export import matrix_arrays
 
-OPTIONAL = ("run", "trials", "tasks", "candidates", "pools")
+OPTIONAL = ("run", "trials", "tasks", "candidates", "pools", "starts")
 
 
 def read_matrix(path: str | Path) -> Matrix:
@@ -26,7 +28,8 @@ def read_matrix(path: str | Path) -> Matrix:
 
     Args:
         path: An `.npz` file with the arrays of `Matrix.from_arrays` (`cost` may also be named
-            `cost_usd`; other arrays are ignored), or a `.jsonl` file with an event of a selector
+            `cost_usd`; other arrays are ignored), a `.csv` or `.parquet` table with a row per
+            outcome, as `coevolve export` writes it, or a `.jsonl` file with an event of a selector
             per line.
 
     >>> import tempfile
@@ -38,11 +41,18 @@ def read_matrix(path: str | Path) -> Matrix:
     path = Path(path)
     if not path.is_file():
         raise MatrixError(f"there is no file {path}.")
-    readers = {".npz": _from_npz, ".jsonl": _from_events}
+    readers = {
+        ".npz": _from_npz,
+        ".jsonl": _from_events,
+        ".csv": _from_table,
+        ".parquet": _from_table,
+    }
     if path.suffix not in readers:
-        raise MatrixError(f"{path} is neither an .npz nor a .jsonl file.")
+        raise MatrixError(f"{path} is not an .npz, .csv, .parquet or .jsonl file.")
     try:
         return readers[path.suffix](path)
+    except HistoryError:
+        raise  # it names the file
     except (CoevolveError, OSError, UnicodeError) as error:
         raise MatrixError(f"{path}: {error}") from error
 
@@ -95,6 +105,37 @@ def _array(loaded: Mapping[str, Any], name: str) -> Any:
         ) from error
 
 
+def _from_table(path: Path) -> Matrix:
+    """A series with the candidates by round, then in the order of the rows."""
+    past = read_past(path)
+    order = list(range(len(past.candidates)))
+    starts = None
+    if past.rounds is not None:
+        order.sort(key=past.rounds.__getitem__)
+        starts = past.rounds.count(0) or None
+    shape = len(past.candidates), len(past.tasks)
+    scored = ~np.isnan(past.score)
+    cells = past.candidate[scored], past.task[scored]
+    trials, sums, costs, priced = (np.zeros(shape) for _ in range(4))
+    np.add.at(trials, cells, 1)
+    np.add.at(sums, cells, past.score[scored])
+    np.add.at(costs, cells, np.nan_to_num(past.cost[scored]))
+    np.add.at(priced, cells, ~np.isnan(past.cost[scored]))
+    with np.errstate(invalid="ignore"):
+        outcomes, cost = sums / trials, costs / np.where(priced, priced, np.nan)
+    matrix = Matrix.from_arrays(
+        path.stem,
+        outcomes[order],
+        trials=trials[order],
+        cost=cost[order] if (costs > 0).any() else None,
+        tasks=list(past.tasks),
+        candidates=[past.candidates[at] for at in order],
+        pools=past.pools,
+        starts=starts,
+    )
+    return _noted(matrix)
+
+
 def _from_events(path: Path) -> Matrix:
     return matrix_of_run(path.stem, read_events(path))
 
@@ -130,6 +171,11 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
             with fitting(line.event):
                 new = {name: line.event[name] for name in ("pools", "weights", "costs")}
                 pool = pool.grown(line.event["tasks"], **new)
+    starts = {
+        text_of(line.event["candidate"])
+        for line in takewhile(lambda line: line.event["type"] != "drawn", rest)
+        if line.event["type"] == "told_full"
+    }
     arrays = matrix_arrays(_replayable(pool), _outcomes(rest, pool))
     series = Series(
         matrix=name,
@@ -138,6 +184,7 @@ def matrix_of_run(name: str, events: Iterable[Mapping[str, Any]]) -> Matrix:
         candidates=tuple(arrays["candidates"].tolist()),
         outcomes=arrays["outcomes"],
         costs=arrays.get("cost"),
+        started=len(starts) or STARTS,
     )
     return _noted(Matrix.from_series(name, [series]))
 

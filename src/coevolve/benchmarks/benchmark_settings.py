@@ -18,7 +18,7 @@ from coevolve.findings import Finding
 from coevolve.models.model_client import StubModel
 from coevolve.settings import Amount, Context, Needed, Table, Text, Texts, Words
 
-Starts = Annotated[tuple[Text, ...], Strict(False), Field(min_length=2)]
+Starts = Annotated[tuple[Text, ...], Strict(False), Field(min_length=1)]
 
 
 class BenchmarkSettings(Table):

@@ -28,7 +28,8 @@ def analyse(
         Path,
         typer.Argument(
             metavar="RUN",
-            help="A run folder, an .npz outcome matrix, or a .jsonl file of events.",
+            help="A run folder, an .npz outcome matrix, a .csv or .parquet table of outcomes, or "
+            "a .jsonl file of events.",
         ),
     ],
     table: Annotated[str, typer.Option(help="Its name, such as ties; any other name lists all.")],

@@ -15,6 +15,7 @@ from coevolve.cli.doctor_command import doctor
 from coevolve.cli.estimate_command import estimate
 from coevolve.cli.export_command import export
 from coevolve.cli.harbor_command import harbor
+from coevolve.cli.import_command import import_results
 from coevolve.cli.init_command import init
 from coevolve.cli.model_command import model
 from coevolve.cli.propose_command import propose
@@ -71,6 +72,7 @@ _RUNS = (init, doctor, estimate, propose, run, resume, runs, status, show, diff,
 _TOOLS = (demo, worlds, protocols, replay, analyse)
 for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_TOOLS)):
     app.command()(_command)
+app.command("import")(import_results)
 app.add_typer(data)
 app.add_typer(harbor)
 app.add_typer(model, name="model")

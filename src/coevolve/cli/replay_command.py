@@ -49,7 +49,8 @@ def replay(
         list[Path] | None,
         typer.Argument(
             metavar="MATRIX",
-            help="An .npz file of outcomes, a .jsonl file of events, or a folder of .npz files.",
+            help="An .npz matrix, a .csv or .parquet table of outcomes, a .jsonl file of events, "
+            "or a folder of .npz files.",
         ),
     ] = None,
     protocols: Annotated[

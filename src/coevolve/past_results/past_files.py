@@ -20,7 +20,7 @@ ENDINGS = (*TABLES, *LOGS)
 
 
 def read_past(path: Path | str, *, scorer: str | None = None) -> PastResults:
-    """The past results in a file or folder, every row checked.
+    r"""The past results in a file or folder, every row checked.
 
     Args:
         path: A table (.csv, .jsonl or .parquet) with the columns candidate, task and score, and
@@ -33,7 +33,7 @@ def read_past(path: Path | str, *, scorer: str | None = None) -> PastResults:
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "past.csv"
-    >>> _ = path.write_text("candidate,task,score\\nstart,sort-list,1\\nstart,parse-date,0\\n")
+    >>> _ = path.write_text("candidate,task,score\nstart,sort-list,1\nstart,parse-date,0\n")
     >>> past = read_past(path)
     >>> len(past), past.candidates, past.score.tolist()
     (2, ('start',), [1.0, 0.0])

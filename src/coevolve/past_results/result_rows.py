@@ -32,6 +32,7 @@ class Row(NamedTuple):
     cost: Any = None
     pool: Any = None
     split: Any = None
+    round: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -45,6 +46,7 @@ class PastResults:
         candidates: Names, in the order of the first row of each.
         tasks: Ids, in the order of the first row of each.
         pools: The pool of each task, if the file says it.
+        rounds: The round of each candidate, if the file says it; 0 are starting harnesses.
         candidate: For each row, the place of its candidate in `candidates`.
         task: For each row, the place of its task in `tasks`.
         trial: For each row, its trial number, from 0.
@@ -62,6 +64,7 @@ class PastResults:
     candidates: tuple[str, ...]
     tasks: tuple[str, ...]
     pools: tuple[str, ...] | None
+    rounds: tuple[int, ...] | None
     candidate: npt.NDArray[np.int64]
     task: npt.NDArray[np.int64]
     trial: npt.NDArray[np.int64]
@@ -116,6 +119,7 @@ empty where it is missing, got '1.5'.
     candidates: dict[str, int] = field(default_factory=dict)
     tasks: dict[str, int] = field(default_factory=dict)
     pools: dict[int, str] = field(default_factory=dict)
+    rounds: dict[int, int] = field(default_factory=dict)
     candidate: "array[int]" = field(default_factory=lambda: array("q"))
     task: "array[int]" = field(default_factory=lambda: array("q"))
     trial: "array[int]" = field(default_factory=lambda: array("q"))
@@ -142,6 +146,8 @@ empty where it is missing, got '1.5'.
         if candidate is None or row.candidate.__class__ is not str:
             name = self._text(number, "candidate", row.candidate)
             candidate = self.candidates.setdefault(name, len(self.candidates))
+            if row.round not in (None, ""):
+                self.rounds[candidate] = self._whole(number, "round", row.round, 10**9)
         if task is None or row.task.__class__ is not str:
             name = self._text(number, "task", row.task)
             task = self.tasks.setdefault(name, len(self.tasks))
@@ -149,7 +155,7 @@ empty where it is missing, got '1.5'.
             self._set_pool(number, task, self._text(number, "pool", row.pool))
         self.candidate.append(candidate)
         self.task.append(task)
-        self.trial.append(0 if row.trial in (None, "") else self._trial(number, row.trial))
+        self.trial.append(0 if row.trial in (None, "") else self._trial_number(number, row.trial))
         self.score.append(self._score(number, row.score))
         self.cost.append(math.nan if row.cost in (None, "") else self._cost(number, row.cost))
         self.file.append(len(self.files) - 1)
@@ -171,6 +177,9 @@ empty where it is missing, got '1.5'.
         pools = None
         if self.pools:
             pools = tuple(self.pools.get(at, "all") for at in range(len(self.tasks)))
+        rounds = None
+        if len(self.rounds) == len(self.candidates):
+            rounds = tuple(self.rounds[at] for at in range(len(self.candidates)))
         trials = _array(self.trial)
         if len(trials) and trials.min() == 1:
             trials = trials - 1  # they count from 1
@@ -181,6 +190,7 @@ empty where it is missing, got '1.5'.
             candidates=tuple(self.candidates),
             tasks=tuple(self.tasks),
             pools=pools,
+            rounds=rounds,
             candidate=_array(self.candidate),
             task=_array(self.task),
             trial=trials,
@@ -233,16 +243,17 @@ empty where it is missing, got '1.5'.
             )
         return score
 
-    def _trial(self, number: int, given: Any) -> int:
+    def _trial_number(self, number: int, given: Any) -> int:
+        return 0 if given == "0" else self._whole(number, "trial", given, MOST_TRIALS)
+
+    def _whole(self, number: int, column: str, given: Any, most: int) -> int:
         try:
             value = float(given)
         except (TypeError, ValueError, OverflowError):
             value = math.nan
-        if given.__class__ is bool or not (0 <= value <= MOST_TRIALS and value == int(value)):
+        if given.__class__ is bool or not (0 <= value <= most and value == int(value)):
             raise self.wrong(
-                number,
-                "trial",
-                f"trials are numbered from 0 to {MOST_TRIALS - 1}, got {given!r:.80}.",
+                number, column, f"a whole number from 0 to {most:,} is needed, got {given!r:.80}."
             )
         return int(value)
 

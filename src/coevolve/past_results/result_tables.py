@@ -11,7 +11,7 @@ from coevolve.formatting import plain_cell
 from coevolve.past_results.result_rows import Row, Rows
 
 REQUIRED = ("candidate", "task", "score")
-OPTIONAL = ("trial", "cost", "pool", "split")
+OPTIONAL = ("trial", "cost", "pool", "split", "round")
 SAME = {"cost": "dollars"}
 """Another name of a column, as `coevolve export` writes it."""
 _CHUNK = 65_536

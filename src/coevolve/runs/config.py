@@ -62,6 +62,7 @@ class SearchSettings(Table):
     include_start: bool = False
     rescore: bool = False
     leaks: Literal["report", "refuse"] = "report"
+    history: Text | None = None
 
     def rule(self) -> SearchProtocol:
         """The protocol; with `include_start`, a starting harness may win."""
@@ -314,7 +315,8 @@ def _sentence(found: ErrorDetails) -> str:
             return f"'{key}' {said}" if said.startswith("is ") else f"'{key}': {said}"
         case "too_short":
             least = found["ctx"]["min_length"]
-            return f"'{key}' must have at least {least} entries, got {value}."
+            entries = "one entry" if least == 1 else f"{least} entries"
+            return f"'{key}' must have at least {entries}, got {value}."
         case "value_error":
             reason = found["msg"].removeprefix("Value error, ")
             return f"'{key}': {reason}" if key else reason

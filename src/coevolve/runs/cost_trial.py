@@ -8,9 +8,10 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import StateError, StopRun, titled
 from coevolve.runs.building import build_benchmark, build_executor, trial_gateway, workers
 from coevolve.runs.config import RunConfig, read_config
-from coevolve.runs.session import new_selector
+from coevolve.runs.session import new_selector, past_of
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal
+from coevolve.search.past_outcomes import given_outcomes
 from coevolve.search.trials import Trial
 from coevolve.store import RunStore
 from coevolve.views.forecast import Forecast, forecast
@@ -30,6 +31,7 @@ def forecast_run(file: Path, *, like: Path | None = None, trial: bool = False) -
     """
     config = read_config(file)
     benchmark = build_benchmark(config, file.parent)
+    past = past_of(config, file.parent, benchmark)
     each: Costs = {}
     proposal: Costs = FREE if config.proposer.free else {}
     if like is not None:
@@ -48,6 +50,7 @@ def forecast_run(file: Path, *, like: Path | None = None, trial: bool = False) -
         trial=each,
         proposal=proposal,
         measured=trial,
+        given=sum(map(given_outcomes, past)),
     )
 
 

@@ -11,12 +11,14 @@ from typing import Any, Self
 
 from coevolve.core.events import Event
 from coevolve.errors import InputError, StateError
+from coevolve.past_results import PastResults, read_past
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.config_changes import check_config
 from coevolve.runs.extension import extend
 from coevolve.runs.result import CandidateResult, Result, RunFolder
 from coevolve.runs.session import (
     create_run,
+    import_into,
     open_folder,
     read_state,
     run_folder,
@@ -24,6 +26,7 @@ from coevolve.runs.session import (
 )
 from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search
+from coevolve.search.past_outcomes import Import
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
 from coevolve.views.report import Report, report
@@ -211,17 +214,24 @@ class Run:
             check_config(self.state, self.folder, self._config)
         return await self._work(accept_change=accept_change)
 
-    def create(self) -> None:
-        """Open the run's journal, without evaluating anything yet; `resume` does that."""
+    def create(self, *, past: PastResults | None = None, skip_unknown: bool = False) -> None:
+        """Open the run's journal, without evaluating anything yet; `resume` does that.
+
+        Args:
+            past: Past results to begin with.
+            skip_unknown: Whether to leave out rows of `past` whose tasks are unknown.
+        """
         if self.started:
             raise StateError(
                 f"{self.folder} already has a run; call resume() to continue it, or give the new "
                 "run another name."
             )
         if self._file is not None:
-            create_run(self._file)
+            create_run(self._file, past=past, skip_unknown=skip_unknown)
         elif self._config is not None:
-            open_folder(self.folder, self._config, self._base)
+            open_folder(
+                self.folder, self._config, self._base, past=past, skip_unknown=skip_unknown
+            )
         else:
             self._need_start()
 
@@ -265,6 +275,37 @@ class Run:
         with RunStore.open(self.folder) as store:
             extend(Recorder(store), {k: v for k, v in given.items() if v is not None})
         return self
+
+    def import_past(
+        self,
+        path: Path | str,
+        *,
+        candidate: str | None = None,
+        scorer: str | None = None,
+        skip_unknown: bool = False,
+    ) -> Import:
+        """Record past results: those of starting harnesses stand for Phase 0.
+
+        A run that was not started is created first; nothing is evaluated.
+
+        Args:
+            path: A .csv, .jsonl or .parquet table with the columns candidate, task and score, an
+                Inspect log, a Harbor job folder, or a folder of such files.
+            candidate: Another name for the only candidate of the results.
+            scorer: Which score of an Inspect log counts, if there are several.
+            skip_unknown: Whether to leave out rows of tasks that the run does not have.
+
+        Raises:
+            HistoryError: Something in the file is wrong; the message names row and column.
+            StateError: The same file was imported before, or the run has ended.
+        """
+        results = read_past(path, scorer=scorer)
+        if candidate is not None:
+            results = results.renamed(candidate)
+        if self.started:
+            return import_into(self.folder, results, skip_unknown=skip_unknown)
+        self.create(past=results, skip_unknown=skip_unknown)
+        return self.state.past.imports[-1]
 
     async def _work(self, *, accept_change: bool = False) -> Result:
         if self.state.ended is None:

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import replace
 from pathlib import Path
@@ -13,7 +13,8 @@ from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import protocol_from_json
 from coevolve.core.selector import Selector
-from coevolve.errors import CoevolveError, ConfigError, EventError
+from coevolve.errors import CoevolveError, ConfigError, EventError, HistoryError, StateError
+from coevolve.past_results import PastResults, read_past
 from coevolve.proposers.proposer_settings import check_ready
 from coevolve.runs.building import (
     build_benchmark,
@@ -30,7 +31,8 @@ from coevolve.runs.fingerprint import fingerprint
 from coevolve.search.benchmark_version import check_version
 from coevolve.search.effects import fold
 from coevolve.search.journal import Recorder
-from coevolve.search.loop import Search, check_opening, open_run
+from coevolve.search.loop import Search, check_opening, import_past, open_run
+from coevolve.search.past_outcomes import Import, Importing, PastOutcomes
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Executor
@@ -51,24 +53,39 @@ def run_folder(path: Path, config: RunConfig | None = None) -> Path:
     return path.parent / config.run.folder / config.run.name
 
 
-def create_run(path: Path, *, name: str | None = None) -> Path:
+def create_run(
+    path: Path,
+    *,
+    name: str | None = None,
+    past: PastResults | None = None,
+    skip_unknown: bool = False,
+) -> Path:
     """Open the run that a TOML file describes, and return its folder.
 
     Nothing is evaluated yet; `session` does that. A folder without events, left by an interrupted
     first attempt, is used again.
 
     Args:
-        path: The file.
+        path: The TOML file.
         name: The name of the run, if it is not that of the file.
+        past: Past results to begin with, besides those that the file names.
+        skip_unknown: Whether to leave out rows of `past` whose tasks are unknown.
     """
     config = read_config(path, name=name)
     folder = run_folder(path, config)
-    open_folder(folder, config, path.parent, about={"file": path.name, "named": name is not None})
+    about = {"file": path.name, "named": name is not None}
+    open_folder(folder, config, path.parent, about=about, past=past, skip_unknown=skip_unknown)
     return folder
 
 
 def open_folder(
-    folder: Path, config: RunConfig, base: Path, *, about: Mapping[str, Any] | None = None
+    folder: Path,
+    config: RunConfig,
+    base: Path,
+    *,
+    about: Mapping[str, Any] | None = None,
+    past: PastResults | None = None,
+    skip_unknown: bool = False,
 ) -> None:
     """Open the run of a configuration, with paths relative to `base`, in a folder.
 
@@ -83,7 +100,11 @@ def open_folder(
     build_rules(config, benchmark, None)
     selector, test = new_selector(config, benchmark.pool), test_pool(benchmark)
     settings = replace(config.settings(), repair=isinstance(proposer, Repairer))
-    check_opening(settings, selector, benchmark.starts, test)
+    imports = past_of(config, base, benchmark)
+    if past is not None:
+        importing = _importing(config, benchmark, imports)
+        imports.append(importing.event(past, skip_unknown=skip_unknown))
+    check_opening(settings, selector, benchmark.starts, test, imports)
     with _empty_store(folder) as store:
         open_run(
             store,
@@ -98,6 +119,7 @@ def open_folder(
                 "given": given,
                 **(about or {}),
             },
+            imports=imports,
         )
 
 
@@ -245,6 +267,51 @@ def new_selector(config: RunConfig, pool: Pool) -> Selector:
         draw_per=search.draw_per,
         confidence=search.confidence,
     )
+
+
+def past_of(config: RunConfig, base: Path, benchmark: Benchmark) -> list[dict[str, Any]]:
+    """The event of the past results that a configuration names, if any; nothing is recorded.
+
+    Raises:
+        ConfigError: They cannot be read, or do not fit the benchmark.
+    """
+    if config.search.history is None:
+        return []
+    try:
+        return [_importing(config, benchmark).event(read_past(base / config.search.history))]
+    except (HistoryError, StateError) as error:
+        raise ConfigError(f"'search.history': {error}") from error
+
+
+def _importing(
+    config: RunConfig, benchmark: Benchmark, before: Sequence[Mapping[str, Any]] = ()
+) -> Importing:
+    """What makes the event of an import into a new run, after others."""
+    past = PastOutcomes()
+    for number, event in enumerate(before, start=1):
+        past.take({**event, "seq": number}, benchmark.pool)
+    return Importing(
+        pool=benchmark.pool,
+        test=test_pool(benchmark),
+        starts=list(benchmark.starts),
+        trials=config.search.trials,
+        past=past,
+    )
+
+
+def import_into(folder: Path, results: PastResults, *, skip_unknown: bool = False) -> Import:
+    """Record past results in the run of a folder, in one transaction.
+
+    If anything is wrong, or the process ends before it returns, the run is as before.
+
+    Args:
+        folder: The folder of the run.
+        results: What `read_past` has read.
+        skip_unknown: Whether to leave out rows of tasks that the run does not have.
+    """
+    find_protocol(folder)
+    with RunStore.open(folder.resolve()) as store:
+        return import_past(Recorder(store), results, skip_unknown=skip_unknown)
 
 
 @contextmanager

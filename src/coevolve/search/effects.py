@@ -83,6 +83,7 @@ def _begin_phase_0(state: RunState) -> None:
     starts = [known.status for known in state.candidates.values() if known.start]
     if not state.rounds and all(status == Status.READY for status in starts):
         state.wave = _on_every_task(state, "start", state.starts, state.selector.pool)
+        state.wave.give(state.past.given)
 
 
 def _on_every_task(
@@ -298,6 +299,15 @@ def _fingerprinted(state: RunState, event: Event) -> None:
     state.fingerprint = event["parts"]
 
 
+def _imported(state: RunState, event: Event) -> None:
+    """Let past outcomes stand for trials of Phase 0, or only inform the selector."""
+    for name, told in state.past.take(event, state.selector.pool).items():
+        state.selector.observe(name, told)
+    state.selector.forget_events()
+    if state.wave is not None and state.wave.kind == "start":
+        state.wave.give(state.past.given)
+
+
 def _body(event: Event) -> dict[str, Any]:
     """The fields of an event, without those that every event has."""
     stamps = ("seq", "type", "at", "clock", "seal")
@@ -323,4 +333,5 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "ended": _ended,
     "extended": _extended,
     "fingerprinted": _fingerprinted,
+    "imported": _imported,
 }

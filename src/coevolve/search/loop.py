@@ -3,7 +3,7 @@
 import asyncio
 import ctypes
 import sys
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -11,7 +11,8 @@ import numpy as np
 from coevolve.core.events import Event
 from coevolve.core.pool import UNIT_SCALE, Pool
 from coevolve.core.selector import Selector
-from coevolve.errors import ConfigError, NoOutcomeError, StopRun
+from coevolve.errors import ConfigError, NoOutcomeError, StateError, StopRun
+from coevolve.past_results.result_rows import PastResults
 from coevolve.search.acceptance import Rules, clean
 from coevolve.search.attempts import Attempts, cap_ahead
 from coevolve.search.benchmark_version import settle_version
@@ -26,15 +27,15 @@ from coevolve.search.evaluation import (
     to_rerun,
 )
 from coevolve.search.journal import Journal, Recorder
+from coevolve.search.past_outcomes import Import, Importing, given_outcomes
 from coevolve.search.preparation import Preparation
 from coevolve.search.proposal import Proposer
 from coevolve.search.proposing import Proposing
 from coevolve.search.retries import Retries
 from coevolve.search.run_state import CandidateState, RunState, Status
-from coevolve.search.trials import Executor
+from coevolve.search.trials import Cell, Executor
 from coevolve.search.wave import Wave
 
-LEAST_STARTS = 2
 _LONGER = 15.0
 """How much longer the waits are between attempts at a proposal than at a trial."""
 
@@ -48,19 +49,21 @@ def open_run(
     starts: Mapping[str, Files],
     test: Pool | None = None,
     config: Mapping[str, Any] | None = None,
+    imports: Sequence[Mapping[str, Any]] = (),
 ) -> None:
-    """Record the first event of a run.
+    """Record the first event of a run, and its past outcomes with it.
 
     Args:
         journal: A journal without any event.
         name: Name of the run.
         settings: How it searches.
         selector: A new selector over the validation tasks.
-        starts: Files of the starting harnesses by name, two or more.
+        starts: Files of the starting harnesses by name, one or more.
         test: The sealed test tasks, scored once at the end, if there are any.
         config: The configuration the run was started with, as plain JSON.
+        imports: Bodies of events "imported", if the run begins with past outcomes.
     """
-    check_opening(settings, selector, starts, test)
+    check_opening(settings, selector, starts, test, imports)
     candidates = []
     for start, files in starts.items():
         candidates.append(Candidate.of(files, name=start))
@@ -75,23 +78,65 @@ def open_run(
         "test": None if test is None else test.to_json(),
         "config": dict(config or {}),
     }
-    journal.append([("opened", body)])
+    journal.append([("opened", body), *(("imported", event) for event in imports)])
+
+
+def import_past(recorder: Recorder, results: PastResults, *, skip_unknown: bool = False) -> Import:
+    """Record past outcomes in a run, as one event.
+
+    Outcomes of starting harnesses stand for trials of Phase 0 that have no outcome yet. All others
+    inform the history of the tasks and the joint model.
+
+    Args:
+        recorder: The run.
+        results: The past results.
+        skip_unknown: Whether to leave out rows of tasks that the run does not have.
+
+    Raises:
+        HistoryError: A task is unknown, or an outcome differs from what was imported before.
+        StateError: The run has ended, or the same contents were imported before.
+    """
+    state = recorder.state
+    if state.ended is not None:
+        raise StateError(
+            "the run has ended, and past outcomes would change the estimates behind its choice. "
+            "Extend it first, or start a new run with them: [search] history."
+        )
+    open: Collection[Cell] | None = None
+    if state.selector.starts or state.exhausted is not None:
+        open = ()
+    elif state.wave is not None:
+        open = state.wave.open
+    importing = Importing(
+        pool=state.selector.pool,
+        test=None if state.test is None else state.test.pool,
+        starts=state.starts,
+        trials=state.trials,
+        past=state.past,
+        open=open,
+    )
+    recorder.record("imported", importing.event(results, skip_unknown=skip_unknown))
+    return state.past.imports[-1]
 
 
 def check_opening(
-    settings: Settings, selector: Selector, starts: Mapping[str, Files], test: Pool | None
+    settings: Settings,
+    selector: Selector,
+    starts: Mapping[str, Files],
+    test: Pool | None,
+    imports: Sequence[Mapping[str, Any]] = (),
 ) -> None:
     """Refuse what no run can be opened with, so that a caller creates no folder for it.
 
     Raises:
-        ConfigError: There are too few starting harnesses, one has an invalid name, tasks have ids
+        ConfigError: There is no starting harness, one has an invalid name, tasks have ids
             that are not text or scores on another scale, or the cap on trials is too small for
             Phase 0 and the sealed test.
     """
-    if len(starts) < LEAST_STARTS:
+    if not starts:
         raise ConfigError(
-            f"a search needs two or more starting harnesses, got {len(starts)}; Phase 0 learns "
-            "from them which tasks distinguish harnesses."
+            "a search needs a starting harness, got none; Phase 0 learns from its outcomes how "
+            "hard the tasks are."
         )
     for start in starts:
         if clean(start) != start:
@@ -108,6 +153,7 @@ def check_opening(
     trials = selector.events[0]["trials"]
     needed = len(starts) * len(selector.pool) * trials
     needed += 0 if test is None else (len(starts) + 1) * len(test) * trials
+    needed -= sum(map(given_outcomes, imports))
     cap = settings.budget.trials
     if cap is not None and cap < needed:
         raise ConfigError(

@@ -13,6 +13,7 @@ from coevolve.core.selector import Selector
 from coevolve.errors import EventError, NoOutcomeError
 from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
 from coevolve.search.candidate import Candidate
+from coevolve.search.past_outcomes import PastOutcomes
 from coevolve.search.trials import Cell
 from coevolve.search.wave import Durations, Tally, Wave
 
@@ -131,6 +132,7 @@ class RunState:
     counts the rounds in a row, up to the last one and in this session, without a candidate that
     could be evaluated. `fingerprint` has the hashes of everything that can alter scores, by part;
     `changes` are those that were accepted. `earlier` are the settings before each extension.
+    `past` are the outcomes that were imported.
     """
 
     name: str
@@ -161,6 +163,7 @@ class RunState:
     fingerprint: dict[str, str] | None = None
     changes: list[Change] = field(default_factory=list)
     earlier: list[Settings] = field(default_factory=list)
+    past: PastOutcomes = field(default_factory=PastOutcomes)
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":

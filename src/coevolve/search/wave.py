@@ -168,7 +168,8 @@ class Wave:
     `open` maps the outcomes that are missing so far to the number of failed attempts, `done` the
     others to their scores. `parts` are the tasks of each pool, where whole pools are run. `again`
     names the candidates that were run once more, and `reopened_at` is the number of the last event
-    "reopened". `earlier` counts the outcomes of the wave that this one continues.
+    "reopened". `earlier` counts the outcomes of the wave that this one continues, and those that
+    were given.
 
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
@@ -215,6 +216,13 @@ class Wave:
         if self.open.pop(cell, None) is None:
             raise EventError(f"the outcome of {tuple(cell)} is not asked for, or already known.")
         self.done[cell] = self.tally.outcome(event)
+
+    def give(self, outcomes: Mapping[Cell, float]) -> None:
+        """Use known outcomes for trials that are still open; they cost nothing."""
+        for cell, score in outcomes.items():
+            if self.open.pop(cell, None) is not None:
+                self.done[cell] = score
+                self.earlier += 1
 
     def failed(self, event: Event) -> None:
         """Record a failed attempt at an outcome that is still open."""

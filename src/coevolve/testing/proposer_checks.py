@@ -153,7 +153,7 @@ def sample_views(
     """What a proposer sees before the first and the second round of a small, made-up search.
 
     Args:
-        starts: The files of each starting harness; at least two.
+        starts: The files of each starting harness; at least one.
 
     >>> first, second = sample_views()
     >>> len(first.standings), len(second.standings), second.round

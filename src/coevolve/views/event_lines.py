@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from coevolve.core.events import Event
 from coevolve.formatting import amount, duration, estimate, plural, score
+from coevolve.search.past_outcomes import Import
 from coevolve.search.run_state import RunState, Status
 from coevolve.views.report import best, rescored, tested
 
@@ -46,6 +47,8 @@ class Narrator:
         )
         if state.sessions > 1:
             yield f"limits: {self._limits()}"
+        for one in state.past.imports:
+            yield f"history: {imported(one)}"
         if event["isolation"] == "process-as-root":
             yield (
                 "warning: candidates run as root and can do anything on this machine. Unless you "
@@ -121,6 +124,10 @@ class Narrator:
         thin = " (under half of its outcomes have a score)" if ended.thin else ""
         yield f"round {ended.number} done: {scores}{missing}{thin}{self._best()}"
 
+    def imported(self, event: Event) -> Iterator[str]:
+        """Past outcomes were imported."""
+        yield f"history: {imported(self.state.past.imports[-1])}"
+
     def extended(self, event: Event) -> Iterator[str]:
         """The limits of the run were raised."""
         yield f"extended: {self._limits()}"
@@ -180,6 +187,19 @@ class Narrator:
         return "?" if found is None else estimate(found.to_json())
 
 
+def imported(one: Import) -> str:
+    """What an import brought."""
+    parts = [
+        f"{one.phase_0:,} stand for trials of Phase 0" if one.phase_0 else "",
+        f"{one.observed:,} inform the history of the tasks" if one.observed else "",
+        f"{one.known:,} were known" if one.known else "",
+        f"{one.unscored:,} have no score" if one.unscored else "",
+        f"{one.left_out:,} were left out" if one.left_out else "",
+    ]
+    found = ", ".join(filter(None, parts))
+    return f"{one.file} ({one.format}, {plural(one.rows, 'row')}): {found}"
+
+
 def _known(value: float | None) -> str:
     return "missing" if value is None else score(value)
 
@@ -201,6 +221,7 @@ _LINES: dict[str, Callable[[Narrator, Event], Iterator[str]]] = {
     "exhausted": Narrator.exhausted,
     "extended": Narrator.extended,
     "fingerprinted": Narrator.fingerprinted,
+    "imported": Narrator.imported,
     "chosen": Narrator.chosen,
     "ended": Narrator.ended,
 }

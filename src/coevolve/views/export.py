@@ -68,12 +68,14 @@ def write_matrix(journal: Journal, path: Path) -> int:
     """
     opened = next(journal.events(until=1))
     pool = Pool.from_json(opened["selector"]["pool"])
+    starts = {start["name"] for start in opened["starts"]}
     rows = (row for row in outcome_rows(journal.events()) if row.split == "validation")
     arrays = matrix_arrays(pool, ((r.candidate, r.task, r.score, r.dollars) for r in rows))
     if not len(arrays["candidates"]):
         raise StateError("the run has no outcomes yet.")
+    evaluated = sum(name in starts for name in arrays["candidates"].tolist())
     with path.open("wb") as file:
-        np.savez_compressed(file, **arrays)
+        np.savez_compressed(file, **arrays, starts=np.array(max(1, evaluated)))
     return len(arrays["candidates"])
 
 

@@ -64,6 +64,7 @@ def forecast(
     trial: Costs,
     proposal: Costs,
     measured: bool = False,
+    given: int = 0,
 ) -> Forecast:
     """The expected cost of a run.
 
@@ -76,11 +77,12 @@ def forecast(
         trial: The cost of a trial, as far as it is known.
         proposal: The cost of a proposal, as far as it is known.
         measured: Whether `trial` comes from one trial of each starting harness.
+        given: Trials of Phase 0 that past results stand for.
     """
     each = selector.events[0]["trials"]
     tasks = len(selector.pool) * each
     counts = {
-        "phase 0": _exactly(starts * tasks),
+        "phase 0": _exactly(starts * tasks - given),
         "rounds": search_trials(selector, settings, starts),
         "rescoring the winner": _exactly(tasks if settings.rescore else 0),
         "sealed test": _exactly((starts + 1) * test_tasks * each),
@@ -95,6 +97,8 @@ def forecast(
     total, caps = _sum(parts), settings.budget.to_json()
     within = capped(total, caps)
     notes = list(_notes(trial, proposal, measured, within != total))
+    if given:
+        notes.append(f"Past results stand for {given:,} trials of Phase 0.")
     if selector.pool.costs is not None:
         mean = float(selector.pool.costs.mean())
         notes.append(

@@ -224,7 +224,7 @@ def _left(state: RunState, seconds: float) -> float | None:
     told = [one.trials for one in state.rounds if one.settled and one.trials]
     if not told or not state.evaluating.trials:
         return None
-    starts = len(state.starts) * len(state.selector.pool) * state.trials
+    starts = len(state.starts) * len(state.selector.pool) * state.trials - len(state.past.given)
     searched = max(1, state.evaluating.trials - starts)
     rounds = state.settings.rounds - len(told)
     coming = max(0, rounds) * sum(told) / len(told) + closing_trials(state)

@@ -128,6 +128,8 @@ def costs_of_run(journal: Journal) -> tuple[Costs, Costs]:
     """
     spent: dict[str, dict[str, list[float]]] = {name: defaultdict(list) for name in MEASURES}
     for row in outcome_rows(journal.events()):
+        if row.imported:  # it was paid before, and its tokens and seconds are unknown
+            continue
         spent["tokens"][row.candidate].append(row.tokens_in + row.tokens_out)
         spent["dollars"][row.candidate].append(row.dollars)
         spent["seconds"][row.candidate].append(row.seconds)

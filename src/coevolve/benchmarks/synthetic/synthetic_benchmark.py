@@ -58,8 +58,8 @@ class SyntheticBenchmark:
         test_tasks: int = 0,
         seconds: float = 0.0,
     ) -> None:
-        if starts < 2:
-            raise InputError(f"a search needs two or more starting harnesses, got {starts}.")
+        if starts < 1:
+            raise InputError(f"a search needs a starting harness, got {starts}.")
         self.world = world
         self.pool = world.pool
         self.starts: Mapping[str, Files] = {

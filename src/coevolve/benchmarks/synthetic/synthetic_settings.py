@@ -31,7 +31,7 @@ class SyntheticSettings(BenchmarkSettings):
     mends: Annotated[int, Field(ge=0)] = 2
     mend: float = 5.0
     seed: Annotated[int, Field(ge=0)] = 0
-    starts: Annotated[int, Field(ge=2)] = 2
+    starts: Annotated[int, Field(ge=1)] = 2
     test_tasks: Annotated[int, Field(ge=0)] = 0
     seconds: Annotated[float, Field(ge=0)] = 0.0
 
