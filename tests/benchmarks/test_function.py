@@ -159,7 +159,7 @@ def test_a_check_of_ones_own_comes_on_top() -> None:
         ({"evaluate": lambda a, b, c, d: 1.0}, "must be a function of"),
         ({"evaluate": 3}, "must be a function of .*, got 3"),
         ({"tasks": []}, "needs at least one task"),
-        ({"starts": {"only": SAME}}, "two or more starting harnesses"),
+        ({"starts": {}}, "a search needs a starting harness, got none"),
         ({"test_tasks": ["2"]}, "test task '2' is also a validation task"),
     ],
 )

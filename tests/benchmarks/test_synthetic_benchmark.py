@@ -93,8 +93,8 @@ def test_a_world_without_a_test_refuses_one() -> None:
         pytest.raises(InputError, match="no sealed test"),
     ):
         SyntheticBenchmark(WORLD).run_test(harness, "test-00", 0)
-    with pytest.raises(InputError, match="two or more"):
-        SyntheticBenchmark(WORLD, starts=1)
+    with pytest.raises(InputError, match="needs a starting harness, got 0"):
+        SyntheticBenchmark(WORLD, starts=0)
 
 
 def test_a_search_by_files_is_the_search_of_the_world() -> None:

@@ -4,6 +4,8 @@ import functools
 import io
 import json
 import tempfile
+import zipfile
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +18,7 @@ from coevolve.benchmarks.benchmark_settings import read_tasks
 from coevolve.benchmarks.textclass.data_sets import read_own, read_rows
 from coevolve.benchmarks.textclass.published_sets import law_split
 from coevolve.core.selector import Selector
+from coevolve.past_results import read_past
 from coevolve.runs.config import RunConfig, read_config
 from tests.fuzz.inputs import changed, json_bytes, spoiled
 from tests.fuzz.target import Target, json_lines, resealed, scratch, written
@@ -102,6 +105,69 @@ def _matrix(given: tuple[str, bytes]) -> None:
     read_matrix(written(f"outcomes.{ending}", data))
 
 
+_RESULTS = (
+    {"candidate": "a", "task": "t", "score": 1.0, "trial": 0, "cost": 0.5},
+    {"candidate": "a", "task": "u", "score": None, "pool": "p", "split": "validation"},
+)
+_CSV = b'candidate,task,score,trial,cost,split\na,t,1.0,0,0.5,validation\n\'=b,"t, u",,1,,\n'
+_SAMPLE = {
+    "id": "t",
+    "epoch": 1,
+    "scores": {"includes": {"value": "C"}},
+    "model_usage": {"m": {"total_cost": 0.5}},
+}
+_LOG = {"eval": {"model": "m", "metadata": {"candidate": "a"}}, "samples": [_SAMPLE] * 2}
+_TRIAL = {
+    "task_name": "org/t",
+    "started_at": "2026-01-01",
+    "agent_info": {"name": "agent", "model_info": {"name": "m"}},
+    "agent_result": {"cost_usd": 0.5},
+    "verifier_result": {"rewards": {"reward": 1.0}},
+}
+
+
+def _past(name: str) -> Callable[[bytes], object]:
+    return lambda data: read_past(written(name, data))
+
+
+@functools.cache
+def _archive() -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("header.json", json.dumps({"eval": _LOG["eval"]}))
+        archive.writestr("summaries.json", json.dumps(_LOG["samples"]))
+    return file.getvalue()
+
+
+def _archived(header: bytes, summaries: bytes) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as archive:
+        archive.writestr("header.json", header)
+        archive.writestr("summaries.json", summaries)
+    return file.getvalue()
+
+
+def _job(results: list[bytes]) -> None:
+    with tempfile.TemporaryDirectory(dir=scratch()) as folder:
+        for number, data in enumerate(results):
+            trial = Path(folder) / f"trial-{number}"
+            trial.mkdir()
+            (trial / "result.json").write_bytes(data)
+        read_past(folder)
+
+
+def _columns(rows: list[Any]) -> None:
+    """A Parquet file of any values; pyarrow itself refuses other bytes."""
+    from pyarrow import ArrowException, Table, parquet
+
+    path = scratch() / "past.parquet"
+    try:
+        parquet.write_table(Table.from_pylist(rows), path)
+    except (ArrowException, OverflowError, TypeError, ValueError, AttributeError):
+        return  # it has no table of such rows
+    read_past(path)
+
+
 TARGETS: tuple[Target, ...] = (
     Target(
         name="configuration file",
@@ -160,5 +226,42 @@ TARGETS: tuple[Target, ...] = (
         written_by="user",
         inputs=changed(_selector_events()),
         read=_selector,
+    ),
+    Target(
+        name="past results in CSV",
+        written_by="user",
+        inputs=spoiled(_CSV) | st.binary(max_size=60),
+        read=_past("past.csv"),
+    ),
+    Target(
+        name="past results in JSONL",
+        written_by="user",
+        inputs=st.lists(json_bytes(*_RESULTS), max_size=3).map(b"\n".join),
+        read=_past("past.jsonl"),
+    ),
+    Target(
+        name="past results in Parquet",
+        written_by="user",
+        inputs=changed(list(_RESULTS)).filter(lambda rows: isinstance(rows, list)),
+        read=_columns,
+    ),
+    Target(
+        name="logs of Inspect in JSON",
+        written_by="user",
+        inputs=json_bytes(_LOG),
+        read=_past("past.json"),
+    ),
+    Target(
+        name="archives of Inspect",
+        written_by="user",
+        inputs=spoiled(_archive())
+        | st.builds(_archived, json_bytes({"eval": _LOG["eval"]}), json_bytes(_LOG["samples"])),
+        read=_past("past.eval"),
+    ),
+    Target(
+        name="jobs of Harbor",
+        written_by="user",
+        inputs=st.lists(json_bytes(_TRIAL), min_size=1, max_size=3),
+        read=_job,
     ),
 )

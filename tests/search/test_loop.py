@@ -10,13 +10,12 @@ import pytest
 
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Missing, Usage
-from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError, EventError, StopRun
-from coevolve.search.budget import Budget, Settings
+from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
 from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal
-from coevolve.search.loop import Search, open_run
+from coevolve.search.loop import Search
 from coevolve.search.proposal import Proposal, Proposed, View
 from coevolve.search.run_state import Status
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
@@ -626,18 +625,6 @@ class TestTheView:
             [s.candidate.round for s in v.standings if s.status == "ready"] for v in proposer.seen
         ]
         assert pending == [[], [1, 1], [2, 2]]
-
-
-def test_a_run_needs_two_starting_harnesses() -> None:
-    one = {"plain": STARTS["plain"]}
-    with pytest.raises(ConfigError, match="two or more starting harnesses, got 1"):
-        open_run(
-            MemoryJournal(),
-            name="x",
-            settings=Settings(rounds=1),
-            selector=Selector(POOL),
-            starts=one,
-        )
 
 
 def test_an_interrupted_run_says_so_and_can_be_resumed() -> None:

@@ -305,7 +305,9 @@ def print_trials(console: Screen, trials: "Sequence[TrialDetails]") -> None:
         if row.fault:
             console.print(Text(titled(row.fault, row.reason), "yellow"))
         if trial.content is None:
-            console.print("No trace.")
+            console.print(
+                f"No trace: imported from {row.imported}." if row.imported else "No trace."
+            )
         else:
             console.print(_rendered(flat(trial.content)))
 

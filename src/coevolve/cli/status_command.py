@@ -16,6 +16,7 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
     from coevolve.cli.run_display import board
     from coevolve.runs.session import read_state
     from coevolve.store import Owner, owner
+    from coevolve.views.event_lines import imported
     from coevolve.views.report import report
 
     folder = find_run(run)
@@ -30,6 +31,8 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
     console.print(board(now, width=console.width, most=max(_LEAST, console.height - 10)))
     if now.mixed:
         console.print(Text(f"warning: {now.mixed}", "yellow"))
+    for one in now.imports:
+        console.print(Text(f"history: {imported(one)}"))
     for number, note in now.notes.items():
         console.print(Text(f"round {number}: {note}", "yellow"))
     for number in now.thin_rounds:

@@ -194,7 +194,7 @@ def imported(one: Import) -> str:
         f"{one.observed:,} inform the history of the tasks" if one.observed else "",
         f"{one.known:,} were known" if one.known else "",
         f"{one.unscored:,} have no score" if one.unscored else "",
-        f"{one.left_out:,} were left out" if one.left_out else "",
+        f"{one.left_out:,} of other splits or tasks are left out" if one.left_out else "",
     ]
     found = ", ".join(filter(None, parts))
     return f"{one.file} ({one.format}, {plural(one.rows, 'row')}): {found}"

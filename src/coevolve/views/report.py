@@ -8,6 +8,7 @@ from coevolve.errors import NoOutcomeError
 from coevolve.search.attempts import closing_trials
 from coevolve.search.benchmark_version import mixture
 from coevolve.search.loop import broken, unready
+from coevolve.search.past_outcomes import Import
 from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.wave import Tally
 from coevolve.views.spend import Spend, spend_of
@@ -62,7 +63,8 @@ class Report:
     `doing` says what is under way, and `why` how the run ended or why it stopped. `left` is the
     expected number of seconds to the end, if it is known. `done` of the `asked` trials in the
     present wave are recorded, and `under_way` run now. `mixed` says which versions of the
-    benchmark the scores mix; it is empty if there is one.
+    benchmark the scores mix; it is empty if there is one. `imports` are the imports of past
+    results.
     """
 
     name: str
@@ -87,6 +89,7 @@ class Report:
     thin_rounds: tuple[int, ...]
     notes: dict[int, str]
     mixed: str
+    imports: tuple[Import, ...]
     seconds: float
     left: float | None
     events: int
@@ -133,6 +136,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         thin_rounds=tuple(one.number for one in state.rounds if one.thin),
         notes={one.number: one.note for one in state.rounds if one.note},
         mixed=mixture(state),
+        imports=tuple(state.past.imports),
         seconds=seconds,
         left=_left(state, seconds),
         events=state.events,
