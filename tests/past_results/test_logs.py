@@ -50,7 +50,7 @@ def with_zstd(path: Path, files: dict[str, Any]) -> Path:
     with zipfile.ZipFile(path) as file:
         entries = {info.filename: info for info in file.infolist()}
         central = file.start_dir
-    for name, info in entries.items():
+    for info in entries.values():
         raw[info.header_offset + 8 : info.header_offset + 10] = (93).to_bytes(2, "little")
     at = central
     for name in entries:

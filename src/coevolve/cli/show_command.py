@@ -305,9 +305,8 @@ def print_trials(console: Screen, trials: "Sequence[TrialDetails]") -> None:
         if row.fault:
             console.print(Text(titled(row.fault, row.reason), "yellow"))
         if trial.content is None:
-            console.print(
-                f"No trace: imported from {row.imported}." if row.imported else "No trace."
-            )
+            why = f": imported from {row.imported}" if row.imported else ""
+            console.print(Text(f"No trace{why}."))
         else:
             console.print(_rendered(flat(trial.content)))
 
