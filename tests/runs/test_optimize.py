@@ -187,6 +187,25 @@ class TestStarts:
         names = [c.name for c in search(starts=["a", "b", "c"]).candidates]
         assert names == ["start-1", "start-2", "start-3", "r1-0", "r2-0"]
 
+    def test_past_results_stand_for_their_trials(self, tmp_path: Path) -> None:
+        ran: list[str] = []
+
+        def evaluate(candidate: Any, task: str) -> float:
+            ran.append(candidate.name)
+            return 1.0
+
+        (tmp_path / "past.csv").write_text("candidate,task,score\nold,a,0\nold,b,1\nold,c,0\n")
+        options: dict[str, Any] = {"history": tmp_path / "past.csv", "folder": tmp_path / "run"}
+        result = search(tasks=["a", "b", "c"], starts={"old": "x"}, evaluate=evaluate, **options)
+        assert "old" not in ran
+        assert [row["score"] for row in result.outcomes() if row["candidate"] == "old"] == [
+            0,
+            1,
+            0,
+        ]
+        (tmp_path / "past.csv").unlink()
+        search(tasks=["a", "b", "c"], starts={"old": "x"}, evaluate=evaluate, **options)
+
     def test_one_is_enough(self) -> None:
         names = [c.name for c in search(starts="only one").candidates]
         assert names == ["start-1", "r1-0", "r2-0"]

@@ -7,7 +7,7 @@ from pathlib import Path
 from coevolve.errors import HistoryError
 from coevolve.past_results.harbor_job import read_trials, trial_files
 from coevolve.past_results.inspect_log import read_inspect
-from coevolve.past_results.result_rows import PastResults, Rows
+from coevolve.past_results.result_rows import PastResults, Rows, combined
 from coevolve.past_results.result_tables import read_csv, read_jsonl, read_parquet
 
 TABLES: dict[str, Callable[[Path, Rows], bool]] = {
@@ -80,7 +80,8 @@ def _files(source: Path, paths: list[Path], scorer: str | None) -> PastResults:
         numbered = numbered and known
     kinds = {"inspect" if path.suffix in LOGS else path.suffix[1:] for path in paths}
     kind = kinds.pop() if len(kinds) == 1 else "folder"
-    return rows.results(str(source), _digest(paths), kind, numbered)
+    digest = _digest(paths) if scorer is None else combined(_digest(paths), scorer)
+    return rows.results(str(source), digest, kind, numbered)
 
 
 def _digest(paths: list[Path]) -> str:

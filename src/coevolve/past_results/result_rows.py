@@ -4,6 +4,7 @@ import math
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from hashlib import blake2b
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -41,7 +42,7 @@ class PastResults:
 
     Args:
         source: The file or folder, as the user named it.
-        digest: Hash of the contents of all files.
+        digest: Hash of the contents of all files, and of options they are read with.
         kind: The format.
         candidates: Names, in the order of the first row of each.
         tasks: Ids, in the order of the first row of each.
@@ -94,7 +95,13 @@ class PastResults:
                 f"{self.source} has {len(self.candidates)} candidates ({shown}); only a single "
                 "one can get another name."
             )
-        return replace(self, candidates=(candidate,) * len(self.candidates))
+        digest = combined(self.digest, candidate)
+        return replace(self, candidates=(candidate,) * len(self.candidates), digest=digest)
+
+
+def combined(digest: str, option: str) -> str:
+    """The digest of contents that are read with an option: other results than without it."""
+    return blake2b(f"{digest}/{option}".encode(), digest_size=16).hexdigest()
 
 
 def _place(file: str, row: int, column: str) -> str:

@@ -17,6 +17,7 @@ from coevolve.core.selector import Selector
 from coevolve.errors import EmptyRounds, InputError, StopRun
 from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.isolation import Isolation, find_isolation
+from coevolve.past_results import read_past
 from coevolve.proposers.base import Proposer, Repairer, takes
 from coevolve.runs.extension import extend
 from coevolve.runs.optimize_arguments import (
@@ -43,6 +44,7 @@ from coevolve.search.budget import CAPS, Budget, Settings
 from coevolve.search.candidate import Candidate, Files
 from coevolve.search.journal import Journal, MemoryJournal, Recorder
 from coevolve.search.loop import Search, check_opening, open_run
+from coevolve.search.past_outcomes import Importing
 from coevolve.store import RunStore
 from coevolve.views.report import best
 
@@ -61,6 +63,7 @@ class Options(TypedDict, total=False):
     isolation: Isolated | None
     folder: Path | str | None
     listen: Listener | Sequence[Listener]
+    history: Path | str | None
 
 
 def optimize(
@@ -80,6 +83,7 @@ def optimize(
     isolation: Isolated | None = None,
     folder: Path | str | None = None,
     listen: Listener | Sequence[Listener] = (),
+    history: Path | str | None = None,
 ) -> Result:
     """Search for a better candidate, each scored on a few well-chosen tasks.
 
@@ -129,6 +133,8 @@ def optimize(
             folder and arguments to continue a run that was stopped; with more `rounds` or a
             larger `budget` to extend one that has ended.
         listen: Called with every event, a `dict`, after its effect; or a list of such functions.
+        history: A file or folder of past results (docs/history.md): those of starting candidates
+            stand for their trials, the others inform the choice of tasks.
 
     Returns:
         The best candidate, all others, and every outcome. `status.why` says why the search ended:
@@ -199,6 +205,7 @@ class _Plan:
     isolation: Isolation | None
     folder: Path | None
     listeners: list[Listener]
+    imports: list[dict[str, Any]]
     briefing: str
     about: dict[str, Any]
 
@@ -221,6 +228,7 @@ class _Plan:
         isolation: Isolated | None,
         folder: Path | str | None,
         listen: Listener | Sequence[Listener],
+        history: Path | str | None,
     ) -> Self:
         """Check the arguments; nothing is written or run yet."""
         pool, objects = read_tasks(tasks, "tasks")
@@ -244,6 +252,10 @@ class _Plan:
         settings = Settings(rounds=rounds, candidates=candidates, seed=seed, budget=caps)
         selector = Selector(pool, protocol=read_protocol(protocol, fraction), seed=seed)
         place = None if folder is None else read_folder_path(folder)
+        imports = []
+        if history is not None and (place is None or not (place / "run.db").exists()):
+            importing = Importing(pool=pool, test=test, starts=list(found), trials=1)
+            imports = [importing.event(read_past(history))]
         sandbox = None if isolation is None else find_isolation(isolation)
         proposer, seconds = read_proposer(propose, settings, place)
         routine = inspect.isroutine(evaluate)
@@ -261,6 +273,7 @@ class _Plan:
             isolation=sandbox,
             folder=place,
             listeners=read_listeners(listen),
+            imports=imports,
             briefing=(inspect.getdoc(evaluate) or "") if routine else "",
             about={"evaluate": name_of(evaluate), "propose": name_of(propose)},
         )
@@ -311,7 +324,7 @@ class _Plan:
             return nullcontext(MemoryJournal())
         if (self.folder / "run.db").exists():
             return RunStore.open(self.folder)
-        check_opening(self.settings, self.selector, self.starts, self.test)
+        check_opening(self.settings, self.selector, self.starts, self.test, self.imports)
         return RunStore.create(self.folder)
 
     def _begin(self, journal: Journal) -> None:
@@ -325,6 +338,7 @@ class _Plan:
                 starts=self.starts,
                 test=self.test,
                 config={BY_OPTIMIZE: self.about},
+                imports=self.imports,
             )
         else:
             self._check_same(first)
