@@ -5,8 +5,10 @@ samples. The archive of an evaluation that was cut short has the same in `_journ
 """
 
 import json
+import lzma
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -20,6 +22,16 @@ MOST_BYTES = 500_000_000
 """Size of one file of an archive, unpacked."""
 _ZSTD = 93
 """Zip's number for Zstandard, which Python reads from version 3.14 on."""
+_DAMAGE = (
+    zipfile.BadZipFile,
+    zlib.error,
+    lzma.LZMAError,
+    struct.error,
+    EOFError,
+    OverflowError,
+    RuntimeError,  # encrypted, or NotImplementedError: an unknown compression
+    ValueError,
+)
 _LOCAL = struct.Struct("<26xHH")
 """The end of a local header in a zip file: lengths of the name and of the extra field."""
 
@@ -72,7 +84,9 @@ def _archived(path: Path) -> tuple[Any, list[Any]]:
             if not isinstance(found, dict) or not isinstance(found.get("eval"), dict):
                 raise HistoryError(f"{path}, {head}: it does not describe an evaluation.")
             return found["eval"], list(_samples(path, archive, names))
-    except (zipfile.BadZipFile, EOFError, struct.error, NotImplementedError) as error:
+    except HistoryError:
+        raise
+    except _DAMAGE as error:
         raise HistoryError(f"{path}: this is not a log of Inspect: {error}.") from None
 
 
@@ -94,8 +108,6 @@ def _unpacked(path: Path, archive: zipfile.ZipFile, name: str) -> bytes:
     except NotImplementedError:
         if info.compress_type != _ZSTD or info.flag_bits & 1:
             raise
-    except (RuntimeError, OSError) as error:  # encrypted or damaged
-        raise HistoryError(f"{path}, {name}: it cannot be read: {error}.") from None
     with path.open("rb") as file:
         file.seek(info.header_offset)
         skipped = sum(_LOCAL.unpack(file.read(_LOCAL.size)))
