@@ -75,6 +75,14 @@ def test_the_configuration_names_past_results(tmp_path: Path) -> None:
     assert coevolve("resume", "runs/mine", cwd=tmp_path).returncode == 0
 
 
+def test_names_that_match_no_start_are_noted(tmp_path: Path) -> None:
+    file = project(tmp_path)
+    (tmp_path / "past.csv").write_text(HEAD + phase_0("start 0"))
+    done = coevolve("import", "past.csv", "--to", file.name, cwd=tmp_path)
+    assert done.returncode == 0, done.stderr
+    assert "has the name of a starting harness (start-0, start-1)." in done.stdout
+
+
 @pytest.mark.parametrize(
     ("text", "message"),
     [

@@ -54,5 +54,10 @@ def import_results(
         echo_json({"folder": str(folder), **asdict(done)})
         return
     echo(f"Imported {imported(done)}.")
+    if not done.phase_0 and not done.known and not (state := run.state).selector.starts:
+        echo(
+            "Nothing stands for Phase 0: no candidate of the results has the name of a starting "
+            f"harness ({', '.join(state.starts)})."
+        )
     if new:
         echo(f"The run is in {folder}. Start it with: coevolve resume {folder}")

@@ -68,11 +68,24 @@ def _main(
 ) -> None: ...
 
 
-_RUNS = (init, doctor, estimate, propose, run, resume, runs, status, show, diff, query, export)
+_RUNS = (
+    init,
+    doctor,
+    estimate,
+    propose,
+    import_results,
+    run,
+    resume,
+    runs,
+    status,
+    show,
+    diff,
+    query,
+    export,
+)
 _TOOLS = (demo, worlds, protocols, replay, analyse)
 for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_TOOLS)):
-    app.command()(_command)
-app.command("import")(import_results)
+    app.command("import" if _command is import_results else None)(_command)
 app.add_typer(data)
 app.add_typer(harbor)
 app.add_typer(model, name="model")
