@@ -45,8 +45,8 @@ PUBLIC = [
 ]
 
 METHODS = {
-    "Run": "candidates create events extend folder listen outcomes report result resume "
-    "resume_async run run_async session started state status",
+    "Run": "candidates create events extend folder import_past listen outcomes report result "
+    "resume resume_async run run_async session started state status",
     "Result": "best candidates estimate outcomes report run status",
 }
 
@@ -66,6 +66,7 @@ OPTIMIZE = [
     "isolation",
     "folder",
     "listen",
+    "history",
 ]
 
 

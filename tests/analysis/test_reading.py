@@ -8,7 +8,7 @@ import pytest
 
 from coevolve import Missing, Outcome, Pool, Selector, Usage
 from coevolve.analysis import matrix_of_run, read_matrices, read_matrix
-from coevolve.errors import EventError, MatrixError
+from coevolve.errors import EventError, HistoryError, MatrixError
 
 CELLS = np.random.default_rng(1).integers(0, 2, (6, 4)).astype(np.float32)
 
@@ -75,12 +75,52 @@ def test_files_that_are_no_matrix_are_named(tmp_path: Path) -> None:
         with pytest.raises(MatrixError, match=message) as caught:
             read_matrix(path)
         assert str(path) in str(caught.value)
-    (tmp_path / "data.csv").write_text("1,2")
-    with pytest.raises(MatrixError, match=r"neither an \.npz nor a \.jsonl"):
-        read_matrix(tmp_path / "data.csv")
+    (tmp_path / "data.txt").write_text("1,2")
+    with pytest.raises(MatrixError, match=r"not an \.npz, \.csv, \.parquet or \.jsonl file"):
+        read_matrix(tmp_path / "data.txt")
     (tmp_path / "empty").mkdir()
     with pytest.raises(MatrixError, match=r"has no \.npz file"):
         read_matrices([tmp_path / "empty"])
+
+
+TABLE = """candidate,round,task,pool,trial,split,score,dollars
+new,1,a,x,0,validation,1.0,0.5
+start,0,a,x,0,validation,0.0,
+start,0,a,x,1,validation,1.0,
+start,0,b,y,0,validation,1.0,
+new,1,b,y,0,validation,,
+new,1,b,y,1,validation,0.5,0.25
+new,1,secret,y,0,test,1.0,
+"""
+
+
+def test_a_table_of_outcomes(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text(TABLE)
+    (series,) = read_matrix(tmp_path / "mine.csv").series
+    assert (series.starts, series.generated) == (("start",), ("new",))
+    assert series.pool.tasks == ("a", "b")
+    assert series.pool.names == ("x", "y")
+    assert series.outcomes.tolist() == [[0.5, 1.0], [1.0, 0.5]]
+    assert series.trials is not None
+    assert series.trials.tolist() == [[2, 1], [1, 1]]
+    assert series.costs is not None
+    assert series.costs[1].tolist() == [0.5, 0.25]
+
+
+def test_a_table_that_is_wrong_names_the_row(tmp_path: Path) -> None:
+    (tmp_path / "mine.csv").write_text("candidate,task,score\na,t,7\n")
+    with pytest.raises(HistoryError, match=r"mine\.csv, row 2, column 'score'"):
+        read_matrix(tmp_path / "mine.csv")
+
+
+def test_a_run_with_one_starting_harness_has_one(tmp_path: Path) -> None:
+    selector = Selector(Pool(["a", "b"]), protocol="full")
+    selector.tell_full("start", {"a": 1, "b": 0})
+    for name in ("one", "two"):
+        (assignment,) = selector.ask([name])
+        selector.tell(assignment, {"a": 1, "b": 1})
+    (series,) = matrix_of_run("mine", selector.events).series
+    assert (series.starts, series.generated) == (("start",), ("one", "two"))
 
 
 def finished_run() -> Selector:

@@ -28,7 +28,7 @@ from tests.views.conftest import Ended
 
 REPORT = (
     "name phase doing why stopped round rounds done asked under_way tasks trials protocol best "
-    "chosen candidates failures missing thin_rounds notes seconds left events budget proposing "
+    "chosen candidates failures missing thin_rounds notes imports seconds left events budget proposing "
     "evaluating searched full"
 )
 CANDIDATE = (
@@ -37,7 +37,7 @@ CANDIDATE = (
 )
 OUTCOME = (
     "candidate round task pool trial split score missing fault reason tokens_in tokens_out "
-    "dollars seconds trace"
+    "dollars seconds trace imported"
 )
 
 
