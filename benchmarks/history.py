@@ -66,7 +66,7 @@ def write_jsonl(path: Path, candidates: int, tasks: int) -> None:
 
 def write_parquet(path: Path, candidates: int, tasks: int) -> None:
     """A Parquet file."""
-    import pyarrow as pa
+    import pyarrow as pa  # type: ignore[import-untyped]
     from pyarrow import parquet
 
     columns = zip(*rows(candidates, tasks), strict=True)

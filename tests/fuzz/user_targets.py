@@ -158,7 +158,7 @@ def _job(results: list[bytes]) -> None:
 
 def _columns(rows: list[Any]) -> None:
     """A Parquet file of any values; pyarrow itself refuses other bytes."""
-    from pyarrow import ArrowException, Table, parquet
+    from pyarrow import ArrowException, Table, parquet  # type: ignore[import-untyped]
 
     path = scratch() / "past.parquet"
     try:

@@ -5,7 +5,7 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa
+import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from coevolve.errors import HistoryError
