@@ -5,7 +5,6 @@ import zipfile
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 
 from coevolve.errors import HistoryError
@@ -39,6 +38,7 @@ def archive(path: Path, files: dict[str, Any], kind: int = zipfile.ZIP_DEFLATED)
 
 def with_zstd(path: Path, files: dict[str, Any]) -> Path:
     """An archive as Inspect writes it today, compressed with Zstandard."""
+    pa = pytest.importorskip("pyarrow")
     packed = {
         n: pa.compress(json.dumps(v).encode(), "zstd", asbytes=True) for n, v in files.items()
     }

@@ -6,11 +6,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-import pyarrow as pa  # type: ignore[import-untyped]
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from pyarrow import parquet
 
 from coevolve.errors import HistoryError
 from coevolve.formatting import csv_cell
@@ -38,6 +36,7 @@ ROWS: Rows = [("a", "t1", 0, 1.0), ("a", "t1", 1, 0.5), ("b", "t2", 0, None)]
 
 
 def test_the_three_formats_hold_the_same(tmp_path: Path) -> None:
+    pa, parquet = (pytest.importorskip(name) for name in ("pyarrow", "pyarrow.parquet"))
     names = ("candidate", "task", "trial", "score")
     lines = [",".join("" if v is None else str(v) for v in row) for row in ROWS]
     table = written(tmp_path, "\n".join(["candidate,task,trial,score", *lines]) + "\n")
@@ -117,6 +116,8 @@ WRONG: list[tuple[str, str | bytes, str]] = [
 
 @pytest.mark.parametrize(("name", "text", "message"), WRONG)
 def test_wrong_rows_are_named(tmp_path: Path, name: str, text: str | bytes, message: str) -> None:
+    if name.endswith(".parquet"):
+        pytest.importorskip("pyarrow")
     path = written(tmp_path, text, name)
     with pytest.raises(HistoryError, match=message) as raised:
         read_past(path)
