@@ -214,14 +214,6 @@ def test_unknown_tasks_are_named_or_left_out(tmp_path: Path) -> None:
     assert (done.rows, done.observed, done.left_out) == (3, 1, 2)
 
 
-def test_a_run_that_has_ended_takes_none(tmp_path: Path) -> None:
-    journal = MemoryJournal()
-    opened(journal, rounds=1)
-    go_on(journal)
-    with pytest.raises(StateError, match="the run has ended"):
-        import_past(Recorder(journal), past(tmp_path, ("old", "law-1", 1, 0)))
-
-
 def test_a_budget_need_not_pay_for_what_is_given(tmp_path: Path) -> None:
     importing = Importing(pool=POOL, test=TEST, starts=list(STARTS), trials=1)
     event = importing.event(past(tmp_path, *phase_0("plain", "terse")))

@@ -79,27 +79,31 @@ class Decision:
         from coevolve.runs.config_changes import listed, new_limits
 
         limits = new_limits(changes)
-        raised = any(change.raised for change in changes)
         differs = f"{file} differs from what the run in {folder} recorded:\n{listed(changes)}"
         if not self.ask:
-            raise ChangedConfigError(f"{differs}\n{_options(folder, file, extend=raised)}")
+            raise ChangedConfigError(f"{differs}\n{_options(folder, file, changes)}")
         echo(differs, err=True)
         letters = {"i": "ignore the changes", "q": "quit"}
         if all(change.raised for change in changes):
             letters = {"e": "extend the run with the new limits", **letters}
         chosen = ask_letter(letters)
         if chosen == "q":
-            echo(_options(folder, file, extend=raised), err=True)
+            echo(_options(folder, file, changes), err=True)
             raise typer.Exit(2)
         return limits if chosen == "e" else {}
 
 
-def _options(folder: Path, file: Path, *, extend: bool) -> str:
+def _options(folder: Path, file: Path, changes: "list[ConfigChange]") -> str:
+    from coevolve.runs.config_changes import HISTORY
+
     found = [
         (f"coevolve resume {folder} --ignore-changes", "continue with what was recorded"),
         (f"coevolve run {file} --name NAME", "start a new run"),
     ]
-    if extend:
+    for past in (change.now for change in changes if change.key == HISTORY and change.now):
+        command = f"coevolve import {file.parent / past} --to {folder}"
+        found.insert(0, (command, "import the other results into the run"))
+    if any(change.raised for change in changes):
         found.insert(0, (f"coevolve resume {folder} --extend", "take the new limits"))
     width = max(len(command) for command, _ in found)
     return "\n".join(["Decide:", *(f"  {command:<{width}}  {what}" for command, what in found)])

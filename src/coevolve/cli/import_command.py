@@ -41,6 +41,7 @@ def import_results(
     as_json: AsJson = False,
 ) -> None:
     """Import past results: those of starting harnesses stand for Phase 0."""
+    from coevolve.runs.extension import limit_reached
     from coevolve.runs.run import open as open_run
     from coevolve.views.event_lines import imported
 
@@ -54,10 +55,16 @@ def import_results(
         echo_json({"folder": str(folder), **asdict(done)})
         return
     echo(f"Imported {imported(done)}.")
-    if not done.phase_0 and not done.known and not (state := run.state).selector.starts:
+    state = run.state
+    if not done.phase_0 and not done.known and not state.selector.starts:
         echo(
             "Nothing stands for Phase 0: no candidate of the results has the name of a starting "
             f"harness ({', '.join(state.starts)})."
+        )
+    if state.ended is not None:
+        echo(
+            f"The run has ended ({state.ended['why']}); its choice stays as it is. The results "
+            f"count when it is extended: coevolve resume {folder} --{limit_reached(state)} TOTAL"
         )
     if new:
         echo(f"The run is in {folder}. Start it with: coevolve resume {folder}")

@@ -203,8 +203,9 @@ async def _tick(view: "PlainView") -> None:
 
 
 def _print_how_to_extend(console: SteadyScreen, folder: Path, state: "RunState") -> None:
-    ended = (state.ended or {"why": ""})["why"].removeprefix("budget: ")
-    limit = "rounds" if ended == "finished" else ended
+    from coevolve.runs.extension import limit_reached
+
+    limit = limit_reached(state)
     console.print(
         f"The run has ended. Extend it with: coevolve resume {folder} --{limit} TOTAL",
         soft_wrap=True,

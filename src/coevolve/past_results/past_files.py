@@ -61,12 +61,26 @@ def _folder(path: Path, scorer: str | None) -> PastResults:
         rows = Rows()
         read_trials(trials, rows)
         return rows.results(str(path), _digest(trials), "harbor", True)
-    found = sorted(file for file in path.iterdir() if file.suffix in ENDINGS and file.is_file())
-    if not found:
+    if not (found := _inside(path)):
         raise HistoryError(
             f"the folder {path} has neither trials of Harbor nor {', '.join(ENDINGS)} files."
         )
     return _files(path, found, scorer)
+
+
+def _inside(folder: Path) -> list[Path]:
+    """The files of a folder that may have past results."""
+    return sorted(file for file in folder.iterdir() if file.suffix in ENDINGS and file.is_file())
+
+
+def past_digest(path: Path) -> str | None:
+    """The digest that `read_past` finds without options; None if there is no such file."""
+    try:
+        if path.is_dir():
+            return _digest(trial_files(path) or _inside(path))
+        return _digest([path])
+    except OSError:
+        return None
 
 
 def _files(source: Path, paths: list[Path], scorer: str | None) -> PastResults:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.errors import ChangedConfigError
+from coevolve.past_results.past_files import past_digest
 from coevolve.runs.config import RunConfig, flattened, read_config
 from coevolve.runs.extension import limits_of
 from coevolve.runs.session import BY_OPTIMIZE, recorded_config
@@ -16,6 +17,7 @@ from coevolve.search.run_state import RunState
 
 _UNCOMPARED = ("run.name", "run.folder")
 """Keys that say where the run is; it was found by them."""
+HISTORY = "search.history"
 _LONGEST = 60
 
 
@@ -52,14 +54,15 @@ class ConfigChange:
 def config_changes(state: RunState, folder: Path, config: RunConfig) -> list[ConfigChange]:
     """What a configuration has changed since a run recorded it.
 
-    A limit is not a change if the run has it or had it before an extension. Keys that are neither
+    A limit is not a change if the run has it or had it before an extension. Neither is another
+    file of past results if its contents were imported: it was moved. Keys that are neither
     in the file now nor were when the run began are not compared: their defaults may differ between
     versions. A run that an earlier version began did not record which keys were set; for it, only
     the keys of the present file are compared.
     """
     if BY_OPTIMIZE in state.config:
         return []
-    began, _ = recorded_config({"config": state.config}, folder)
+    began, base = recorded_config({"config": state.config}, folder)
     before, now = flattened(began.to_json()), flattened(config.to_json())
     limits = _limits(state.settings)
     past = [_limits(settings) for settings in (*state.earlier, state.settings)]
@@ -68,6 +71,10 @@ def config_changes(state: RunState, folder: Path, config: RunConfig) -> list[Con
         recorded, value = before.get(key), now.get(key)
         if key in _UNCOMPARED or value in [one.get(key, recorded) for one in past]:
             continue
+        if key == HISTORY and value is not None:
+            digest = past_digest(base / value)
+            if digest is not None and state.past.imported(digest) is not None:
+                continue
         found.append(ConfigChange(key=key, recorded=limits.get(key, recorded), now=value))
     return found
 

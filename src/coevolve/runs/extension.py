@@ -8,6 +8,7 @@ from coevolve.core.outcomes import is_whole
 from coevolve.errors import InputError, nearest
 from coevolve.search.budget import CAPS, WHOLE_CAPS, Settings
 from coevolve.search.journal import Recorder
+from coevolve.search.run_state import RunState
 
 LIMITS = ("rounds", *CAPS)
 """Names of the limits of a run."""
@@ -20,6 +21,12 @@ def limits_of(settings: Settings) -> dict[str, Any]:
     3
     """
     return {"rounds": settings.rounds, **settings.budget.to_json()}
+
+
+def limit_reached(state: RunState) -> str:
+    """The limit that ended a run; empty if it has not ended."""
+    why = "" if state.ended is None else str(state.ended["why"])
+    return "rounds" if why == "finished" else why.removeprefix("budget: ")
 
 
 def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
@@ -49,9 +56,8 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
                 f"{name} must be above {what} {now:,}, got {value!r}; pass the new total, not the "
                 "increase."
             )
-    ended = "" if state.ended is None else state.ended["why"]
-    needed = "rounds" if ended == "finished" else ended.removeprefix("budget: ")
-    if ended and needed not in limits:
+    needed = limit_reached(state)
+    if needed and needed not in limits:
         raise InputError(f"the run ended at its limit of {needed}; raise {needed}.")
     caps: dict[str, Any] = {name: limits[name] for name in CAPS if name in limits}
     budget = replace(state.settings.budget, **caps)

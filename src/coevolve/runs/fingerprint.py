@@ -29,7 +29,8 @@ def fingerprint(
 
     The parts are its files and data ("benchmark.py", "data/x.jsonl"), its arguments
     ("arguments.split"), what its own `fingerprint` lists, the "model", and the "frame" around
-    candidates. The starting harnesses are not among them: a run keeps their files.
+    candidates. The starting harnesses are not among them: a run keeps their files. Neither are
+    past results in a folder of data: the run has imported them.
 
     Args:
         config: The configuration that the run recorded.
@@ -39,11 +40,11 @@ def fingerprint(
             program names, is what the program has written.
     """
     base = base.resolve()
-    apart = _recorded_elsewhere(config, base)
+    apart, past = _recorded_elsewhere(config, base), _past_results(config, base)
     modules, data = _of_python(config, base)
     parts: dict[str, str] = {}
     for path in (*config.benchmark.sources(base), *modules):
-        parts |= _of_path(_name(path, base), path, split=True)
+        parts |= _of_path(_name(path, base), path, split=True, without=past)
     if config.model is not None:
         parts |= _of_model(config, base)
     parts |= {name: _short(value) for name, value in _arguments(config)}
@@ -54,7 +55,7 @@ def fingerprint(
     named: dict[str, str] = {}
     for path in data:
         if not any(path.is_relative_to(one) or one.is_relative_to(path) for one in apart):
-            named |= _of_path(_name(path, base), path, split=True)
+            named |= _of_path(_name(path, base), path, split=True, without=past)
     if known is not None and all(known.get(name) == value for name, value in parts.items()):
         named = {name: value for name, value in named.items() if name in known}
     return dict(sorted({**named, **parts}.items()))
@@ -70,6 +71,11 @@ def _recorded_elsewhere(config: RunConfig, base: Path) -> list[Path]:
     """The folder of runs, and the starting harnesses, whose files the run keeps."""
     starts = [path for key, path, _ in config.benchmark.needs() if key == "starts"]
     return [(base / path).resolve() for path in (config.run.folder, *starts)]
+
+
+def _past_results(config: RunConfig, base: Path) -> Path | None:
+    """The file or folder of past results, if the configuration names one."""
+    return None if config.search.history is None else (base / config.search.history).resolve()
 
 
 def _arguments(config: RunConfig) -> Iterator[tuple[str, Any]]:
@@ -118,11 +124,19 @@ def _of_value(name: str, value: Any) -> dict[str, str]:
     return {name: _hashed(value) if isinstance(value, bytes) else _short(value)}
 
 
-def _of_path(name: str, path: Path, *, split: bool) -> dict[str, str]:
-    """The hash of a file or folder; with `split`, one for each file of a small folder."""
+def _of_path(name: str, path: Path, *, split: bool, without: Path | None = None) -> dict[str, str]:
+    """The hash of a file or folder; with `split`, one for each file of a small folder.
+
+    Files of a folder that are `without`, or in it, are left out.
+    """
     if not path.is_dir():
         return {name: _of_file(path)}
-    files = {file.relative_to(path).as_posix(): _of_file(file) for file in files_in(path)}
+    found = [
+        file
+        for file in files_in(path)
+        if without in (None, path.resolve()) or not file.resolve().is_relative_to(without)
+    ]
+    files = {file.relative_to(path).as_posix(): _of_file(file) for file in found}
     if split and len(files) <= MOST_FILES:
         return {f"{name}/{inside}": found for inside, found in files.items()}
     lines = "".join(f"{inside}\0{found}\n" for inside, found in files.items())

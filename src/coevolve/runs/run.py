@@ -286,7 +286,8 @@ class Run:
     ) -> Import:
         """Record past results: those of starting harnesses stand for Phase 0.
 
-        A run that was not started is created first; nothing is evaluated.
+        A run that was not started is created first; nothing is evaluated. A run that has ended
+        uses them when it is extended.
 
         Args:
             path: A .csv, .jsonl or .parquet table with the columns candidate, task and score, an
@@ -297,7 +298,7 @@ class Run:
 
         Raises:
             HistoryError: Something in the file is wrong; the message names row and column.
-            StateError: The same file was imported before, or the run has ended.
+            StateError: The same file was imported before.
         """
         results = read_past(path, scorer=scorer)
         if candidate is not None:

@@ -268,12 +268,17 @@ def _extended(state: RunState, event: Event) -> None:
     state.finishing = False
     if event.get("complete", False):  # earlier versions left a sealed test incomplete
         _reopen_closing(state)
-    if state.cut is None:
-        return
-    state.wave, round = state.cut.continued(), state.current_round
-    if state.cut.kind == "round" and round is not None:  # counted again when the rest is told
-        round.trials -= len(state.cut.done)
-        round.missing -= sum(isinstance(score, Missing) for score in state.cut.done.values())
+    if state.cut is not None:
+        _continue_cut(state, state.cut)
+    _use_past(state)
+
+
+def _continue_cut(state: RunState, cut: Wave) -> None:
+    """Continue the wave that a budget ended before its last trial."""
+    state.wave, round = cut.continued(), state.current_round
+    if cut.kind == "round" and round is not None:  # counted again when the rest is told
+        round.trials -= len(cut.done)
+        round.missing -= sum(isinstance(score, Missing) for score in cut.done.values())
     state.cut = None
 
 
@@ -300,9 +305,20 @@ def _fingerprinted(state: RunState, event: Event) -> None:
 
 
 def _imported(state: RunState, event: Event) -> None:
-    """Let past outcomes stand for trials of Phase 0, or only inform the selector."""
-    for name, told in state.past.take(event, state.selector.pool).items():
+    """Let past outcomes stand for trials of Phase 0, or only inform the selector.
+
+    After the end of the run they wait for its extension, so that the estimates behind its choice
+    do not change.
+    """
+    state.past.waiting += state.past.take(event, state.selector.pool).items()
+    if state.ended is None:
+        _use_past(state)
+
+
+def _use_past(state: RunState) -> None:
+    for name, told in state.past.waiting:
         state.selector.observe(name, told)
+    state.past.waiting.clear()
     state.selector.forget_events()
     if state.wave is not None and state.wave.kind == "start":
         state.wave.give(state.past.given)

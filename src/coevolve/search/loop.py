@@ -11,7 +11,7 @@ import numpy as np
 from coevolve.core.events import Event
 from coevolve.core.pool import UNIT_SCALE, Pool
 from coevolve.core.selector import Selector
-from coevolve.errors import ConfigError, NoOutcomeError, StateError, StopRun
+from coevolve.errors import ConfigError, NoOutcomeError, StopRun
 from coevolve.past_results.result_rows import PastResults
 from coevolve.search.acceptance import Rules, clean
 from coevolve.search.attempts import Attempts, cap_ahead
@@ -85,7 +85,8 @@ def import_past(recorder: Recorder, results: PastResults, *, skip_unknown: bool 
     """Record past outcomes in a run, as one event.
 
     Outcomes of starting harnesses stand for trials of Phase 0 that have no outcome yet. All others
-    inform the history of the tasks and the joint model.
+    inform the history of the tasks and the joint model. If the run has ended, they do so when it
+    is extended; its choice stays as it is.
 
     Args:
         recorder: The run.
@@ -94,29 +95,29 @@ def import_past(recorder: Recorder, results: PastResults, *, skip_unknown: bool 
 
     Raises:
         HistoryError: A task is unknown, or an outcome differs from what was imported before.
-        StateError: The run has ended, or the same contents were imported before.
+        StateError: The same contents were imported before.
     """
     state = recorder.state
-    if state.ended is not None:
-        raise StateError(
-            "the run has ended, and past outcomes would change the estimates behind its choice. "
-            "Extend it first, or start a new run with them: [search] history."
-        )
-    open: Collection[Cell] | None = None
-    if state.selector.starts or state.exhausted is not None:
-        open = ()
-    elif state.wave is not None:
-        open = state.wave.open
     importing = Importing(
         pool=state.selector.pool,
         test=None if state.test is None else state.test.pool,
         starts=state.starts,
         trials=state.trials,
         past=state.past,
-        open=open,
+        open=_open_in_phase_0(state),
     )
     recorder.record("imported", importing.event(results, skip_unknown=skip_unknown))
     return state.past.imports[-1]
+
+
+def _open_in_phase_0(state: RunState) -> Collection[Cell] | None:
+    """The trials of Phase 0 that past outcomes may stand for; None if all."""
+    if state.selector.starts:
+        return ()
+    if state.ended is None and state.exhausted is not None:
+        return ()
+    wave = state.wave if state.ended is None else state.cut
+    return None if wave is None else wave.open
 
 
 def check_opening(

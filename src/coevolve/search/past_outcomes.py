@@ -73,12 +73,14 @@ class PastOutcomes:
     """The past outcomes of a run.
 
     `given` are those that stand for trials of Phase 0; `seen` has all others by candidate, as
-    sorted keys (task · 1024 + trial) and their scores.
+    sorted keys (task · 1024 + trial) and their scores. `waiting` are outcomes that were imported
+    after the end of the run; the selector observes them when the run is extended.
     """
 
     imports: list[Import] = field(default_factory=list)
     given: dict[Cell, float] = field(default_factory=dict)
     seen: dict[str, tuple[Indices, Floats]] = field(default_factory=dict)
+    waiting: list[tuple[str, Told]] = field(default_factory=list)
 
     def imported(self, digest: str) -> Import | None:
         """The earlier import of the same contents."""
