@@ -32,9 +32,9 @@ def test_new_limits_extend_a_run(world: Path) -> None:
     report = json.loads(done.stdout)
     assert (report["phase"], report["round"], report["rounds"]) == ("ended", rounds, rounds)
     assert next(cap for cap in report["budget"] if cap["name"] == "dollars")["cap"] == 5
-    less = coevolve("resume", world, "--rounds", str(rounds))
+    less = coevolve("resume", world, "--rounds", "1")
     assert less.returncode == 2
-    assert "pass the new total, not the increase" in less.stderr
+    assert f"pass the new total, not the increase: {rounds + 1}." in less.stderr
 
 
 def test_a_changed_file_needs_a_decision(world: Path) -> None:
@@ -53,6 +53,7 @@ def test_a_changed_file_needs_a_decision(world: Path) -> None:
             limit = f"search.rounds: recorded {rounds - 1}, now {rounds}"
             assert f"{limit}\n  search.candidates: recorded 2, now 1\n" in done.stderr
             assert f"coevolve resume {folder} --ignore-changes" in done.stderr
+            assert f"coevolve resume {folder} --extend --ignore-changes" in done.stderr
         limits_only = coevolve("run", world, "--extend")
         assert limits_only.returncode == 2
         assert "takes only new limits" in limits_only.stderr

@@ -91,7 +91,7 @@ def test_names_that_match_no_start_are_noted(tmp_path: Path) -> None:
         (HEAD.encode() + b"a,all-00,2\n", "row 2, column 'score'"),
         (HEAD.encode() + b"a,all-99,1\n", "row 2, column 'task'"),
         (HEAD.encode() + b"a,all-00,1\na,all-00,1\n", "row 3"),
-        (HEAD.encode() + b"a,\xff,1\n", "row 2: this is not UTF-8"),
+        (HEAD.encode() + b"a,\xff,1\n", "row 2, column 'task': this is not UTF-8"),
     ],
 )
 def test_bad_files_change_nothing(tmp_path: Path, text: bytes, message: str) -> None:

@@ -96,7 +96,11 @@ WRONG: list[tuple[str, str | bytes, str]] = [
     ("past.csv", "candidate,task,score,trial\na,t,1,2000\n", "row 2, column 'trial'"),
     ("past.csv", "candidate,task,score,cost\na,t,1,-3\n", "row 2, column 'cost'"),
     ("past.csv", "candidate,task,score,pool\na,t,1,x\nb,t,1,y\n", "row 3, column 'pool'"),
-    ("past.csv", b"candidate,task,score\na,t,1\na,\xff,1\n", "row 3: this is not UTF-8"),
+    (
+        "past.csv",
+        b"candidate,task,score\na,t,1\na,\xff,1\n",
+        "row 3, column 'task': this is not UTF-8",
+    ),
     ("past.csv", 'candidate,task,score\na,t,1\n"a,t,1\n', "row 3: this is not CSV"),
     (
         "past.csv",

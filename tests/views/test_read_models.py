@@ -28,7 +28,7 @@ from tests.views.conftest import Ended
 
 REPORT = (
     "name phase doing why stopped round rounds done asked under_way tasks trials protocol best "
-    "chosen candidates failures missing thin_rounds notes imports seconds left events budget "
+    "chosen candidates failures missing thin_rounds notes imports mixed seconds left events budget "
     "proposing evaluating searched full"
 )
 CANDIDATE = (

@@ -104,7 +104,10 @@ def _options(folder: Path, file: Path, changes: "list[ConfigChange]") -> str:
         command = f"coevolve import {file.parent / past} --to {folder}"
         found.insert(0, (command, "import the other results into the run"))
     if any(change.raised for change in changes):
-        found.insert(0, (f"coevolve resume {folder} --extend", "take the new limits"))
+        command, what = f"coevolve resume {folder} --extend", "take the new limits"
+        if not all(change.limit for change in changes):
+            command, what = f"{command} --ignore-changes", f"{what}, and nothing else"
+        found.insert(0, (command, what))
     width = max(len(command) for command, _ in found)
     return "\n".join(["Decide:", *(f"  {command:<{width}}  {what}" for command, what in found)])
 

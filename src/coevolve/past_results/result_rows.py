@@ -251,7 +251,7 @@ empty where it is missing, got '1.5'.
         return score
 
     def _trial_number(self, number: int, given: Any) -> int:
-        return 0 if given == "0" else self._whole(number, "trial", given, MOST_TRIALS)
+        return 0 if given == "0" else self._whole(number, "trial", given, MOST_TRIALS - 1)
 
     def _whole(self, number: int, column: str, given: Any, most: int) -> int:
         try:

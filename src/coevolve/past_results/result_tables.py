@@ -38,7 +38,8 @@ def read_csv(path: Path, rows: Rows) -> bool:
     except csv.Error as error:
         raise rows.wrong(_csv_row(path), "", f"this is not CSV: {error}.") from None
     except UnicodeDecodeError:
-        raise rows.wrong(_undecodable_row(path), "", _NOT_UTF8) from None
+        number, before = _undecodable(path)
+        raise rows.wrong(number, _column_after(before, path), _NOT_UTF8) from None
     return "trial" in header
 
 
@@ -91,15 +92,24 @@ def check_columns(names: Sequence[str], rows: Rows, number: int) -> None:
             )
 
 
-def _undecodable_row(path: Path) -> int:
-    """The number of the first line that is not UTF-8."""
+def _undecodable(path: Path) -> tuple[int, str]:
+    """The number of the first line that is not UTF-8, and its text up to there."""
     with path.open("rb") as file:
         for number, line in enumerate(file, start=1):
             try:
                 line.decode()
-            except UnicodeDecodeError:
-                return number
-    return 0
+            except UnicodeDecodeError as error:
+                return number, line[: error.start].decode()
+    return 0, ""
+
+
+def _column_after(text: str, path: Path) -> str:
+    """The column of the cell in which a part of a line ends; empty in or above the header."""
+    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+        header = next(csv.reader(file), [])
+    at = len(next(csv.reader([f"{text}x"]))) - 1
+    name = header[at] if at < len(header) else ""
+    return name if name in (*REQUIRED, *OPTIONAL, *SAME.values()) else ""
 
 
 def _csv_row(path: Path) -> int:
@@ -129,7 +139,7 @@ def read_jsonl(path: Path, rows: Rows) -> bool:
                     numbered = found.get("trial") is not None
                 rows.add(number, _row(found, rows, number))
     except UnicodeDecodeError:
-        raise rows.wrong(_undecodable_row(path), "", _NOT_UTF8) from None
+        raise rows.wrong(_undecodable(path)[0], "", _NOT_UTF8) from None
     return numbered
 
 

@@ -29,6 +29,11 @@ def limit_reached(state: RunState) -> str:
     return "rounds" if why == "finished" else why.removeprefix("budget: ")
 
 
+def _total(now: float, increase: float) -> str:
+    """The total that a value is the increase to, if it can be one."""
+    return f": {round(now + increase, 2):,}" if 0 < increase < now else ""
+
+
 def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
     """Record new limits of a run: rounds, or caps of the budget, where None means no cap.
 
@@ -54,7 +59,7 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
         if value is not None and not value > now:
             raise InputError(
                 f"{name} must be above {what} {now:,}, got {value!r}; pass the new total, not the "
-                "increase."
+                f"increase{_total(now, value)}."
             )
     needed = limit_reached(state)
     if needed and needed not in limits:
