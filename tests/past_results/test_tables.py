@@ -101,6 +101,7 @@ WRONG: list[tuple[str, str | bytes, str]] = [
         b"candidate,task,score\na,t,1\na,\xff,1\n",
         "row 3, column 'task': this is not UTF-8",
     ),
+    ("past.csv", b"candidate,task,score\n\xff,t,1\n", "row 2, column 'candidate': this is not U"),
     ("past.csv", 'candidate,task,score\na,t,1\n"a,t,1\n', "row 3: this is not CSV"),
     (
         "past.csv",

@@ -28,8 +28,8 @@ from tests.views.conftest import Ended
 
 REPORT = (
     "name phase doing why stopped round rounds done asked under_way tasks trials protocol best "
-    "chosen candidates failures missing thin_rounds notes imports mixed seconds left events budget "
-    "proposing evaluating searched full"
+    "chosen candidates failures missing thin_rounds notes imports mixed seconds left events "
+    "budget proposing evaluating searched full"
 )
 CANDIDATE = (
     "name address round start status reason parents hypothesis kind components leaks estimate "
