@@ -10,7 +10,7 @@ from coevolve.runs.config import RunConfig
 
 FILE = Path(__file__).with_name("recorded_configurations.jsonl")
 RECORDED = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
-NEW_KEYS = {"executor.kind", "isolation.open_asks", "proposer.blocks"}
+NEW_KEYS = {"executor.kind", "isolation.open_asks", "proposer.blocks", "search.history"}
 """Keys that the recording version did not know."""
 
 
