@@ -95,6 +95,7 @@ class TestResult:
             "dollars": 0.0,
             "seconds": 0,
             "trace": "",
+            "imported": "",
         }
 
     def test_a_starting_candidate_wins_if_no_other_is_better(self) -> None:
