@@ -18,7 +18,7 @@ class Expensive(StubProposer):
 
     async def propose(self, view: View, count: int) -> Proposed:  # type: ignore[override]
         made = await super().propose(view, count)
-        await asyncio.sleep(0.03 if view.round > 1 else 0.0)
+        await asyncio.sleep(0.3 if view.round > 1 else 0.0)
         return Proposed(proposals=tuple(made), usage=Usage(dollars=4.0))
 
 
