@@ -45,6 +45,7 @@ name = "doubling"
 [search]
 rounds = 3
 candidates = 2
+protocol = "task-coevolve"
 fraction = 0.5
 [budget]
 trials = 200

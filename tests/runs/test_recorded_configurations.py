@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from coevolve.runs.config import RunConfig
+from coevolve.runs.session import recorded_config
 
 FILE = Path(__file__).with_name("recorded_configurations.jsonl")
 RECORDED = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
@@ -31,3 +32,15 @@ def test_a_recorded_configuration_loads_with_every_value_as_it_was(
     recorded, loaded = flat(row["config"]), flat(config.to_json())
     assert {key: loaded.get(key) for key in recorded} == recorded
     assert loaded.keys() - recorded.keys() <= NEW_KEYS
+
+
+@pytest.mark.parametrize("row", RECORDED, ids=lambda row: row["label"])
+def test_a_run_that_recorded_no_protocol_keeps_that_of_the_paper(
+    row: dict[str, Any], tmp_path: Path
+) -> None:
+    (tmp_path / "my_module.py").write_text("class Mine: ...\n\n\nclass Other: ...\n")
+    tables = json.loads(json.dumps(row["config"]))
+    del tables["search"]["protocol"]
+    config, _ = recorded_config({"config": tables}, tmp_path)
+    assert config.search.protocol == "task-coevolve"
+    assert RunConfig.from_json(tables, folder=tmp_path).search.protocol == "adaptive"

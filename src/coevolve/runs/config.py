@@ -53,7 +53,7 @@ class SearchSettings(Table):
 
     rounds: Count
     candidates: Count = 1
-    protocol: Text = "task-coevolve"
+    protocol: Text = "adaptive"
     fraction: Annotated[float, Field(gt=0, le=1)] | None = None
     trials: Count = 1
     draw_per: Literal["round", "candidate"] = "round"
@@ -127,7 +127,7 @@ class RunConfig(Table):
     ...     "proposer": {"kind": "synthetic"},
     ... })
     >>> config.search.protocol, config.run.folder
-    ('task-coevolve', 'runs')
+    ('adaptive', 'runs')
     """
 
     run: RunSettings = Field(default_factory=RunSettings)

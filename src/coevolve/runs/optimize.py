@@ -75,7 +75,7 @@ def optimize(
     rounds: int = 10,
     candidates: int = 1,
     fraction: float | None = None,
-    protocol: str | SearchProtocol = "task-coevolve",
+    protocol: str | SearchProtocol = "adaptive",
     budget: Budget | Mapping[str, float] | None = None,
     seed: int = 0,
     workers: int = 1,
@@ -155,7 +155,7 @@ def optimize(
     ...     rounds=3,
     ... )
     >>> result.best.text
-    'Answer. Check units. Check units. Cite a source. Be brief.'
+    'Answer. Check units. Cite a source. Be brief.'
     """
     plan = _Plan.of(**locals())
     inline = workers == 1 and not loop_runs()

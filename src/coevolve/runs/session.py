@@ -43,6 +43,8 @@ _ABOUT = ("given", "file", "named")
 
 They say which keys were set, in which file, and whether an option gave the name of the run.
 """
+FIRST_DEFAULT = "task-coevolve"
+"""The protocol of a recorded configuration that names none."""
 BY_OPTIMIZE = "optimize"
 """The only key of a recorded configuration if `coevolve.optimize` started the run."""
 
@@ -228,6 +230,7 @@ def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
         )
     base = (folder / recorded.pop("project", ".")).resolve()
     recorded = {key: value for key, value in recorded.items() if key not in _ABOUT}
+    recorded["search"] = {"protocol": FIRST_DEFAULT, **recorded["search"]}
     source = f"the configuration of {folder}"
     return RunConfig.from_json(recorded, source=source, folder=base), base
 
