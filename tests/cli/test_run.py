@@ -31,8 +31,8 @@ def test_a_run_tells_what_happens_and_ends_with_the_winner(tmp_path: Path) -> No
     assert "sealed test: same 0.000, square 0.000, r3-0 0.000" in lines
     assert re.search(r"★ +r3-0 +3 +1\.000 ± \S+ +8/16 +0\.000", lines)
     told = (
-        "24 trials of new candidates, 50% of a full search (48). "
-        "44 more for the starting harnesses and the winner."
+        "68 trials in all, 74% of a full search (92). The paper counts new candidates only: "
+        "24 of 48, 50%."
     )
     assert told in " ".join(lines.split())
     folder = re.search(r"winner +(\S+)", lines)

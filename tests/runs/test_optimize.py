@@ -69,7 +69,10 @@ class TestResult:
         assert repr(result.best).startswith(f"CandidateResult('{result.best.name}', ")
         lines = result.report().splitlines()
         assert lines[0].startswith("optimize: finished, 2 of 2 rounds, 27 trials, protocol")
-        assert lines[1] == "4 trials of new candidates, 20% of a full search (20)"
+        assert lines[1] == (
+            "27 trials in all, 63% of a full search (43). The paper counts new candidates only: "
+            "4 of 20, 20%."
+        )
         assert any(line.startswith(f"*  {result.best.name} ") for line in lines)
         assert "sealed test" in lines[3]
 

@@ -29,7 +29,7 @@ from tests.views.conftest import Ended
 REPORT = (
     "name phase doing why stopped round rounds done asked under_way tasks trials protocol best "
     "chosen candidates failures missing thin_rounds notes imports mixed seconds left events "
-    "budget proposing evaluating searched full"
+    "budget proposing evaluating searched full paid rescored"
 )
 CANDIDATE = (
     "name address round start status reason parents hypothesis kind components leaks estimate "
@@ -65,7 +65,19 @@ def test_the_spend_adds_up(ended: Ended) -> None:
     assert spend.searched == sum(o.split == "validation" and o.round > 0 for o in rows)
     each = spend.evaluating_tokens / len(rows)
     more = each * (spend.full - spend.searched)
-    assert spend.full_tokens == round(spend.evaluating_tokens + more)
+    assert spend.full_tokens == round(spend.evaluating_tokens + more - each * spend.rescored)
+
+
+def test_savings_count_everything_that_was_paid(ended: Ended) -> None:
+    spend = report(ended.state).spend
+    rows = list(outcome_rows(ended.journal.events()))
+    found = spend.savings
+    assert found is not None
+    full_search = [o for o in rows if o.split == "test" or o.round == 0]
+    assert found.paid == Range(len(rows), len(rows))
+    assert found.paid_full == Range(len(full_search) + 6 * 20, len(full_search) + 6 * 20)
+    assert (found.searched.low, found.full.low) == (spend.searched, 6 * 20)
+    assert spend.rescored == sum(o.split == "rescore" for o in rows) > 0
 
 
 def test_a_starting_harness_has_its_true_score_and_the_winner_after_rescoring(

@@ -38,6 +38,7 @@ def estimate(
         return
     console = Screen()
     console.print(_table(found))
+    console.print(str(found.savings))
     for note in found.notes:
         console.print(note)
 

@@ -206,6 +206,8 @@ def _fact_rows(now: Report) -> Iterator[tuple[str, float, float | None, str]]:
             yield label, cap.spent, cap.cap, f"{spent} of {amount(cap.name, cap.cap)}"
             label = ""
     yield "spent", 0, None, _spent(now)
+    if now.spend.savings is not None:
+        yield "paid", 0, None, now.spend.savings.short
     if faults := _faults(now):
         yield "faults", 0, None, faults
 
@@ -362,12 +364,8 @@ def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:
         "ended",
         f"{now.why}, after {plural(now.round, 'round')} and {duration(now.seconds)}",
     )
-    if spend.full:
-        others = int(spend.evaluating["trials"]) - spend.searched
-        yield (
-            "evaluations",
-            f"{spend.share_of_full}. {others:,} more for the starting harnesses and the winner.",
-        )
+    if spend.savings is not None:
+        yield "evaluations", str(spend.savings)
     if spend.evaluating_tokens or spend.proposing_tokens:
         full = spend.full_tokens
         beside = "" if full is None else f" (a full search needs about {count(full)})"

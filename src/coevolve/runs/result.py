@@ -204,8 +204,8 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
     """A result as text, line by line."""
     done = f"{now.round} of {now.rounds} rounds, {now.spend.evaluating['trials']:,} trials"
     yield f"{now.name}: {now.why or now.phase}, {done}, protocol {now.protocol}"
-    if now.spend.full:
-        yield now.spend.share_of_full
+    if now.spend.savings is not None:
+        yield str(now.spend.savings)
     shown = sorted(
         (c for c in candidates if c.estimate is not None),
         key=lambda c: (c.name != now.best, -c.estimate.value if c.estimate else 0.0),

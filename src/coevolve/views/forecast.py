@@ -11,7 +11,7 @@ from coevolve.core.allocation import Adaptive
 from coevolve.core.selector import Selector
 from coevolve.formatting import amount
 from coevolve.search.budget import CAPS, Settings
-from coevolve.views.spend import Costs, Range
+from coevolve.views.spend import Costs, Range, Savings
 
 PLAYED = 2
 """Searches simulated for an adaptive protocol."""
@@ -38,10 +38,14 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Forecast:
-    """The parts of a run and their total, the caps of the budget, and notes for the reader."""
+    """The parts of a run, their total, the caps of the budget, and notes for the reader.
+
+    `savings` compare the run with a full search, both without caps.
+    """
 
     parts: tuple[Part, ...]
     total: Part
+    savings: Savings
     caps: dict[str, float | None]
     notes: tuple[str, ...]
 
@@ -49,6 +53,7 @@ class Forecast:
         """Plain JSON; the total is the last part."""
         return {
             "parts": [part.to_json() for part in (*self.parts, self.total)],
+            "savings": self.savings.to_json(),
             "caps": self.caps,
             "notes": list(self.notes),
         }
@@ -96,6 +101,13 @@ def forecast(
     parts.append(Part(name="proposing", trials=Range(0, 0), spent=spent))
     total, caps = _sum(parts), settings.budget.to_json()
     within = capped(total, caps)
+    rounds = Range(settings.rounds, settings.rounds * settings.candidates)
+    savings = Savings.of(
+        paid=total.trials,
+        searched=counts["rounds"],
+        full=rounds * tasks,
+        rescored=tasks if settings.rescore else 0,
+    )
     notes = list(_notes(trial, proposal, measured, within != total))
     if given:
         notes.append(f"Past results stand for {given:,} trials of Phase 0.")
@@ -105,7 +117,9 @@ def forecast(
             f"The pool's costs are {mean:.3g} per trial on average: "
             f"{shown(total.trials * mean, 'trials')} in total."
         )
-    return Forecast(parts=tuple(parts), total=within, caps=caps, notes=tuple(notes))
+    return Forecast(
+        parts=tuple(parts), total=within, savings=savings, caps=caps, notes=tuple(notes)
+    )
 
 
 def search_trials(selector: Selector, settings: Settings, starts: int) -> Range:
