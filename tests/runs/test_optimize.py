@@ -76,6 +76,12 @@ class TestResult:
         assert any(line.startswith(f"*  {result.best.name} ") for line in lines)
         assert "sealed test" in lines[3]
 
+    def test_a_starting_candidate_that_wins_is_reported_first(self) -> None:
+        result = search(propose=lambda view: f"x{view.round}")
+        assert result.best.name == "two"
+        line = result.report().splitlines()[0]
+        assert line == "Warning: no new candidate is ahead of the starting harness two."
+
     def test_outcomes_are_flat_rows(self) -> None:
         result = search(
             evaluate=lambda candidate, task: Score(value=0.5, usage=Usage(tokens_in=3)),

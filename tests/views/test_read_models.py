@@ -1,16 +1,21 @@
 """The projections of a run: what they hold, and that their JSON keeps its keys."""
 
 import csv
+import io
 import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 
+from coevolve.cli.console_output import Screen
+from coevolve.cli.run_display import print_closing
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
+from coevolve.runs.result import Result as RunResult
 from coevolve.search.budget import Budget, Settings
 from coevolve.search.journal import MemoryJournal
+from coevolve.search.trials import Result
 from coevolve.views.details import (
     candidate_details,
     compare,
@@ -23,13 +28,13 @@ from coevolve.views.forecast import forecast, search_trials
 from coevolve.views.outcome_rows import outcome_rows
 from coevolve.views.report import report
 from coevolve.views.spend import FREE, Range, costs_of_run
-from tests.search.stubs import TEST, opened
+from tests.search.stubs import TEST, StubExecutor, go_on, opened
 from tests.views.conftest import Ended
 
 REPORT = (
     "name phase doing why stopped round rounds done asked under_way tasks trials protocol best "
-    "chosen candidates failures missing thin_rounds notes imports mixed seconds left events "
-    "budget proposing evaluating searched full paid rescored"
+    "chosen warning candidates failures missing thin_rounds notes imports mixed seconds left "
+    "events budget proposing evaluating searched full paid rescored"
 )
 CANDIDATE = (
     "name address round start status reason parents hypothesis kind components leaks estimate "
@@ -78,6 +83,29 @@ def test_savings_count_everything_that_was_paid(ended: Ended) -> None:
     assert found.paid_full == Range(len(full_search) + 6 * 20, len(full_search) + 6 * 20)
     assert (found.searched.low, found.full.low) == (spend.searched, 6 * 20)
     assert spend.rescored == sum(o.split == "rescore" for o in rows) > 0
+
+
+@pytest.mark.parametrize("candidates", [0.0, 1.0])
+def test_a_winner_behind_a_starting_harness_has_a_warning(candidates: float) -> None:
+    journal = MemoryJournal()
+    opened(journal, rounds=1, candidates=1)
+    scores = {"plain": 0.5, "terse": 0.25}
+    state = go_on(
+        journal,
+        StubExecutor(act=lambda trial: Result(score=scores.get(trial.candidate, candidates))),
+    )
+    now = report(state)
+    assert (now.best, bool(now.warning)) == ("r1-0", not candidates)
+    found = RunResult(state, journal).report().splitlines()[0]
+    expected = (
+        "Warning: a starting harness is ahead of the winner, r1-0: plain 0.500 to 0.000 by "
+        "estimate, plain 0.500 to 0.000 on the sealed test."
+    )
+    assert (found == expected) == (not candidates)
+    screen = Screen(file=io.StringIO(), width=200, color_system=None)
+    print_closing(screen, now, None)
+    printed = screen.file.getvalue()  # type: ignore[attr-defined]
+    assert printed.strip().startswith(expected) == (not candidates)
 
 
 def test_a_starting_harness_has_its_true_score_and_the_winner_after_rescoring(

@@ -324,12 +324,19 @@ def make_view(console: Screen, *, quiet: bool) -> PlainView:
 def print_closing(console: Screen, now: Report, winner: Path | None) -> None:
     """Print the winner beside the starting harnesses, the spending, and the winner's path."""
     console.print()
+    print_warning(console, now)
     console.print(_closing_table(now))
     console.print(facts(dict(_closing_facts(now))))
     if winner is not None:
         # On a line of its own, so that it can be copied from a narrow terminal.
         label = (f"{'winner':<13}", "bright_black")
         console.print(Text.assemble(label, str(winner)), soft_wrap=True)
+
+
+def print_warning(console: Screen, now: Report) -> None:
+    """Print that a starting harness is ahead, if one is."""
+    if now.warning:
+        console.print(Text(f"Warning: {now.warning}", "yellow"))
 
 
 def _closing_table(now: Report) -> Table:

@@ -202,6 +202,8 @@ class Result:
 
 def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str]:
     """A result as text, line by line."""
+    if now.warning:
+        yield f"Warning: {now.warning}"
     done = f"{now.round} of {now.rounds} rounds, {now.spend.evaluating['trials']:,} trials"
     yield f"{now.name}: {now.why or now.phase}, {done}, protocol {now.protocol}"
     if now.spend.savings is not None:

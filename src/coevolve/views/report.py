@@ -5,6 +5,7 @@ from typing import Any
 
 from coevolve.core.selector import Selector
 from coevolve.errors import NoOutcomeError
+from coevolve.formatting import score
 from coevolve.search.attempts import closing_trials
 from coevolve.search.benchmark_version import mixture
 from coevolve.search.loop import broken, unready
@@ -12,6 +13,9 @@ from coevolve.search.past_outcomes import Import
 from coevolve.search.run_state import CandidateState, RunState, Status
 from coevolve.search.wave import Tally
 from coevolve.views.spend import Spend, spend_of
+
+_ROUNDING = 1e-12
+"""Scores closer than this are equal."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,8 +66,9 @@ class Report:
     `phase` is "preparing", "phase 0", "searching", "final", "rescoring", "test" or "ended".
     `doing` says what is under way, and `why` how the run ended or why it stopped. `left` is the
     expected number of seconds to the end, if it is known. `done` of the `asked` trials in the
-    present wave are recorded, and `under_way` run now. `mixed` says which versions of the
-    benchmark the scores mix; it is empty if there is one. `imports` are the imports of past
+    present wave are recorded, and `under_way` run now. `warning` says that a starting harness is
+    ahead of the best candidate, or has won; it is empty otherwise. `mixed` says which versions of
+    the benchmark the scores mix; it is empty if there is one. `imports` are the imports of past
     results.
     """
 
@@ -82,6 +87,7 @@ class Report:
     protocol: str
     best: str | None
     chosen: dict[str, Any] | None
+    warning: str
     candidates: tuple[CandidateRow, ...]
     spend: Spend
     failures: dict[str, int]
@@ -129,6 +135,7 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         protocol=state.selector.protocol.name,
         best=best(state),
         chosen=state.chosen,
+        warning=start_ahead(state),
         candidates=tuple(_row(state, entry, waves, tally) for entry in state.candidates.values()),
         spend=spend_of(state, seconds),
         failures=tally.failures,
@@ -180,6 +187,36 @@ def best(state: RunState) -> str | None:
     if any(state.estimate(name) is not None for name in state.selector.candidates):
         return str(state.selector.best().candidate)
     return state.best_start if state.selector.starts else None
+
+
+def start_ahead(state: RunState) -> str:
+    """A sentence if the best candidate does not beat every starting harness; empty otherwise.
+
+    A score on all tasks and on the sealed test counts as much as the estimate.
+    """
+    name = best(state)
+    if name is None or not state.selector.candidates:
+        return ""
+    if state.candidates[name].start:
+        return f"no new candidate is ahead of the starting harness {name}."
+    found = state.estimate(name)
+    scale = found.scale if found is not None else (0.0, 1.0)
+    full = rescored(state, name)
+    value = full if full is not None or found is None else found.value
+    where = "by estimate" if full is None else "on all tasks"
+    known = {start: one.value for start in state.starts if (one := state.estimate(start))}
+    sealed = {start: tested(state, start) for start in state.starts}
+    measures = ((where, value, known), ("on the sealed test", tested(state, name), sealed))
+    behind = []
+    for what, mine, theirs in measures:
+        scores = {start: one for start, one in theirs.items() if one is not None}
+        start = max(scores, key=scores.__getitem__, default="")
+        if mine is not None and start and scores[start] > mine + _ROUNDING:
+            behind.append(f"{start} {score(scores[start], scale)} to {score(mine, scale)} {what}")
+    if not behind:
+        return ""
+    role = "winner" if state.chosen is not None else "best candidate"
+    return f"a starting harness is ahead of the {role}, {name}: {', '.join(behind)}."
 
 
 def _waves(state: RunState) -> dict[str, tuple[int, int]]:
