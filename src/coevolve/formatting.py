@@ -17,7 +17,7 @@ from typing import Any
 _STEPS = ((86_400, "d", 3_600, "h"), (3_600, "h", 60, "m"), (60, "m", 1, "s"))
 _BIG = ((1e9, "G"), (1e6, "M"), (1e5, "k"))
 _ROUNDING = 5e-4
-CLIPPED = "≤ and ≥ mark values outside 0 to 1, which are shown clipped."
+CLIPPED = "≤ and ≥ mark values outside 0 to 1, shown as 0 and 1."
 """The legend of the marks that `score` adds."""
 
 
@@ -198,6 +198,18 @@ def short(text: str, most: int) -> str:
     'a lon...'
     """
     return text if len(text) <= most else f"{text[: most - 3]}..."
+
+
+def middle(text: str, most: int) -> str:
+    """A text without its middle: the ends of names tell them apart.
+
+    >>> middle("fused-quota-weighed-3-1", 13)
+    'fused-…ed-3-1'
+    """
+    if len(text) <= most:
+        return text
+    kept = most - 1
+    return f"{text[: kept - kept // 2]}…{text[len(text) - kept // 2 :]}"
 
 
 _SPECIAL = re.compile(r"[^\n\t -~]")

@@ -6,14 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from coevolve.cli.console_output import Screen
-from coevolve.cli.run_display import (
-    LiveView,
-    PlainView,
-    board,
-    chosen_rows,
-    make_view,
-)
+from coevolve.cli.board import board, chosen_rows
+from coevolve.cli.console_output import Screen, fitted
+from coevolve.cli.run_display import LiveView, PlainView, make_view
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search
 from coevolve.views.report import Report, report
@@ -29,6 +24,49 @@ def drawn(report: Report, *, width: int, most: int = 20) -> str:
 @pytest.fixture(scope="module")
 def ended() -> Report:
     return report(whole_run())
+
+
+@pytest.mark.parametrize("width", [40, 50, 60, 80])
+def test_a_narrow_board_leaves_columns_out_and_cuts_none(ended: Report, width: int) -> None:
+    budget = tuple(replace(cap, cap=1000.0) for cap in ended.spend.budget)
+    long = replace(ended.candidates[2], name="fused-quota-calibrated-weighed-mistakes-3-1")
+    now = replace(
+        ended,
+        spend=replace(ended.spend, budget=budget),
+        candidates=(*ended.candidates[:2], long),
+        phase="searching",
+        left=1_250.0,
+        seconds=1_255.0,
+    )
+    text = drawn(now, width=width)
+    lines = text.splitlines()
+    assert all(len(line) <= width for line in lines)
+    words = " ".join(text.split())
+    for whole in ("budget", "spent", "20m 55s", "20m 50s left", "of a full search", "trials"):
+        assert whole in words
+    assert all("…" not in line or "…" in line.split()[0] for line in lines)
+    assert "es-3-1" in text
+    assert ("●" in text) == (width == 80)
+
+
+def test_status_shows_whole_reasons(ended: Report) -> None:
+    reason = "it is a copy of " + "-".join(["long"] * 20)
+    refused = replace(ended.candidates[-1], status="refused", reason=reason, estimate=None)
+    console = Screen(file=io.StringIO(), width=60, color_system=None)
+    console.print(board(replace(ended, candidates=(refused,)), width=60, most=9, whole=True))
+    shown = "".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert reason.replace(" ", "") in shown
+
+
+def test_a_table_leaves_columns_out_and_says_so() -> None:
+    console = Screen(file=io.StringIO(), width=30, color_system=None)
+    rows = [["a-very-long-name-of-a-candidate", "0.123", "12,345"]]
+    console.print(fitted(30, ("name", "score", "trials"), rows, wrap=["name"], drop=["trials"]))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "…" not in shown
+    assert "0.123" in shown
+    assert "12,345" not in shown
+    assert "left out on a narrow terminal: trials" in " ".join(shown.split())
 
 
 @pytest.mark.parametrize("width", [80, 120])

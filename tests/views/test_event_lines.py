@@ -3,6 +3,7 @@
 import asyncio
 
 from coevolve.core.events import Event
+from coevolve.formatting import CLIPPED
 from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal, Recorder
@@ -74,3 +75,14 @@ def test_new_limits_are_told_and_told_again_by_the_next_session() -> None:
     narrator = Narrator(search.state)
     asyncio.run(search.run())
     assert found[2] == "limits: 2 rounds, 1,200 trials, $2.00"
+
+
+def test_marks_of_values_outside_the_scale_are_explained_once() -> None:
+    journal = MemoryJournal()
+    opened(journal)
+    state = go_on(journal)
+    narrator = Narrator(state)
+    estimate = {"value": -0.4, "se": 0.2, "tasks": 3, "pool_size": 20, "note": ""}
+    event = {"type": "chosen", "candidate": "r1-0", "estimate": estimate, "why": "", "clock": 3.0}
+    lines = [*narrator.lines(event), *narrator.lines(event)]
+    assert sum(CLIPPED in line for line in lines) == 1

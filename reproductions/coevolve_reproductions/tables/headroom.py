@@ -9,12 +9,13 @@ from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
 from coevolve.core.estimators import Estimate
 from coevolve.errors import StateError
+from coevolve.formatting import middle
 from coevolve_reproductions.tables.analysis_source import Settings
 from coevolve_reproductions.tables.finished_search import Search
 from coevolve_reproductions.tables.table import BLUE, GREEN, INK, PALE, Column, Row, Table
 
 COLUMNS = (
-    Column(name="candidate", heading="candidate", wide=True),
+    Column(name="candidate", heading="candidate"),
     Column(name="kind", heading="kind"),
     Column(name="score", heading="score", kind="score"),
     Column(name="low", heading="low", kind="score"),
@@ -24,6 +25,8 @@ COLUMNS = (
 )
 _SHOWN = 10
 _EXACT = "full set"
+_NAMED, _LONGEST = 40, 24
+"""Names on the axis of the figure, and how long one may be."""
 
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
@@ -111,7 +114,7 @@ def _table(
     ranked = sorted(rows, key=lambda row: -_number(row, "score"))
 
     def draw(figure: Any) -> None:
-        figure.set_size_inches(max(5.0, 2.0 + 0.11 * len(rows)), 3.4)
+        figure.set_size_inches(max(5.0, 2.0 + 0.17 * min(len(rows), _NAMED)), 4.2)
         _points(figure.subplots(), rows, first, best)
 
     return Table(
@@ -149,5 +152,9 @@ def _points(axes: Any, rows: Sequence[Row], first: str, best: float) -> None:
         axes.scatter(places, scores, s=20, color=color, label=label, zorder=2)
     axes.set_xlabel(f"candidate, in the order of proposal (dashed: best start, {first})")
     axes.set_ylabel("score (%)")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    step = math.ceil(len(rows) / _NAMED)
+    named = {i: str(row["candidate"]) for i, row in enumerate(rows, start=1)}
+    ticks = [i for i in named if (i - 1) % step == 0]
+    names = [middle(named[i], _LONGEST) for i in ticks]
+    axes.set_xticks(ticks, names, rotation=90, fontsize=7)
     axes.figure.legend(loc="outside upper right", ncols=2, fontsize=8, handletextpad=0.2)

@@ -65,7 +65,7 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
     )
     columns = (
         Column(name="estimator", heading="estimator"),
-        Column(name="winner", heading="winner", wide=True),
+        Column(name="winner", heading="winner"),
         Column(name="estimate", heading="estimate", kind="score", spread="estimate_se"),
         Column(name="ties", heading="ties", kind="count"),
         *_MEASURES,

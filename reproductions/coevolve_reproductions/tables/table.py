@@ -30,7 +30,7 @@ class Column:
     """A column: its name in CSV and JSON, its heading, and how its values are shown.
 
     `spread` names another column, whose value is shown behind ± and not by itself. Counts and
-    numbers are shown in multiples of `unit`. A `wide` column is cut where the terminal is narrow.
+    numbers are shown in multiples of `unit`.
 
     >>> column = Column(name="truth", heading="true score", kind="score", spread="truth_sd")
     >>> column.shown({"truth": 0.4931, "truth_sd": 0.008}), column.shown({"truth": None})
@@ -43,7 +43,6 @@ class Column:
     spread: str = ""
     digits: int | None = None
     unit: float = 1.0
-    wide: bool = False
 
     @property
     def left(self) -> bool:

@@ -46,7 +46,7 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
         Column(name="ties", heading="at the top", kind="count"),
         Column(name="candidates", heading="of", kind="count"),
         Column(name="top", heading="top score", kind="score"),
-        Column(name="winner", heading="winner", wide=True),
+        Column(name="winner", heading="winner"),
         Column(name="truth", heading="true score", kind="score"),
     )
     note = (

@@ -1,11 +1,11 @@
 """`coevolve analyse`: the paper's analyses of a finished run or an outcome matrix."""
 
 import tempfile
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich import box
 from rich.table import Table as Grid
 from rich.text import Text
 
@@ -16,7 +16,7 @@ from coevolve.cli.command_arguments import (
     numbers,
     whole_numbers,
 )
-from coevolve.cli.console_output import Screen, echo_json, with_bar
+from coevolve.cli.console_output import Screen, echo_json, fitted, with_bar
 from coevolve.errors import ConfigError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -97,7 +97,7 @@ def analyse(
         return
     console = Screen()
     console.print(Text(made.title, "bold"))
-    console.print(_grid(made))
+    console.print(_grid(made, console.width))
     console.print(made.note)
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
 
@@ -141,18 +141,21 @@ def _written(err: Screen, table: "Table", name: str, out: Path, figure: Path | N
         return [data]
 
 
-def _grid(table: "Table") -> Grid:
-    grid = Grid(box=box.SIMPLE_HEAD, pad_edge=False)
-    for column in table.shown:
-        grid.add_column(
-            column.heading,
-            justify="left" if column.left else "right",
-            no_wrap=True,
-            ratio=1 if column.wide else None,
+def _grid(table: "Table", width: int) -> Grid:
+    """The table; names wrap, and the last columns are left out where they do not fit."""
+    lines = table.lines()
+    headings = []
+    for place, column in enumerate(table.shown):
+        longest = max(
+            [len(line[place]) for line in lines] + list(map(len, column.heading.split()))
         )
-    for line in table.lines():
-        grid.add_row(*line)
-    more = len(table.rows) - len(table.lines())
-    if more:
-        grid.caption, grid.caption_justify = f"and {more} more in the CSV file", "left"
+        headings.append("\n".join(textwrap.wrap(column.heading, longest)))
+    numbers = [head for head, col in zip(headings, table.shown, strict=True) if not col.left]
+    names = [head for head, col in zip(headings, table.shown, strict=True) if col.left]
+    grid = fitted(width, headings, lines, right=numbers, wrap=names, drop=[*reversed(numbers[1:])])
+    notes = [] if grid.caption is None else [f"{grid.caption}; the CSV file has them"]
+    if more := len(table.rows) - len(lines):
+        notes.insert(0, f"and {more} more in the CSV file")
+    if notes:
+        grid.caption, grid.caption_justify = "; ".join(notes), "left"
     return grid

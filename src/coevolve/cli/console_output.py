@@ -9,7 +9,7 @@ import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -22,6 +22,9 @@ from rich.table import Table
 from rich.text import Text
 
 from coevolve.formatting import json_text, visible
+
+_LEAST = 12
+"""Columns that a cell of names or sentences has at least."""
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -113,8 +116,54 @@ def table(*headings: str, right: Collection[str] = (), wrap: Collection[str] = (
             heading,
             justify="right" if heading in right else "left",
             no_wrap=heading not in wrap,
-            min_width=9 if heading in wrap else None,
+            min_width=_LEAST if heading in wrap else None,
+            overflow="fold" if heading in wrap else "ellipsis",
         )
+    return made
+
+
+def fitting(
+    width: int,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    wrap: Collection[str] = (),
+    drop: Sequence[str] = (),
+) -> list[int]:
+    """The places of the columns that fit a width; those in `drop` are left out first.
+
+    >>> fitting(12, ["name", "round"], [["a-long-name", "1"]], wrap=["name"], drop=["round"])
+    [0]
+    """
+    sizes = {}
+    for place, heading in enumerate(headings):
+        cells = [heading, *(row[place] for row in rows if place < len(row))]
+        size = max(len(line) for cell in cells for line in (cell or " ").split("\n"))
+        sizes[heading] = min(size, _LEAST) if heading in wrap else size
+    for heading in drop:
+        if sum(sizes.values()) + 3 * len(sizes) - 1 <= width:
+            break
+        sizes.pop(heading, None)
+    return [place for place, heading in enumerate(headings) if heading in sizes]
+
+
+def fitted(
+    width: int,
+    headings: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    *,
+    right: Collection[str] = (),
+    wrap: Collection[str] = (),
+    drop: Sequence[str] = (),
+) -> Table:
+    """A table without the columns in `drop` that do not fit a width."""
+    kept = fitting(width, headings, rows, wrap=wrap, drop=drop)
+    made = table(*(headings[place] for place in kept), right=right, wrap=wrap)
+    for row in rows:
+        made.add_row(*(row[place] for place in kept if place < len(row)))
+    if hidden := [heading for at, heading in enumerate(headings) if at not in kept]:
+        made.caption = f"left out on a narrow terminal: {', '.join(hidden)}".replace("\n", " ")
+        made.caption_justify = "left"
     return made
 
 

@@ -7,11 +7,11 @@ import typer
 from rich.table import Table
 
 from coevolve.cli.command_arguments import AsJson, find_run
-from coevolve.cli.console_output import Screen, echo_json, redirected_prints, table
+from coevolve.cli.console_output import Screen, echo_json, fitting, redirected_prints, table
 from coevolve.errors import InputError
 
 if TYPE_CHECKING:
-    from coevolve.views.forecast import Forecast
+    from coevolve.views.forecast import Forecast, Part
 
 
 def estimate(
@@ -37,29 +37,38 @@ def estimate(
         echo_json(found.to_json())
         return
     console = Screen()
-    console.print(_table(found))
+    console.print(_table(found, console.width))
     console.print(str(found.savings))
     for note in found.notes:
         console.print(note)
 
 
-def _table(found: "Forecast") -> Table:
+def _table(found: "Forecast", width: int) -> Table:
     from coevolve.search.budget import CAPS
-    from coevolve.views.forecast import PRICED, shown
+    from coevolve.views.forecast import shown
     from coevolve.views.spend import Range
 
     numbers = tuple("time" if cap == "hours" else cap for cap in CAPS)
-    made = table("", *numbers, right=numbers)
-    for part in found.parts:
-        trials = "-" if part.name == "proposing" else shown(part.trials, "trials")
-        made.add_row(part.name, trials, *(shown(part.spent.get(m), m) for m in PRICED))
-    made.add_section()
-    total = found.total
-    spent = (shown(total.spent.get(measure), measure) for measure in PRICED)
-    made.add_row("total", shown(total.trials, "trials"), *spent, style="bold")
+    rows = [_row(part, "-" if part.name == "proposing" else None) for part in found.parts]
+    rows.append(_row(found.total, None, "total"))
     limits = [
         "-" if (cap := found.caps[measure]) is None else shown(Range(cap, cap), measure)
         for measure in CAPS
     ]
-    made.add_row("cap", *limits, style="bright_black")
+    rows.append(["cap", *limits])
+    headings = ("", *numbers)
+    kept = fitting(width, headings, rows, wrap=("",), drop=("tokens", "dollars"))
+    made = table(*(headings[place] for place in kept), right=numbers, wrap=("",))
+    styles = ["" for _ in found.parts] + ["bold", "bright_black"]
+    for row, style in zip(rows, styles, strict=True):
+        if row[0] == "total":
+            made.add_section()
+        made.add_row(*(row[place] for place in kept), style=style)
     return made
+
+
+def _row(part: "Part", trials: str | None, name: str = "") -> list[str]:
+    from coevolve.views.forecast import PRICED, shown
+
+    number = shown(part.trials, "trials") if trials is None else trials
+    return [name or part.name, number, *(shown(part.spent.get(m), m) for m in PRICED)]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from coevolve.cli.command_arguments import AsJson, run_folders
-from coevolve.cli.console_output import Screen, echo, echo_json, table
+from coevolve.cli.console_output import Screen, echo, echo_json, fitted
 from coevolve.errors import CoevolveError, InputError
 
 if TYPE_CHECKING:
@@ -63,27 +63,37 @@ def _state(now: "Report", *, held: bool) -> str:
 
 
 def _print(found: list[dict[str, Any]], folder: Path) -> None:
-    from coevolve.formatting import dollars, score
+    from coevolve.formatting import CLIPPED, dollars, score
 
-    right = ("round", "score", "trials", "cost")
-    headings = ("run", "state", "round", "best", "score", "trials", "cost")
-    shown = table(*headings, right=right, wrap=("run", "best"))
+    lines = []
     for row in found:
         place = str(Path(row["run"]).relative_to(folder))
         if row["state"] == "unreadable":
-            shown.add_row(place, row["state"])
+            lines.append([place, row["state"]])
             continue
-        shown.add_row(
-            place,
-            row["state"],
-            f"{row['round']}/{row['rounds']}",
-            row["best"] or "",
-            score(row["score"]),
-            f"{row['trials']:,}",
-            dollars(row["dollars"]),
+        lines.append(
+            [
+                place,
+                row["state"],
+                f"{row['round']}/{row['rounds']}",
+                row["best"] or "",
+                score(row["score"]),
+                f"{row['trials']:,}",
+                dollars(row["dollars"]),
+            ]
         )
     console = Screen()
-    console.print(shown)
+    made = fitted(
+        console.width,
+        ("run", "state", "round", "best", "score", "trials", "cost"),
+        lines,
+        right=("round", "score", "trials", "cost"),
+        wrap=("run", "best"),
+        drop=("cost", "trials", "round", "best"),
+    )
+    console.print(made)
+    if any(score(row.get("score"))[0] in "≤≥" for row in found):
+        console.print(CLIPPED)
     for row in found:
         if row["state"] == "unreadable":
             echo(f"{row['run']}: {row['why']}", err=True)

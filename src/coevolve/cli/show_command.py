@@ -11,7 +11,7 @@ from rich.console import Group, RenderableType
 from rich.text import Text
 
 from coevolve.cli.command_arguments import AsJson, take_run
-from coevolve.cli.console_output import Screen, echo, echo_json, facts, table
+from coevolve.cli.console_output import Screen, echo, echo_json, facts, fitted
 from coevolve.errors import InputError, nearest, titled
 from coevolve.formatting import (
     CLIPPED,
@@ -113,13 +113,13 @@ def show(
             place = folder / "candidates" / candidate.row.address
             checkout = str(place) if place.is_dir() else None
             data = {**candidate.to_json(), "folder": checkout}
-            lines = _candidate(candidate, checkout)
+            lines = _candidate(candidate, checkout, console.width)
         elif found == Kind.TASK:
             task = task_details(what, state, store)
-            data, lines = task.to_json(), _task(task)
+            data, lines = task.to_json(), _task(task, console.width)
         else:
             round = round_details(int(what), state, store)
-            data, lines = round.to_json(), _round(round)
+            data, lines = round.to_json(), _round(round, console.width)
     if as_json:
         echo_json(data)
     else:
@@ -146,7 +146,9 @@ def which(what: str, known: dict[Kind, list[str]], kind: Kind | None, folder: Pa
     )
 
 
-def _candidate(found: "CandidateDetails", folder: str | None) -> Iterator[RenderableType]:
+def _candidate(
+    found: "CandidateDetails", folder: str | None, width: int
+) -> Iterator[RenderableType]:
     row = found.row
     where = "starting harness" if row.start else f"round {row.round}"
     yield Text.assemble((row.name, "bold cyan"), f"  {where}, {row.status}")
@@ -169,7 +171,7 @@ def _candidate(found: "CandidateDetails", folder: str | None) -> Iterator[Render
             "transcript": "add --transcript to print it" if found.transcripts else "",
         }
     )
-    yield _outcomes(found.outcomes, "task")
+    yield _outcomes(found.outcomes, "task", width)
 
 
 def _estimate(found: Mapping[str, Any] | None) -> str:
@@ -182,7 +184,7 @@ def _estimate(found: Mapping[str, Any] | None) -> str:
     return f"{', '.join([*parts, found['method']])}{legend}"
 
 
-def _task(found: "TaskDetails") -> Iterator[RenderableType]:
+def _task(found: "TaskDetails", width: int) -> Iterator[RenderableType]:
     where = f"pool {found.pool}" if found.split == "validation" else "sealed test"
     yield Text.assemble((found.task, "bold cyan"), f"  {where}")
     over = f"{score(found.mean)} over {plural(found.candidates, 'candidate')}"
@@ -194,10 +196,10 @@ def _task(found: "TaskDetails") -> Iterator[RenderableType]:
             "drawn in round (probability)": draws,
         }
     )
-    yield _outcomes(found.outcomes, "candidate")
+    yield _outcomes(found.outcomes, "candidate", width)
 
 
-def _round(found: "RoundDetails") -> Iterator[RenderableType]:
+def _round(found: "RoundDetails", width: int) -> Iterator[RenderableType]:
     missing = f", {found.missing} missing" if found.missing else ""
     state = "" if found.settled else ", under way"
     text = f"  {plural(found.trials, 'trial')}{missing}{state}"
@@ -212,20 +214,23 @@ def _round(found: "RoundDetails") -> Iterator[RenderableType]:
     )
     explained = any(row.hypothesis for row in found.candidates)
     columns = ["candidate", "estimate", "tasks", "status", *(["hypothesis"] if explained else [])]
-    made = table(*columns, wrap=("status", "hypothesis"))
-    for row in found.candidates:
-        cells = [
+    rows = [
+        [
             row.name,
             "-" if row.estimate is None else estimate(row.estimate),
             "-" if row.estimate is None else tasks_seen(row.estimate),
             f"{row.status}: {row.reason}" if row.reason else row.status,
             *([row.hypothesis] if explained else []),
         ]
-        made.add_row(*cells)
-    yield made
+        for row in found.candidates
+    ]
+    wrap = ("candidate", "status", "hypothesis")
+    yield fitted(width, columns, rows, wrap=wrap, drop=("tasks", "hypothesis"))
+    if any(is_clipped(row.estimate, "value") for row in found.candidates):
+        yield CLIPPED
 
 
-def _outcomes(rows: "Sequence[OutcomeRow]", first: str) -> RenderableType:
+def _outcomes(rows: "Sequence[OutcomeRow]", first: str, width: int) -> RenderableType:
     if not rows:
         return "No outcomes."
     columns: dict[str, Callable[[OutcomeRow], str]] = {
@@ -245,11 +250,18 @@ def _outcomes(rows: "Sequence[OutcomeRow]", first: str) -> RenderableType:
         del columns["tokens"]
     if not any(row.fault for row in rows):
         del columns["fault"]
-    made = table(*columns, right=("round", "trial", "score", "tokens", "time"), wrap=("fault",))
-    for row in sorted(rows, key=lambda row: row.score is not None)[:MOST]:
-        made.add_row(*(text(row) for text in columns.values()))
+    listed = sorted(rows, key=lambda row: row.score is not None)[:MOST]
+    made = fitted(
+        width,
+        tuple(columns),
+        [[text(row) for text in columns.values()] for row in listed],
+        right=("round", "trial", "score", "tokens", "time"),
+        wrap=(first, "fault"),
+        drop=("time", "tokens", "round"),
+    )
     if len(rows) > MOST:
-        made.caption = f"and {len(rows) - MOST} more; --json lists all"
+        more = f"and {len(rows) - MOST} more; --json lists all"
+        made.caption = more if made.caption is None else f"{more}; {made.caption}"
         made.caption_justify = "left"
     return made
 

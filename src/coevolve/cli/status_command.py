@@ -13,7 +13,8 @@ _LEAST = 20
 
 def status(run: Run = None, as_json: AsJson = False) -> None:
     """Show the progress of a run: candidates, estimates, spending and faults."""
-    from coevolve.cli.run_display import board, print_warning
+    from coevolve.cli.board import board
+    from coevolve.cli.run_display import print_warning
     from coevolve.runs.session import read_state
     from coevolve.store import Owner, owner
     from coevolve.views.event_lines import imported
@@ -30,7 +31,9 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
     console = Screen()
     if now.chosen is not None:  # before that, the state comes first
         print_warning(console, now)
-    console.print(board(now, width=console.width, most=max(_LEAST, console.height - 10)))
+    console.print(
+        board(now, width=console.width, most=max(_LEAST, console.height - 10), whole=True)
+    )
     if now.chosen is None:
         print_warning(console, now)
     if now.mixed:

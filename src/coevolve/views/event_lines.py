@@ -1,16 +1,18 @@
 """Events of a run as lines of text, for logs and terminals."""
 
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from coevolve.core.events import Event
-from coevolve.formatting import amount, duration, estimate, plural, score
+from coevolve.formatting import CLIPPED, amount, duration, estimate, plural, score
 from coevolve.search.past_outcomes import Import
 from coevolve.search.run_state import RunState, Status
 from coevolve.views.report import best, rescored, tested
 
 QUIET = 60.0
 """Seconds without a line after which the next outcome reports progress."""
+_MARKED = re.compile(r"[≤≥]\d")
 
 
 @dataclass(slots=True)
@@ -21,6 +23,7 @@ class Narrator:
     phase_0: bool = False
     rescored: int = 0
     last: float = 0.0
+    explained: bool = False
 
     def __post_init__(self) -> None:
         self.phase_0 = bool(self.state.selector.starts)
@@ -30,8 +33,11 @@ class Narrator:
     def lines(self, event: Event) -> Iterator[str]:
         """The lines for an event; most events have none."""
         for text in _LINES.get(event["type"], _nothing)(self, event):
-            self.last = event["clock"]
-            yield f"[{duration(event['clock'])}] {text}"
+            self.last, time = event["clock"], duration(event["clock"])
+            yield f"[{time}] {text}"
+            if not self.explained and _MARKED.search(text):
+                self.explained = True
+                yield f"[{time}] {CLIPPED}"
 
     def session(self, event: Event) -> Iterator[str]:
         """A session started."""
