@@ -29,12 +29,31 @@ _LEAST = 12
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
     """Print a text."""
-    typer.echo(visible(text), err=err, nl=nl)
+    with _until_closed(2 if err else 1):
+        typer.echo(visible(text), err=err, nl=nl)
 
 
 def echo_json(value: object, *, ascii: bool = True, allow_nan: bool = True) -> None:
     """Print a value as JSON; with `ascii=False`, readable letters of all languages stay."""
-    typer.echo(json_text(value, indent=2, ascii=ascii, allow_nan=allow_nan))
+    with _until_closed(1):
+        typer.echo(json_text(value, indent=2, ascii=ascii, allow_nan=allow_nan))
+
+
+@contextmanager
+def _until_closed(stream: int) -> Iterator[None]:
+    """End the command quietly if the reader of its output has left, such as `head`."""
+    try:
+        yield
+    except BrokenPipeError:
+        _discard(stream)
+        raise SystemExit(0) from None
+
+
+def _discard(stream: int) -> None:
+    """Discard further output of a file descriptor."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream)
+    os.close(nowhere)
 
 
 def echo_error(text: str) -> None:
@@ -68,6 +87,11 @@ class Screen(Console):
     def __init__(self, **given: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **given)
 
+    def on_broken_pipe(self) -> None:
+        """End the command quietly: the reader of its output, such as `head`, has left."""
+        _discard(self.file.fileno())
+        raise SystemExit(0)
+
     def render(
         self, renderable: RenderableType, options: ConsoleOptions | None = None
     ) -> Iterable[Segment]:
@@ -98,14 +122,12 @@ def redirected_prints(wanted: bool) -> Iterator[None]:
 
 
 class SteadyScreen(Screen):
-    """A screen that ignores a closed pipe."""
+    """A screen that ignores a closed pipe: the command continues without it."""
 
     def on_broken_pipe(self) -> None:
         """Discard all further output."""
         self.quiet = True
-        nowhere = os.open(os.devnull, os.O_WRONLY)
-        os.dup2(nowhere, self.file.fileno())
-        os.close(nowhere)
+        _discard(self.file.fileno())
 
 
 def table(*headings: str, right: Collection[str] = (), wrap: Collection[str] = ()) -> Table:

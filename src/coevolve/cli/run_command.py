@@ -39,6 +39,10 @@ def run(
         str | None,
         typer.Option(metavar="NAME", help="The name of the run, in place of the file's."),
     ] = None,
+    seed: Annotated[
+        int | None,
+        typer.Option(metavar="N", min=0, help="The seed of the run, in place of the file's."),
+    ] = None,
     extend: Extend = False,
     ignore_changes: IgnoreChanges = False,
     accept_change: AcceptChange = False,
@@ -51,13 +55,14 @@ def run(
     """
     from coevolve.runs.config import read_config
     from coevolve.runs.run import Run
-    from coevolve.runs.session import create_run, run_folder
+    from coevolve.runs.session import create_run, discarded_if_refused, run_folder
 
     limits: dict[str, Any] = {}
     with redirected_prints(as_json):
-        config = read_config(file, name=name)
+        config = read_config(file, name=name, seed=seed)
         existing = Run(run_folder(file, config))
-        if existing.started:
+        existing_run = existing.started
+        if existing_run:
             folder, state = existing.folder, existing.state
             decision = Decision(
                 extend=extend,
@@ -77,8 +82,9 @@ def run(
                 "and --accept-change."
             )
         else:
-            folder = create_run(file, name=name)
-    work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
+            folder = create_run(file, name=name, seed=seed)
+    with contextlib.nullcontext() if existing_run else discarded_if_refused(folder):
+        work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
 
 
 def _already(folder: Path, file: Path, state: "RunState") -> str:
@@ -129,7 +135,7 @@ def work(
         _print_how_to_resume(console, folder)
         raise typer.Exit(INTERRUPTED + signal.SIGINT) from None
     except StopRun as stop:
-        if not stop.resumable:
+        if not stop.resumable or not run.state.sessions:
             raise
         raise StopRun(f"{stop}\nThen resume the run: coevolve resume {folder}") from stop
     if code:

@@ -1,6 +1,6 @@
 """`coevolve status`: the progress of a run, even while another process works on it."""
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import Any
 
 from rich.text import Text
@@ -23,16 +23,18 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
     folder = find_run(run)
     holder = owner(folder)
     now = report(read_state(folder))
+    idle = holder is None and now.phase != "ended" and not now.stopped
     if as_json:
         held = asdict(holder) if isinstance(holder, Owner) else holder
         found: dict[str, Any] = {**now.to_json(), "folder": str(folder), "owner": held}
         echo_json(found)
         return
     console = Screen()
+    shown = replace(now, stopped=True, why="no process works on it") if idle else now
     if now.chosen is not None:  # before that, the state comes first
         print_warning(console, now)
     console.print(
-        board(now, width=console.width, most=max(_LEAST, console.height - 10), whole=True)
+        board(shown, width=console.width, most=max(_LEAST, console.height - 10), whole=True)
     )
     if now.chosen is None:
         print_warning(console, now)

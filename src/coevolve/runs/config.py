@@ -244,12 +244,13 @@ def flattened(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def read_config(path: Path, *, name: str | None = None) -> RunConfig:
+def read_config(path: Path, *, name: str | None = None, seed: int | None = None) -> RunConfig:
     """The configuration in a TOML file; the file's name is the run's unless `run.name` is given.
 
     Args:
         path: The file.
         name: The name of the run, in place of the one in the file.
+        seed: The seed of the run, in place of the one in the file.
 
     Raises:
         ConfigError: The file is missing, is not TOML, or has a key or value that a run cannot
@@ -265,7 +266,8 @@ def read_config(path: Path, *, name: str | None = None) -> RunConfig:
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
     if isinstance(run := data.setdefault("run", {}), dict):
         run.setdefault("name", path.stem)
-        run |= {} if name is None else {"name": name}
+        given = {"name": name, "seed": seed}
+        run |= {key: value for key, value in given.items() if value is not None}
     config = RunConfig.from_json(data, source=str(path), folder=path.parent)
     config.check_paths(path.parent, source=str(path))
     return config

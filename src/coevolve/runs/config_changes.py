@@ -64,12 +64,13 @@ def config_changes(state: RunState, folder: Path, config: RunConfig) -> list[Con
         return []
     began, base = recorded_config({"config": state.config}, folder)
     before, now = flattened(began.to_json()), flattened(config.to_json())
+    seeded = "run.seed" if state.config.get("seeded", False) else ""
     limits = _limits(state.settings)
     past = [_limits(settings) for settings in (*state.earlier, state.settings)]
     found = []
     for key in dict.fromkeys([*state.config.get("given", ()), *config.given_keys()]):
         recorded, value = before.get(key), now.get(key)
-        if key in _UNCOMPARED or value in [one.get(key, recorded) for one in past]:
+        if key in (*_UNCOMPARED, seeded) or value in [one.get(key, recorded) for one in past]:
             continue
         if key == HISTORY and value is not None:
             digest = past_digest(base / value)

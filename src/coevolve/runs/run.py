@@ -18,6 +18,7 @@ from coevolve.runs.extension import extend
 from coevolve.runs.result import CandidateResult, Result, RunFolder
 from coevolve.runs.session import (
     create_run,
+    discarded_if_refused,
     import_into,
     open_folder,
     read_state,
@@ -187,7 +188,8 @@ class Run:
     async def run_async(self) -> Result:
         """Start the run and work until it ends, in the event loop that runs now."""
         self.create()
-        return await self._work()
+        with discarded_if_refused(self.folder):
+            return await self._work()
 
     def resume(self, *, accept_change: bool = False, ignore_changes: bool = False) -> Result:
         """Continue the run until it ends; a run that has ended returns its result.

@@ -1,9 +1,10 @@
 """Runs on disk: opening one from a TOML file, resuming it, reading its state."""
 
 import os
+import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, redirect_stdout
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -36,12 +37,12 @@ from coevolve.search.past_outcomes import Import, Importing, PastOutcomes
 from coevolve.search.proposal import Repairer
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Executor
-from coevolve.store import RunStore
+from coevolve.store import RunStore, owner
 
-_ABOUT = ("given", "file", "named")
+_ABOUT = ("given", "file", "named", "seeded")
 """Keys of a recorded configuration that are not tables.
 
-They say which keys were set, in which file, and whether an option gave the name of the run.
+They say which keys were set, in which file, and whether options gave the run's name and seed.
 """
 FIRST_DEFAULT = "task-coevolve"
 """The protocol of a recorded configuration that names none."""
@@ -59,6 +60,7 @@ def create_run(
     path: Path,
     *,
     name: str | None = None,
+    seed: int | None = None,
     past: PastResults | None = None,
     skip_unknown: bool = False,
 ) -> Path:
@@ -70,12 +72,13 @@ def create_run(
     Args:
         path: The TOML file.
         name: The name of the run, if it is not that of the file.
+        seed: The seed of the run, if it is not that of the file.
         past: Past results to begin with, besides those that the file names.
         skip_unknown: Whether to leave out rows of `past` whose tasks are unknown.
     """
-    config = read_config(path, name=name)
+    config = read_config(path, name=name, seed=seed)
     folder = run_folder(path, config)
-    about = {"file": path.name, "named": name is not None}
+    about = {"file": path.name, "named": name is not None, "seeded": seed is not None}
     open_folder(folder, config, path.parent, about=about, past=past, skip_unknown=skip_unknown)
     return folder
 
@@ -190,6 +193,24 @@ def session(
             accept_change=accept_change,
             state=state,
         )
+
+
+@contextmanager
+def discarded_if_refused(folder: Path) -> Iterator[None]:
+    """Remove the folder of a new run that is refused before its first session.
+
+    Nothing was evaluated then, and the same command can be repeated.
+    """
+    try:
+        yield
+    except CoevolveError:
+        with RunStore.read(folder) as store:
+            began = any(event["type"] == "session" for event in store.events())
+        if not began and owner(folder) is None:
+            shutil.rmtree(folder)
+            with suppress(OSError):  # it has other runs
+                folder.parent.rmdir()
+        raise
 
 
 def read_state(folder: Path) -> RunState:

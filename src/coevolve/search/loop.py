@@ -81,6 +81,18 @@ def open_run(
     journal.append([("opened", body), *(("imported", event) for event in imports)])
 
 
+def _check_different(starts: Mapping[str, Files]) -> None:
+    """Refuse two starting harnesses with the same files: both would be paid for."""
+    known: dict[str, str] = {}
+    for start, files in starts.items():
+        twin = known.setdefault(Candidate.of(files, name=start).address, start)
+        if twin != start:
+            raise ConfigError(
+                f"the starting harnesses {twin!r} and {start!r} have the same files; change one "
+                "of them, or leave it out."
+            )
+
+
 def import_past(recorder: Recorder, results: PastResults, *, skip_unknown: bool = False) -> Import:
     """Record past outcomes in a run, as one event.
 
@@ -130,7 +142,8 @@ def check_opening(
     """Refuse what no run can be opened with, so that a caller creates no folder for it.
 
     Raises:
-        ConfigError: There is no starting harness, one has an invalid name, tasks have ids
+        ConfigError: There is no starting harness, one has an invalid name, two are the same,
+            tasks have ids
             that are not text or scores on another scale, or the cap on trials is too small for
             Phase 0 and the sealed test.
     """
@@ -145,6 +158,7 @@ def check_opening(
                 f"{start!r} is not a valid name of a starting harness; use letters, digits, "
                 "'-', '_', '.' and '+'."
             )
+    _check_different(starts)
     for pool in (selector.pool, *([] if test is None else [test])):
         if pool.scale != UNIT_SCALE or set(map(type, pool.tasks)) != {str}:
             raise ConfigError(
