@@ -128,15 +128,16 @@ class StoreError(CoevolveError):
 class StopRun(CoevolveError):  # noqa: N818
     """The operator must act before the run can continue; nothing is lost.
 
-    `resumable` is false if only a new run helps.
+    `resumable` is false if only a new run helps. `details`, such as a traceback, are for a log.
 
     >>> StopRun("the key is not valid.").resumable
     True
     """
 
-    def __init__(self, message: str, *, resumable: bool = True) -> None:
+    def __init__(self, message: str, *, resumable: bool = True, details: str = "") -> None:
         super().__init__(message)
         self.resumable = resumable
+        self.details = details
 
 
 class EmptyRounds(StopRun):

@@ -15,6 +15,7 @@ returns it, or, for protocols, the `SearchProtocol` itself.
 import importlib
 import re
 import sys
+import sysconfig
 import traceback
 from collections.abc import Callable, Mapping, Sequence
 from functools import cache
@@ -37,6 +38,7 @@ ANY = "*"
 """In a family's table: the plug for all other names."""
 _USER = "coevolve_user_"
 _OURS = str(Path(__file__).parent)
+_INSTALLED = (sysconfig.get_path("stdlib"), sysconfig.get_path("purelib"), "<")
 _FIXED = sys.stdlib_module_names | {"coevolve", "numpy", "scipy"}
 _TABLES = {family: f"coevolve.{family}" for family in FAMILIES} | {
     "protocols": "coevolve.core.protocols"
@@ -235,13 +237,20 @@ def where_raised(error: BaseException, folder: Path | None) -> str:
     """The file and line of an error: the last in the project, else the last not of coevolve."""
     if isinstance(error, SyntaxError):
         return f"{error.filename}, line {error.lineno}"
+    frame = own_frame(error, folder)
+    return f"{frame.filename}, line {frame.lineno}" if frame else ""
+
+
+def own_frame(error: BaseException, folder: Path | None) -> traceback.FrameSummary | None:
+    """The last frame in the project, else the last not of Python or a package, else the last."""
     stack = [
         frame
         for frame in traceback.extract_tb(error.__traceback__)
         if "importlib" not in frame.filename and not frame.filename.startswith(_OURS)
     ]
     own = [f for f in stack if folder is not None and Path(f.filename).is_relative_to(folder)]
-    return "".join(f"{frame.filename}, line {frame.lineno}" for frame in (own or stack)[-1:])
+    users = [f for f in stack if not f.filename.startswith(_INSTALLED)]
+    return next(reversed(own or users or stack), None)
 
 
 def _built_in(family: Family) -> Mapping[str, Any]:
@@ -279,11 +288,15 @@ def _import_first_from(folder: Path, module: str) -> None:
 def _located(error: Exception, path: Path) -> str:
     """The error, and the last line of the file it went through."""
     if isinstance(error, SyntaxError):
-        return f"line {error.lineno}: {type(error).__name__}: {error.msg}"
+        file = "" if error.filename == str(path) else f"{error.filename}, "
+        return f"{file}line {error.lineno}: {type(error).__name__}: {error.msg}"
     line, trace = None, error.__traceback__
     while trace is not None:
         if trace.tb_frame.f_code.co_filename == str(path):
             line = trace.tb_lineno
         trace = trace.tb_next
     where = f"line {line}: " if line else ""
-    return f"{where}{type(error).__name__}: {error}"
+    frame = own_frame(error, path.parent)
+    inside = frame is not None and frame.filename != str(path)
+    raised = f" ({frame.filename}, line {frame.lineno})" if frame and inside else ""
+    return f"{where}{type(error).__name__}: {error}{raised}"

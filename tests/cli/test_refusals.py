@@ -50,7 +50,7 @@ def test_a_reader_that_leaves_ends_a_command_quietly(finished: Path, words: list
     reading, writing = os.pipe()
     os.close(reading)
     run = next((finished / "runs").iterdir())
-    argv = [COMMAND, *(str(run) if word == "RUN" else word for word in words)]
+    argv = [str(COMMAND), *(str(run) if word == "RUN" else word for word in words)]
     try:
         done = subprocess.run(argv, stdout=writing, stderr=subprocess.PIPE, text=True, check=False)
     finally:
@@ -63,3 +63,37 @@ def test_the_first_line_says_that_a_run_is_not_worked_on(tmp_path: Path) -> None
     create_run(toml)
     first = coevolve("status", toml).stdout.splitlines()[0]
     assert "stopped in phase 0: no process works on it" in first
+
+
+def test_an_error_of_the_score_function_has_its_line_and_its_traceback(tmp_path: Path) -> None:
+    write_doubling(tmp_path)
+    file = tmp_path / "benchmark.py"
+    file.write_text(
+        f"{file.read_text()}    return {{}}['gone']\n".replace("return float", "float")
+    )
+    done = coevolve("run", "coevolve.toml", cwd=tmp_path)
+    line = len(file.read_text().splitlines())
+    assert done.returncode == 2
+    message = " ".join(done.stderr.split())
+    assert f"KeyError: 'gone' (benchmark.py, line {line}, in evaluate)" in message
+    assert "The traceback is in runs/doubling/errors.log." in message
+    log = (tmp_path / "runs" / "doubling" / "errors.log").read_text()
+    assert f'benchmark.py", line {line}, in evaluate' in log
+
+
+def test_an_error_in_an_imported_file_names_that_file(tmp_path: Path) -> None:
+    toml = write_doubling(tmp_path)
+    file = tmp_path / "benchmark.py"
+    file.write_text(f"import broken_helper\n{file.read_text()}")
+    (tmp_path / "broken_helper.py").write_text("x = 1\ny = {}['gone']\n")
+    with pytest.raises(ConfigError, match=r"line 1: KeyError.*broken_helper.py, line 2"):
+        create_run(toml)
+
+
+def test_a_moved_run_says_where_it_belongs(tmp_path: Path) -> None:
+    toml = write_doubling(tmp_path / "project")
+    moved = create_run(toml).rename(tmp_path / "elsewhere")
+    with pytest.raises(ConfigError, match="Move the run folder back to runs/doubling in the"):
+        open_run(moved).resume()
+    assert "has no coevolve.toml" in coevolve("resume", moved).stderr
+    assert coevolve("status", moved).returncode == 0

@@ -16,7 +16,7 @@ from coevolve.core.outcomes import Missing, Usage, checked_score
 from coevolve.errors import ConfigError, InputError, ScoreError
 from coevolve.executors.failures import InfrastructureError, OperatorError, classify
 from coevolve.executors.isolation import Executed, Harness
-from coevolve.registry import where_raised
+from coevolve.registry import own_frame, where_raised
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Split
 
 MOST_OUTPUT = 16_000
@@ -267,12 +267,20 @@ def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
         fault, attached = classify(error), attached_trace(error)
         if fault.blame is not Blame.CANDIDATE:  # its reason already names the line
             where = "".join(traceback.format_exception(error)[-20:])
+        if fault.blame is Blame.BENCHMARK and (place := _place(error)):
+            fault = replace(fault, reason=f"{fault.reason} ({place})")
     seconds = time.perf_counter() - started
     harness.stop_trial()
     output = harness.printed
     return _Done(
         value=value, fault=fault, seconds=seconds, output=output, where=where, attached=attached
     )
+
+
+def _place(error: BaseException) -> str:
+    """The file, line and function where the code of a benchmark failed; empty if elsewhere."""
+    frame = own_frame(error, None)
+    return f"{Path(frame.filename).name}, line {frame.lineno}, in {frame.name}" if frame else ""
 
 
 def _checked(given: object, task: str) -> Score:

@@ -14,7 +14,15 @@ from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import protocol_from_json
 from coevolve.core.selector import Selector
-from coevolve.errors import CoevolveError, ConfigError, EventError, HistoryError, StateError
+from coevolve.errors import (
+    CoevolveError,
+    ConfigError,
+    EventError,
+    HistoryError,
+    StateError,
+    StopRun,
+)
+from coevolve.formatting import visible
 from coevolve.past_results import PastResults, read_past
 from coevolve.proposers.proposer_settings import check_ready
 from coevolve.runs.building import (
@@ -44,6 +52,8 @@ _ABOUT = ("given", "file", "named", "seeded")
 
 They say which keys were set, in which file, and whether options gave the run's name and seed.
 """
+ERRORS = "errors.log"
+"""The file of a run folder with the tracebacks of errors that stopped the run."""
 FIRST_DEFAULT = "task-coevolve"
 """The protocol of a recorded configuration that names none."""
 BY_OPTIMIZE = "optimize"
@@ -153,9 +163,10 @@ def session(
         ChangedBenchmarkError: The benchmark has changed, and the change is not accepted; nothing
             is recorded.
     """
-    with RunStore.open(folder.resolve()) as store:
+    with RunStore.open(folder.resolve()) as store, _logged(folder):
         opened = _opened(store)
         config, base = recorded_config(opened, folder)
+        _check_home(opened, folder, config, base)
         benchmark = build_benchmark(config, base, folder=store.folder)
         _check_unchanged(opened, benchmark)
         sweep(benchmark)
@@ -193,6 +204,44 @@ def session(
             accept_change=accept_change,
             state=state,
         )
+
+
+@contextmanager
+def _logged(folder: Path) -> Iterator[None]:
+    """Keep the traceback of an error that stops a run in a file of its folder."""
+    try:
+        yield
+    except StopRun as stop:
+        if not stop.details:
+            raise
+        log = folder / ERRORS
+        with log.open("a", encoding="utf-8") as file:
+            file.write(f"{visible(str(stop))}\n{visible(stop.details).rstrip()}\n\n")
+        text = f"{str(stop).rstrip()} The traceback is in {log}."
+        raise StopRun(text, resumable=stop.resumable) from stop
+
+
+def _check_home(opened: Event, folder: Path, config: RunConfig, base: Path) -> None:
+    """Refuse to continue a run that is not where its project is."""
+    try:
+        config.check_paths(base)
+    except ConfigError as error:
+        raise _moved(opened["config"], folder, base, error) from error
+
+
+def _moved(
+    recorded: Mapping[str, Any], folder: Path, base: Path, error: ConfigError
+) -> ConfigError:
+    """What to say about a recorded configuration that has an error."""
+    file = recorded.get("file", "")
+    if not file or (base / file).is_file():
+        return error
+    run = recorded["run"]
+    return ConfigError(
+        f"{folder} is not where its project is: {base} has no {file}. Move the run folder back to "
+        f"{Path(run['folder'], run['name'])} in the folder of {file}, or copy the files of the "
+        f"project to {base}. What is missing: {error}"
+    )
 
 
 @contextmanager
@@ -253,7 +302,10 @@ def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
     recorded = {key: value for key, value in recorded.items() if key not in _ABOUT}
     recorded["search"] = {"protocol": FIRST_DEFAULT, **recorded["search"]}
     source = f"the configuration of {folder}"
-    return RunConfig.from_json(recorded, source=source, folder=base), base
+    try:
+        return RunConfig.from_json(recorded, source=source, folder=base), base
+    except ConfigError as error:
+        raise _moved(opened["config"], folder, base, error) from error
 
 
 def config_of_run(folder: Path) -> tuple[RunConfig, Path] | None:

@@ -11,25 +11,25 @@ from coevolve.errors import EmptyRounds, StopRun, titled
 from coevolve.search.attempts import Attempts, cap_ahead
 from coevolve.search.controls import WINDOW, Controls, blamed
 from coevolve.search.run_state import RunState, Status
-from coevolve.search.trials import Blame, Cell, Fault, Result, Trial
+from coevolve.search.trials import Blame, Cell, Fault, Result, Trial, error_in
 from coevolve.search.wave import Wave
 
 EMPTY_ROUNDS = 3
 """A run stops after this many rounds in a row without any candidate."""
 
 
-def check_operator(state: RunState, trial: Trial, fault: Fault) -> None:
+def check_operator(state: RunState, trial: Trial, fault: Fault, trace: str | None = None) -> None:
     """Stop for a fault that only the operator can fix.
 
     An evaluator that fails on a starting harness is broken. If it fails only on a candidate, the
-    candidate broke it.
+    candidate broke it. The `trace` has the traceback, if there is one.
     """
     start = state.candidates[trial.candidate].candidate.round == 0
     evaluator = fault.blame in (Blame.BENCHMARK, Blame.DOUBTFUL)
     if fault.blame == Blame.OPERATOR or (evaluator and start):
         where = f"candidate {trial.candidate!r}, task {trial.task!r}"
         why = titled(fault.kind, fault.reason).rstrip(".")
-        raise StopRun(f"{where}: {why}. {fault.advice}".rstrip())
+        raise StopRun(f"{where}: {why}. {fault.advice}".rstrip(), details=error_in(trace))
 
 
 def to_rerun(state: RunState) -> list[str]:
@@ -232,7 +232,7 @@ class Evaluation:
             return
         if wait is None:
             if result.fault is not None:
-                check_operator(self._recorder.state, trial, result.fault)
+                check_operator(self._recorder.state, trial, result.fault, result.trace)
             self._recorder.outcome(trial, result)
             return
         self._recorder.failed(trial, result)

@@ -10,7 +10,7 @@ from coevolve.search.attempts import Attempts, cap_ahead
 from coevolve.search.candidate import Candidate
 from coevolve.search.controls import NOT_ANSWERED, OUTAGE, WINDOW, blamed
 from coevolve.search.run_state import CandidateState, Status
-from coevolve.search.trials import Blame, Fault, Prepared
+from coevolve.search.trials import Blame, Fault, Prepared, error_in
 
 Act = Callable[[Candidate], Awaitable[Prepared]]
 """The check or the preparation of an executor."""
@@ -68,7 +68,7 @@ class Preparation:
             if self._doubtful(candidate, prepared.fault):
                 prepared = await self._decided(act, candidate, prepared)
         if prepared is not None and prepared.fault is not None and self._spent is None:
-            _check_candidate(candidate, prepared.fault)
+            _check_candidate(candidate, prepared.fault, prepared.trace)
         return prepared
 
     def _doubtful(self, candidate: Candidate, fault: Fault | None) -> bool:
@@ -132,7 +132,7 @@ class Preparation:
         return body
 
 
-def _check_candidate(candidate: Candidate, fault: Fault) -> None:
+def _check_candidate(candidate: Candidate, fault: Fault, trace: str | None) -> None:
     """Stop for a fault that only the operator can fix, or for any of a starting harness."""
     if fault.blame == Blame.OPERATOR or candidate.round == 0:
         what = "starting harness" if candidate.round == 0 else "candidate"
@@ -140,4 +140,5 @@ def _check_candidate(candidate: Candidate, fault: Fault) -> None:
         text = f"{what} {candidate.name!r} cannot be evaluated: {why}. {fault.advice}".rstrip()
         if fault.blame == Blame.CANDIDATE:
             text += " Fix its files, remove the folder of this run, and run again."
-        raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE)
+        details = error_in(trace)
+        raise StopRun(text, resumable=fault.blame != Blame.CANDIDATE, details=details)

@@ -1,5 +1,6 @@
 """Trials, their results, and the executor that runs them."""
 
+import json
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol
@@ -181,3 +182,16 @@ class Executor(Protocol):
     async def close(self) -> None:
         """End every process."""
         ...
+
+
+def error_in(trace: str | None) -> str:
+    """The traceback in the trace of a trial, a check or a preparation; empty if it has none.
+
+    >>> error_in('{"output": "hello", "error": "Traceback ..."}')
+    'Traceback ...'
+    """
+    try:
+        found = json.loads(trace or "")
+    except ValueError:
+        return ""
+    return str(found.get("error", "")) if isinstance(found, dict) else ""
