@@ -10,6 +10,7 @@ from typing import Annotated, Any, ClassVar, Self
 from pydantic import Field, Strict
 
 from coevolve import registry
+from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, ConfigError, InputError
 from coevolve.findings import Finding, failed, passed
 from coevolve.proposers.base import takes
@@ -71,6 +72,23 @@ def check_ready(proposer: Proposer) -> None:
     """
     if (check := getattr(proposer, "check", None)) is not None:
         check()
+
+
+async def probed(proposer: Proposer) -> Usage | None:
+    """What one short request to the proposer's model cost; None if it has no model to ask.
+
+    Raises:
+        ConfigError: The model did not answer, so Phase 0 would be paid in vain.
+    """
+    probe = getattr(proposer, "probe", None)
+    if probe is None:
+        return None
+    try:
+        used: Usage = await probe()
+        return used
+    finally:
+        if (close := getattr(proposer, "close", None)) is not None:
+            await close()
 
 
 class FactoryProposer(ProposerSettings):

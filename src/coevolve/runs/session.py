@@ -1,9 +1,11 @@
 """Runs on disk: opening one from a TOML file, resuming it, reading its state."""
 
+import asyncio
 import os
 import shutil
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import replace
 from pathlib import Path
@@ -11,6 +13,7 @@ from typing import Any
 
 from coevolve.benchmarks.base import Benchmark, make_pool
 from coevolve.core.events import Event
+from coevolve.core.outcomes import Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import protocol_from_json
 from coevolve.core.selector import Selector
@@ -24,7 +27,7 @@ from coevolve.errors import (
 )
 from coevolve.formatting import visible
 from coevolve.past_results import PastResults, read_past
-from coevolve.proposers.proposer_settings import check_ready
+from coevolve.proposers.proposer_settings import check_ready, probed
 from coevolve.runs.building import (
     build_benchmark,
     build_executor,
@@ -42,7 +45,7 @@ from coevolve.search.effects import fold
 from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search, check_opening, import_past, open_run
 from coevolve.search.past_outcomes import Import, Importing, PastOutcomes
-from coevolve.search.proposal import Repairer
+from coevolve.search.proposal import Proposer, Repairer
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Executor
 from coevolve.store import RunStore, owner
@@ -120,6 +123,7 @@ def open_folder(
         importing = _importing(config, benchmark, imports)
         imports.append(importing.event(past, skip_unknown=skip_unknown))
     check_opening(settings, selector, benchmark.starts, test, imports)
+    probe = _probed(proposer)
     with _empty_store(folder) as store:
         open_run(
             store,
@@ -135,7 +139,14 @@ def open_folder(
                 **(about or {}),
             },
             imports=imports,
+            probe=probe,
         )
+
+
+def _probed(proposer: Proposer) -> Usage | None:
+    """What a request to the proposer's model cost; in a thread, because a loop may run here."""
+    with ThreadPoolExecutor(1) as pool:
+        return pool.submit(lambda: asyncio.run(probed(proposer))).result()
 
 
 @contextmanager

@@ -102,6 +102,10 @@ def _proposing(state: RunState, event: Event) -> None:
     state.proposing_since = event["seq"]
 
 
+def _probed(state: RunState, event: Event) -> None:
+    state.proposing.spend(event["usage"])
+
+
 def _proposed(state: RunState, event: Event) -> None:
     state.proposing_since = None
     state.proposing.spend(event["usage"])
@@ -336,6 +340,7 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "prepared": _prepared,
     "proposing": _proposing,
     "proposed": _proposed,
+    "probed": _probed,
     "repaired": _repaired,
     "asked": _asked,
     "outcome": _outcome,

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from coevolve.core.events import Event
+from coevolve.core.outcomes import Usage
 from coevolve.core.pool import UNIT_SCALE, Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError, NoOutcomeError, StopRun
@@ -50,6 +51,7 @@ def open_run(
     test: Pool | None = None,
     config: Mapping[str, Any] | None = None,
     imports: Sequence[Mapping[str, Any]] = (),
+    probe: Usage | None = None,
 ) -> None:
     """Record the first event of a run, and its past outcomes with it.
 
@@ -62,6 +64,7 @@ def open_run(
         test: The sealed test tasks, scored once at the end, if there are any.
         config: The configuration the run was started with, as plain JSON.
         imports: Bodies of events "imported", if the run begins with past outcomes.
+        probe: What a request to the proposer's model cost that showed that it answers.
     """
     check_opening(settings, selector, starts, test, imports)
     candidates = []
@@ -78,7 +81,8 @@ def open_run(
         "test": None if test is None else test.to_json(),
         "config": dict(config or {}),
     }
-    journal.append([("opened", body), *(("imported", event) for event in imports)])
+    paid = [] if probe is None else [("probed", {"usage": probe.row})]
+    journal.append([("opened", body), *(("imported", event) for event in imports), *paid])
 
 
 def _check_different(starts: Mapping[str, Files]) -> None:

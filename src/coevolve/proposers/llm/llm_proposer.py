@@ -6,6 +6,7 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Literal, NamedTuple, get_args
 
+from coevolve.core.outcomes import Usage
 from coevolve.errors import CandidateError, ConfigError, StopRun
 from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import (
@@ -13,6 +14,7 @@ from coevolve.models.model_errors import (
     ModelError,
     ModelKeyError,
     ModelNotFound,
+    NotRecorded,
     RequestRefused,
 )
 from coevolve.proposers.base import Broken, Proposal, Proposed, View
@@ -170,6 +172,7 @@ type Request = Callable[[int], str]
 """Writes the end of a prompt, within a number of bytes."""
 
 _NOTE = 500
+_PROBE_SECONDS = 120.0
 
 
 class _Taken(NamedTuple):
@@ -391,6 +394,28 @@ class LLMProposer:
         done = writing.proposed(1)
         repaired = tuple(replace(broken.proposal, files=new.files) for new in done.proposals)
         return replace(done, proposals=repaired)
+
+    async def probe(self) -> Usage:
+        """Send one short request, and return its cost; a wrong key or model shows at once.
+
+        Raises:
+            ConfigError: The model did not answer.
+        """
+        try:
+            async with asyncio.timeout(_PROBE_SECONDS):
+                turns = [{"role": "user", "content": "Say yes."}]
+                answer = await self._gateway.ask(messages=turns, max_tokens=16)
+        except NotRecorded:
+            return Usage()  # the answers are a recording, which needs no key
+        except (ModelError, TimeoutError) as error:
+            why = str(error) or f"no answer within {_PROBE_SECONDS:g} s"
+            raise ConfigError(
+                f"[proposer]: the model does not answer, and nothing was evaluated yet: {why}"
+            ) from error
+        used = answer["usage"]
+        return Usage(
+            tokens_in=used["tokens_in"], tokens_out=used["tokens_out"], dollars=used["dollars"]
+        )
 
     async def close(self) -> None:
         """Close the gateway."""
