@@ -243,6 +243,7 @@ SHOWN: tuple[tuple[str, ...], ...] = (
     ("propose", "hostile.toml", "--to", "FRESH"),
     ("propose", "hostile.toml", "--view", "--to", "FRESH"),
     ("export", RUN, "--to", "out.npz"),
+    ("import", "no", "--to", RUN),
     ("analyse", RUN, "--table", "difficulty"),
     ("replay", "out.npz", "--seeds", "1", "--workers", "1", "--protocols", "full"),
 )
