@@ -31,11 +31,13 @@ PUBLIC = [
     "Result",
     "Run",
     "Score",
+    "ScoreTable",
     "SearchProtocol",
     "Selector",
     "StopRun",
     "Usage",
     "View",
+    "evaluate",
     "open",
     "optimize",
     "optimize_async",
@@ -45,8 +47,8 @@ PUBLIC = [
 ]
 
 METHODS = {
-    "Run": "candidates create events extend folder import_past listen outcomes report result "
-    "resume resume_async run run_async session started state status",
+    "Run": "candidates create events extend folder import_past listen outcomes report rescore "
+    "result resume resume_async run run_async session started state status",
     "Result": "best candidates estimate outcomes report run status",
 }
 

@@ -1,8 +1,8 @@
 """Task-CoEvolve: score LLM harnesses on a few well-chosen tasks, estimate the full-set score.
 
-`optimize` runs a whole search from Python, `open` gives a run of a TOML file or a run folder, and
-`Selector` is the choice of tasks alone, for a search of your own. Everything people use is here;
-modules below are for extensions and may change.
+`optimize` runs a whole search from Python, `open` gives a run of a TOML file or a run folder,
+`evaluate` scores any harness, and `Selector` is the choice of tasks alone, for a search of your
+own. Everything people use is here; modules below are for extensions and may change.
 """
 
 from importlib import import_module
@@ -23,12 +23,14 @@ if TYPE_CHECKING:
     from coevolve.benchmarks.base import Benchmark
     from coevolve.executors.isolation import Harness
     from coevolve.executors.workload import Score
+    from coevolve.runs.evaluate import evaluate
     from coevolve.runs.optimize import optimize, optimize_async
     from coevolve.runs.result import Result
     from coevolve.runs.run import Run, open
     from coevolve.search.budget import Budget
     from coevolve.search.proposal import Proposal, Proposer, View
     from coevolve.search.trials import Executor
+    from coevolve.views.score_table import ScoreTable
 
 __all__ = [
     "Assignment",
@@ -52,11 +54,13 @@ __all__ = [
     "Result",
     "Run",
     "Score",
+    "ScoreTable",
     "SearchProtocol",
     "Selector",
     "StopRun",
     "Usage",
     "View",
+    "evaluate",
     "open",
     "optimize",
     "optimize_async",
@@ -77,7 +81,9 @@ _LAZY = {
     "Result": "runs.result",
     "Run": "runs.run",
     "Score": "executors.workload",
+    "ScoreTable": "views.score_table",
     "View": "search.proposal",
+    "evaluate": "runs.evaluate",
     "open": "runs.run",
     "optimize": "runs.optimize",
     "optimize_async": "runs.optimize",

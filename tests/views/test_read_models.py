@@ -34,7 +34,7 @@ from tests.views.conftest import Ended
 REPORT = (
     "name phase doing why stopped round rounds done asked under_way tasks trials protocol best "
     "chosen warning candidates failures missing thin_rounds notes imports mixed seconds left "
-    "events budget proposing evaluating searched full paid rescored"
+    "events budget proposing evaluating searched full paid rescored requested tested"
 )
 CANDIDATE = (
     "name address round start status reason parents hypothesis kind components leaks estimate "

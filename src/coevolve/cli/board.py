@@ -35,6 +35,7 @@ _LONGEST_NAME, _SHORTEST_NAME = 32, 12
 _LABEL = 8
 _METER = 24
 """Width of the bar beside a cap."""
+ALL_TASKS = "all: the score on every task, from an evaluation after the estimate."
 _LATE = {
     "final": "final evaluations",
     "rescoring": "scoring the winner on all tasks",
@@ -56,6 +57,8 @@ def board(now: Report, *, width: int, most: int, whole: bool = False) -> Group:
         parts.append(Text(f"  and {plural(rest, 'other candidate')}", "bright_black"))
     if any(is_clipped(row.estimate, "value") for row in rows):
         parts.append(Text(f"  {CLIPPED}", "bright_black"))
+    if any(row.full is not None for row in rows):
+        parts.append(Text(f"  {ALL_TASKS}", "bright_black"))
     return Group(*parts)
 
 
@@ -202,7 +205,8 @@ def _progress(row: CandidateRow) -> str:
 
 
 def _noted(row: CandidateRow) -> str:
-    notes = [] if row.test is None else [f"test {score(row.test)}"]
+    notes = [] if row.full is None else [f"all {score(row.full)}"]
+    notes += [] if row.test is None else [f"test {score(row.test)}"]
     notes += [f"{row.missing} missing"] if row.missing else []
     notes += [f"{row.done} of {row.asked} more"] if row.asked else []
     return ", ".join(notes)
@@ -277,6 +281,8 @@ def _fact_rows(now: Report) -> Iterator[tuple[str, float, float | None, str]]:
     yield "spent", 0, None, _spent(now)
     if now.spend.savings is not None:
         yield "paid", 0, None, now.spend.savings.short
+    if now.requested["trials"]:
+        yield "spent", 0, None, f"{on_request(now)} on request"
     if faults := _faults(now):
         yield "faults", 0, None, faults
 
@@ -294,6 +300,17 @@ def _spent(now: Report) -> str:
         parts.append(f"including {' and '.join(proposing)} for proposing")
     if retried := int(now.spend.evaluating["failed_attempts"]):
         parts.append(f"{plural(retried, 'attempt')} retried")
+    return ", ".join(parts)
+
+
+def on_request(now: Report) -> str:
+    """What evaluations on request have spent."""
+    spent = now.requested
+    parts = [plural(int(spent["trials"]), "trial")]
+    if tokens := spent["tokens_in"] + spent["tokens_out"]:
+        parts.append(f"{count(tokens)} tokens")
+    if spent["dollars"]:
+        parts.append(dollars(spent["dollars"]))
     return ", ".join(parts)
 
 

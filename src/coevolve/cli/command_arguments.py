@@ -42,7 +42,7 @@ def take_run(words: list[str], count: int, usage: str) -> tuple[Path, list[str]]
     """The run, which may be left out, and the `count` words after it."""
     if len(words) not in (count, count + 1):
         raise InputError(f"got {len(words)} arguments; usage: {usage}.")
-    if len(words) == count and _is_run(Path(words[0])):
+    if len(words) == count and is_run(Path(words[0])):
         raise InputError(f"{words[0]} is a run; name what to show of it: {usage}.")
     given = Path(words[0]) if len(words) > count else None
     return find_run(given), words[-count:]
@@ -86,7 +86,8 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
         ) from None
 
 
-def _is_run(path: Path) -> bool:
+def is_run(path: Path) -> bool:
+    """Whether a path is a run folder or a TOML file."""
     return (path / JOURNAL).exists() or (path.suffix == ".toml" and path.is_file())
 
 

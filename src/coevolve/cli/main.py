@@ -13,6 +13,7 @@ from coevolve.cli.demo_command import demo
 from coevolve.cli.diff_command import diff
 from coevolve.cli.doctor_command import doctor
 from coevolve.cli.estimate_command import estimate
+from coevolve.cli.evaluate_command import evaluate
 from coevolve.cli.export_command import export
 from coevolve.cli.harbor_command import harbor
 from coevolve.cli.import_command import import_results
@@ -22,6 +23,7 @@ from coevolve.cli.propose_command import propose
 from coevolve.cli.protocols_command import protocols
 from coevolve.cli.query_command import query
 from coevolve.cli.replay_command import replay
+from coevolve.cli.rescore_command import rescore
 from coevolve.cli.resume_command import resume
 from coevolve.cli.run_command import run
 from coevolve.cli.runs_command import runs
@@ -83,8 +85,9 @@ _RUNS = (
     query,
     export,
 )
+_SCORES = (evaluate, rescore)
 _TOOLS = (demo, worlds, protocols, replay, analyse)
-for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_TOOLS)):
+for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_SCORES, *_TOOLS)):
     app.command("import" if _command is import_results else None)(_command)
 app.add_typer(data)
 app.add_typer(harbor)

@@ -76,6 +76,8 @@ def _of_run(run: Path | None, asked: list[str]) -> str:
 
     folder = find_run(run)
     state = read_state(folder)
+    if state.evaluation:
+        raise InputError(f"{folder} is an evaluation, not a run; use `coevolve show`.")
     if any(state.estimate(name) is None for name in state.starts):
         raise InputError(f"{folder} is in phase 0; retry when the starting harnesses are scored.")
     with RunStore.read(folder) as store:

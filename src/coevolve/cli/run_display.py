@@ -9,7 +9,7 @@ from rich.live import Live
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.cli.board import board_for
+from coevolve.cli.board import board_for, on_request
 from coevolve.cli.console_output import Screen, facts, fitting, table
 from coevolve.core.events import Event
 from coevolve.formatting import (
@@ -139,7 +139,8 @@ def print_warning(console: Screen, now: Report) -> None:
 
 
 def _closing_table(now: Report, width: int) -> Table:
-    rows = [row for row in now.candidates if row.start or row.name == now.best]
+    best = now.best
+    rows = [c for c in now.candidates if c.start or c.name == best or c.full is not None]
     tested = any(row.test is not None for row in now.candidates)
     rescored = any(row.full is not None for row in now.candidates)
     last = ["all\ntasks"] if rescored else []
@@ -194,3 +195,7 @@ def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:
         yield "missing", f"{plural(now.missing, 'outcome')}; `coevolve status` shows the reasons"
     if now.chosen is not None:
         yield "choice", now.chosen["why"]
+    if now.requested["trials"]:
+        yield "on request", on_request(now)
+    if now.sealed_warning:
+        yield "warning", now.sealed_warning

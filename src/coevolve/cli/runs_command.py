@@ -57,8 +57,8 @@ def _row(folder: Path) -> dict[str, Any]:
 def _state(now: "Report", *, held: bool) -> str:
     if held:
         return "running"
-    if now.phase == "ended":
-        return "ended"
+    if now.phase in ("ended", "evaluation"):
+        return now.phase
     return "stopped" if now.stopped else "not finished"
 
 

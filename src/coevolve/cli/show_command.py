@@ -164,6 +164,7 @@ def _candidate(
             "parents": ", ".join(row.parents),
             "children": ", ".join(found.children),
             "estimate": _estimate(row.estimate),
+            "all tasks": "" if row.full is None else score(row.full),
             "sealed test": "" if row.test is None else score(row.test),
             "faults": ", ".join(f"{number} {what}" for what, number in faults.items() if number),
             "files": ", ".join(f"{path} ({size:,} bytes)" for path, size in found.files.items()),

@@ -7,6 +7,7 @@ from rich.text import Text
 
 from coevolve.cli.command_arguments import AsJson, Run, find_run
 from coevolve.cli.console_output import Screen, echo_json
+from coevolve.errors import InputError
 
 _LEAST = 20
 
@@ -22,7 +23,13 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
 
     folder = find_run(run)
     holder = owner(folder)
-    now = report(read_state(folder))
+    state = read_state(folder)
+    if state.evaluation:
+        raise InputError(
+            f"{folder} is an evaluation, not a run; repeat its `coevolve evaluate` to see the "
+            f"scores, or show a harness: coevolve show {folder} {next(iter(state.candidates), '')}"
+        )
+    now = report(state)
     idle = holder is None and now.phase != "ended" and not now.stopped
     if as_json:
         held = asdict(holder) if isinstance(holder, Owner) else holder
@@ -40,6 +47,8 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
         print_warning(console, now)
     if now.mixed:
         console.print(Text(f"warning: {now.mixed}", "yellow"))
+    if now.sealed_warning:
+        console.print(Text(f"warning: {now.sealed_warning}", "yellow"))
     for one in now.imports:
         console.print(Text(f"history: {imported(one)}"))
     for number, note in now.notes.items():

@@ -14,6 +14,8 @@ from coevolve.runs.config import RunConfig
 
 MOST_FILES = 300
 """Files of a folder that are parts of their own; the files of a larger one are one part."""
+EVALUATIONS = "evaluations"
+"""The folder of the evaluations of a project."""
 _LONGEST = 120
 """Characters of a value that is recorded as it is; a longer one is hashed."""
 
@@ -68,9 +70,9 @@ def _of_python(config: RunConfig, base: Path) -> tuple[list[Path], list[Path]]:
 
 
 def _recorded_elsewhere(config: RunConfig, base: Path) -> list[Path]:
-    """The folder of runs, and the starting harnesses, whose files the run keeps."""
+    """The folders of runs and evaluations, and the starting harnesses: the run keeps them."""
     starts = [path for key, path, _ in config.benchmark.needs() if key == "starts"]
-    return [(base / path).resolve() for path in (config.run.folder, *starts)]
+    return [(base / path).resolve() for path in (config.run.folder, EVALUATIONS, *starts)]
 
 
 def _past_results(config: RunConfig, base: Path) -> Path | None:

@@ -24,6 +24,7 @@ from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.session import (
     config_of_run,
     find_protocol,
+    is_evaluation,
     run_folder,
     started_by_optimize,
 )
@@ -57,6 +58,8 @@ def check_all(target: Path | None = None) -> Iterator[Finding]:
         except CoevolveError as error:
             if started_by_optimize(folder):
                 yield passed("configuration", "none; coevolve.optimize started the run")
+            elif is_evaluation(folder):
+                yield passed("configuration", "none; it is an evaluation, not a run")
             else:
                 yield failed("configuration", str(error))
     yield from check_machine(folder or base, config)
@@ -265,6 +268,8 @@ def _contents(store: RunStore) -> Iterator[Finding]:
         yield passed("candidates", f"all files of {plural(len(state.candidates), 'candidate')}")
     if (holder := owner(store.folder)) is not None:
         yield noted("run", f"running: {holder}")
+    elif state.evaluation:
+        yield passed("run", "it is an evaluation; `coevolve evaluate` adds to it")
     elif state.ended is not None:
         yield passed("run", f"ended: {state.ended['why']}")
     else:

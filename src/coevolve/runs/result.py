@@ -65,7 +65,7 @@ class CandidateResult:
     """A candidate of a run: its files, estimate and scores.
 
     `status` is "evaluated", "refused" (`reason` says why) or its progress. `estimate` is that of
-    the full-set score, if it has any outcome. `full` is the score of a rescored winner on every
+    the full-set score, if it has any outcome. `full` is the score of a rescored candidate on every
     task, and `test` that on the sealed test. Starting candidates are of round 0.
     """
 
@@ -212,17 +212,20 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
         (c for c in candidates if c.estimate is not None),
         key=lambda c: (c.name != now.best, -c.estimate.value if c.estimate else 0.0),
     )
-    rows = [("", "candidate", "round", "estimate", "sealed test")]
+    rows: list[tuple[str, ...]]
+    rows = [("", "candidate", "round", "estimate", "all tasks", "sealed test")]
     hidden = [c for c in shown[_SHOWN:] if c.round]
     hidden = hidden if len(hidden) > 1 else []  # a line is as long as "and 1 more"
     for candidate in (c for c in shown if c not in hidden):
         mark = "*" if candidate.name == now.best else ""
         round = "start" if candidate.round == 0 else str(candidate.round)
-        test = "" if candidate.test is None else score(candidate.test)
-        rows.append((mark, candidate.name, round, str(candidate.estimate), test))
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    if not any(row[-1] for row in rows[1:]):
-        widths[-1], rows = 0, [(*row[:-1], "") for row in rows]
+        known = (candidate.full, candidate.test)
+        last = ["" if value is None else score(value) for value in known]
+        rows.append((mark, candidate.name, round, str(candidate.estimate), *last))
+    columns = zip(*rows, strict=True)
+    kept = [c for c in columns if any(c[1:]) or c[0] not in ("all tasks", "sealed test")]
+    widths = [max(map(len, column)) for column in kept]
+    rows = list(zip(*kept, strict=True))
     yield ""
     for row in rows:
         cells = (cell.ljust(width) for cell, width in zip(row, widths, strict=True))
@@ -233,6 +236,8 @@ def _lines(now: Report, candidates: tuple[CandidateResult, ...]) -> Iterator[str
         yield f"Choice: {now.chosen['why']}"
     if now.mixed:
         yield f"Warning: {now.mixed}"
+    if now.sealed_warning:
+        yield f"Warning: {now.sealed_warning}"
     if now.missing:
         yield f"{now.missing:,} trials have no score"
     if now.failures:

@@ -2,7 +2,7 @@
 
 import asyncio
 import threading
-from collections.abc import Callable, Coroutine, Iterator, Mapping
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
 from concurrent.futures import Future
 from contextlib import contextmanager, suppress
 from contextvars import copy_context
@@ -15,6 +15,7 @@ from coevolve.past_results import PastResults, read_past
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.config_changes import check_config
 from coevolve.runs.extension import extend
+from coevolve.runs.rescoring import rescore
 from coevolve.runs.result import CandidateResult, Result, RunFolder
 from coevolve.runs.session import (
     create_run,
@@ -31,6 +32,7 @@ from coevolve.search.past_outcomes import Import
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
 from coevolve.views.report import Report, report
+from coevolve.views.score_table import ScoreTable, Split
 
 Listener = Callable[[Event], object]
 """Called with every event of a run, after its effect."""
@@ -309,6 +311,39 @@ class Run:
             return import_into(self.folder, results, skip_unknown=skip_unknown)
         self.create(past=results, skip_unknown=skip_unknown)
         return self.state.past.imports[-1]
+
+    def rescore(
+        self,
+        candidates: Sequence[str] | str,
+        *,
+        split: Split = "validation",
+        workers: int | None = None,
+        accept_change: bool = False,
+    ) -> ScoreTable:
+        """Evaluate candidates on every task with the run's benchmark and model, at any time.
+
+        The outcomes join the journal. They do not change the search, and do not count towards its
+        budget. What is recorded is not evaluated again.
+
+        Args:
+            candidates: Their names.
+            split: "validation", or "test" for the sealed test.
+            workers: Trials at once; as in the configuration if left out.
+            accept_change: Whether to continue if the benchmark has changed since the last
+                session; the change is recorded.
+        """
+        self._need_start()
+        names = [candidates] if isinstance(candidates, str) else list(candidates)
+        return blocking(
+            lambda: rescore(
+                self.folder,
+                names,
+                split=split,
+                workers=workers,
+                accept_change=accept_change,
+                listen=each_of(self._listeners),
+            )
+        )
 
     async def _work(self, *, accept_change: bool = False) -> Result:
         if self.state.ended is None:

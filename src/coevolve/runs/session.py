@@ -46,7 +46,7 @@ from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search, check_opening, import_past, open_run
 from coevolve.search.past_outcomes import Import, Importing, PastOutcomes
 from coevolve.search.proposal import Proposer, Repairer
-from coevolve.search.run_state import RunState
+from coevolve.search.run_state import EVALUATION, RunState
 from coevolve.search.trials import Executor
 from coevolve.store import RunStore, owner
 
@@ -175,11 +175,11 @@ def session(
             is recorded.
     """
     with RunStore.open(folder.resolve()) as store, _logged(folder):
-        opened = _opened(store)
+        opened = opening_of(store)
         config, base = recorded_config(opened, folder)
         _check_home(opened, folder, config, base)
         benchmark = build_benchmark(config, base, folder=store.folder)
-        _check_unchanged(opened, benchmark)
+        check_unchanged(opened, benchmark)
         sweep(benchmark)
         recorder, gateway = Recorder(store), None
         state = recorder.state
@@ -301,13 +301,18 @@ def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
     """The configuration a run was opened with, and the folder its paths are relative to.
 
     Raises:
-        ConfigError: `coevolve.optimize` started the run, so it has no configuration.
+        ConfigError: `coevolve.optimize` started the run, so it has no configuration; or it is an
+            evaluation, not a run.
     """
     recorded: dict[str, Any] = dict(opened["config"])
     if BY_OPTIMIZE in recorded:
         raise ConfigError(
             f"the run in {folder} was started by coevolve.optimize, and its functions are not "
             f"stored; call optimize again with folder={str(folder)!r}."
+        )
+    if EVALUATION in recorded:
+        raise ConfigError(
+            f"{folder} is an evaluation, not a run; `coevolve evaluate` continues it."
         )
     base = (folder / recorded.pop("project", ".")).resolve()
     recorded = {key: value for key, value in recorded.items() if key not in _ABOUT}
@@ -334,6 +339,13 @@ def started_by_optimize(folder: Path) -> bool:
     with RunStore.read(folder) as store:
         first = next(store.events(until=1), None)
     return first is not None and BY_OPTIMIZE in first["config"]
+
+
+def is_evaluation(folder: Path) -> bool:
+    """Whether a journal is that of an evaluation, not of a run."""
+    with RunStore.read(folder) as store:
+        first = next(store.events(until=1), None)
+    return first is not None and EVALUATION in first["config"]
 
 
 def test_pool(benchmark: Benchmark) -> Pool | None:
@@ -417,14 +429,15 @@ def _empty_store(folder: Path) -> Iterator[RunStore]:
             yield store
 
 
-def _opened(store: RunStore) -> Event:
+def opening_of(store: RunStore) -> Event:
+    """The first event of a run."""
     first = next(store.events(until=1), None)
     if first is None:
         raise ConfigError(f"the run in {store.folder} has not started; use `coevolve run`.")
     return first
 
 
-def _check_unchanged(opened: Event, benchmark: Benchmark) -> None:
+def check_unchanged(opened: Event, benchmark: Benchmark) -> None:
     """Refuse to resume a run whose tasks have changed."""
     test = test_pool(benchmark)
     now = {"pool": benchmark.pool.to_json(), "test": None if test is None else test.to_json()}

@@ -14,12 +14,13 @@ from coevolve.search.trials import Executor, Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempts:
-    """How attempts are recorded, run and repeated."""
+    """How attempts are recorded, run and repeated, and whether the budget caps them."""
 
     recorder: Recorder
     executor: Executor
     retries: Retries
     rng: np.random.Generator
+    capped: bool = True
 
     def wait(self, fault: Fault | None, attempt: int) -> float | None:
         """Seconds until the next attempt after this one; None if there is none.
@@ -28,6 +29,21 @@ class Attempts:
         """
         again = fault is not None and fault.retried
         return self.retries.wait(attempt % self.retries.attempts, self.rng) if again else None
+
+    @property
+    def priced(self) -> bool:
+        """Whether a cap on tokens or dollars applies."""
+        return self.capped and self.recorder.state.settings.budget.priced
+
+    def cap_ahead(
+        self, under_way: int = 0, *, proposal: bool = False, used: Usage | None = None
+    ) -> str | None:
+        """The cap that one more trial might exceed, if any; see `cap_ahead` below."""
+        if not self.capped:
+            return None
+        return cap_ahead(
+            self.recorder, self.executor.capacity, under_way, proposal=proposal, used=used
+        )
 
 
 def cap_ahead(

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from coevolve.core.outcomes import Missing, Usage
 from coevolve.errors import StopRun, titled
-from coevolve.search.attempts import Attempts, cap_ahead
+from coevolve.search.attempts import Attempts
 from coevolve.search.trials import Blame, Fault, Result, Trial
 
 NOT_ANSWERED = (Blame.INFRASTRUCTURE, Blame.OPERATOR)
@@ -98,7 +98,7 @@ class Controls:
         recorder = self._attempts.recorder
         candidate = recorder.state.candidates[control.candidate].candidate
         for attempt in range(2 * retries.attempts):
-            self.spent = self.spent or cap_ahead(recorder, executor.capacity)
+            self.spent = self.spent or self._attempts.cap_ahead()
             if self.spent is not None:
                 return False
             found = await executor.run(candidate, replace(control, attempt=attempt))

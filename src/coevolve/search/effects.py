@@ -10,6 +10,7 @@ from coevolve.core.pool import Pool
 from coevolve.errors import EventError
 from coevolve.search.budget import Budget
 from coevolve.search.candidate import Candidate
+from coevolve.search.request import Requested
 from coevolve.search.run_state import (
     CandidateState,
     Change,
@@ -58,6 +59,7 @@ def _session(state: RunState, event: Event) -> None:
 def _checked(state: RunState, event: Event) -> None:
     known, fault = state.candidates[event["candidate"]], event["fault"]
     state.totals.ledger.spend(event["usage"])
+    known.preparing.spend(event["usage"])
     if fault is None:
         known.status = Status.CHECKED
         return
@@ -71,6 +73,7 @@ def _checked(state: RunState, event: Event) -> None:
 def _prepared(state: RunState, event: Event) -> None:
     known, fault = state.candidates[event["candidate"]], event["fault"]
     state.totals.ledger.spend(event["usage"])
+    known.preparing.spend(event["usage"])
     if fault is None:
         known.status, known.state = Status.READY, event["state"]
     else:
@@ -81,7 +84,7 @@ def _prepared(state: RunState, event: Event) -> None:
 def _begin_phase_0(state: RunState) -> None:
     """Begin Phase 0 when every starting harness is ready."""
     starts = [known.status for known in state.candidates.values() if known.start]
-    if not state.rounds and all(status == Status.READY for status in starts):
+    if starts and not state.rounds and all(status == Status.READY for status in starts):
         state.wave = _on_every_task(state, "start", state.starts, state.selector.pool)
         state.wave.give(state.past.given)
 
@@ -298,6 +301,9 @@ def _reopen_closing(state: RunState) -> None:
         for group in wave.groups:
             if group.candidate not in cut:
                 _tell(state, wave, group, wave.told(group), "")
+    for requested in state.requested.values():
+        for name in requested.told:
+            _tell_requested(state, requested, name)
 
 
 def _fingerprinted(state: RunState, event: Event) -> None:
@@ -328,6 +334,60 @@ def _use_past(state: RunState) -> None:
         state.wave.give(state.past.given)
 
 
+def _added(state: RunState, event: Event) -> None:
+    """Add a harness to an evaluation, or one whose check failed once more."""
+    if not state.evaluation:
+        raise EventError("only an evaluation adds harnesses; a run proposes them.")
+    known = CandidateState.from_json({**event, "refused": ""})
+    state.candidates[known.name] = known
+
+
+def _requested(state: RunState, event: Event) -> None:
+    split, tasks = event["split"], event["tasks"]
+    if tasks is None:
+        selector = state.test if split == "test" else state.selector
+        if selector is None:
+            raise EventError("it requests a sealed test, but the run has none.")
+        tasks = selector.pool.tasks
+    requested = state.requested.setdefault(split, Requested(split=split))
+    requested.add(event["candidates"], tasks, event["trials"])
+    state.requested_seconds += event["clock"] - event["since"]
+    state.requested_clock = event["clock"]
+
+
+def _scored(state: RunState, event: Event) -> None:
+    """Record a requested outcome; a candidate of a run is told in full after its last one."""
+    requested = _take_time(state, event)
+    name = requested.take(event).candidate
+    if not state.evaluation:
+        _tell_requested(state, requested, name)
+
+
+def _tell_requested(state: RunState, requested: Requested, name: str) -> None:
+    """Tell a candidate in full, unless an outcome is open or the run itself has scored it."""
+    selector = state.test if requested.split == "test" else state.rescored
+    if selector is None:
+        raise EventError("it tells outcomes of a sealed test, but the run has none.")
+    group = requested.group(name, selector.pool.tasks, state.trials)
+    if group is None or (name in selector.starts and name not in requested.told):
+        return
+    if name not in requested.told:
+        requested.told.append(name)
+    selector.tell_full(name, requested.wave.told(group))
+    selector.forget_events()
+
+
+def _retried(state: RunState, event: Event) -> None:
+    _take_time(state, event).failed(event)
+
+
+def _take_time(state: RunState, event: Event) -> Requested:
+    """What the event belongs to; the time it took does not count towards the budget."""
+    state.requested_seconds += max(0.0, event["clock"] - state.requested_clock)
+    state.requested_clock = event["clock"]
+    return state.requested[event["split"]]
+
+
 def _body(event: Event) -> dict[str, Any]:
     """The fields of an event, without those that every event has."""
     stamps = ("seq", "type", "at", "clock", "seal")
@@ -355,4 +415,8 @@ _HANDLERS: dict[str, Callable[[RunState, Event], None]] = {
     "extended": _extended,
     "fingerprinted": _fingerprinted,
     "imported": _imported,
+    "added": _added,
+    "requested": _requested,
+    "scored": _scored,
+    "retried": _retried,
 }

@@ -3,12 +3,12 @@
 import asyncio
 import heapq
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 
 from coevolve.core.outcomes import Missing
 from coevolve.errors import EmptyRounds, StopRun, titled
-from coevolve.search.attempts import Attempts, cap_ahead
+from coevolve.search.attempts import Attempts
 from coevolve.search.controls import WINDOW, Controls, blamed
 from coevolve.search.run_state import RunState, Status
 from coevolve.search.trials import Blame, Cell, Fault, Result, Trial, error_in
@@ -116,19 +116,26 @@ class Evaluation:
         wave: The trials.
         order: Which trials start first.
         proposing: Whether a proposal is under way.
+        among: The trials to run, if not all of the wave.
     """
 
     def __init__(
-        self, attempts: Attempts, wave: Wave, order: Order, proposing: Callable[[], bool]
+        self,
+        attempts: Attempts,
+        wave: Wave,
+        order: Order,
+        proposing: Callable[[], bool],
+        among: Collection[Cell] | None = None,
     ) -> None:
         self._attempts, self._recorder = attempts, attempts.recorder
         self._wave, self._proposing = wave, proposing
         state = self._recorder.state
         enough = attempts.retries.attempts
-        fresh = [cell for cell, tried in wave.open.items() if tried < enough]
+        rest = {c: tried for c, tried in wave.open.items() if among is None or c in among}
+        fresh = [cell for cell, tried in rest.items() if tried < enough]
         self._queue = [(order(state, cell), n, cell) for n, cell in enumerate(fresh)]
         heapq.heapify(self._queue)
-        self._again = [cell for cell, tried in wave.open.items() if tried >= enough]
+        self._again = [cell for cell, tried in rest.items() if tried >= enough]
         self._later: list[tuple[float, int, Cell]] = []
         self._running: dict[asyncio.Task[Result], Trial] = {}
         self._doubts: list[tuple[Trial, Result]] = []
@@ -158,11 +165,9 @@ class Evaluation:
     def _start(self) -> bool:
         """Start as many trials as may run at once."""
         self._requeue()
-        executor, capacity = self._attempts.executor, self._attempts.executor.capacity
+        executor = self._attempts.executor
         while self._queue and len(self._running) < self._places() and not self._spent:
-            self._spent = cap_ahead(
-                self._recorder, capacity, self.under_way, proposal=self._proposing()
-            )
+            self._spent = self._attempts.cap_ahead(self.under_way, proposal=self._proposing())
             if self._spent is None:
                 trial = self._trial(heapq.heappop(self._queue)[-1])
                 candidate = self._recorder.state.candidates[trial.candidate].candidate
@@ -178,9 +183,8 @@ class Evaluation:
 
     def _places(self) -> int:
         """How many trials may run at once; one if a cap needs their cost and none is known yet."""
-        state = self._recorder.state
-        if state.settings.budget.priced:
-            spent = state.evaluating
+        if self._attempts.priced:
+            spent = self._recorder.state.evaluating
             if not spent.trials + spent.failed_attempts:
                 return 1
         return self._attempts.executor.capacity
@@ -240,7 +244,9 @@ class Evaluation:
         heapq.heappush(self._later, (when, len(self._later), trial.cell))
 
     def _unexplained(self, trial: Trial, result: Result) -> bool:
-        start = self._recorder.state.candidates[trial.candidate].start
+        """Whether a control must decide; without any starting harness there is none."""
+        state = self._recorder.state
+        start = state.candidates[trial.candidate].start or not state.starts
         return result.fault is not None and result.fault.unexplained and not start
 
     async def _decide(self) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from coevolve.core.outcomes import Usage
 from coevolve.errors import CoevolveError, StopRun, titled
-from coevolve.search.attempts import Attempts, cap_ahead
+from coevolve.search.attempts import Attempts
 from coevolve.search.candidate import Candidate
 from coevolve.search.controls import NOT_ANSWERED, OUTAGE, WINDOW, blamed
 from coevolve.search.run_state import CandidateState, Status
@@ -29,8 +29,7 @@ class Preparation:
 
     def __init__(self, attempts: Attempts) -> None:
         self._attempts, self._recorder = attempts, attempts.recorder
-        priced = self._recorder.state.settings.budget.priced
-        self._places = asyncio.Semaphore(1 if priced else attempts.executor.capacity)
+        self._places = asyncio.Semaphore(1 if attempts.priced else attempts.executor.capacity)
         self._spent: str | None = None
 
     async def run(self, candidates: list[CandidateState]) -> None:
@@ -72,16 +71,14 @@ class Preparation:
         return prepared
 
     def _doubtful(self, candidate: Candidate, fault: Fault | None) -> bool:
-        return (
-            fault is not None and fault.unexplained and candidate.round > 0 and self._spent is None
-        )
+        control = candidate.round > 0 and bool(self._recorder.state.starts)
+        return fault is not None and fault.unexplained and control and self._spent is None
 
     async def _tried(self, act: Act, candidate: Candidate, used: Usage) -> Prepared | None:
         """The last result of up to three attempts, with what was `used` before."""
         attempt, prepared = 0, None
-        capacity = self._attempts.executor.capacity
         while True:
-            self._spent = self._spent or cap_ahead(self._recorder, capacity, used=used)
+            self._spent = self._spent or self._attempts.cap_ahead(used=used)
             if self._spent is not None:
                 break
             prepared = await act(candidate)

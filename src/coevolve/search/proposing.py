@@ -267,6 +267,8 @@ class Proposing:
 
     def _view(self, round: int, seconds: float) -> View:
         """What is known when a proposal begins, the same after an interruption."""
-        journal, since = self._recorder.journal, self._recorder.state.proposing_since
-        state = self._recorder.state if since is None else fold(journal.skim(since + 1))
+        journal, state = self._recorder.journal, self._recorder.state
+        since = state.proposing_since
+        if since is not None and since + 1 < state.events:  # more has happened since then
+            state = fold(journal.skim(since + 1))
         return view_of(state, journal, round, briefing=self._rules.briefing, seconds=seconds)

@@ -14,8 +14,12 @@ from coevolve.errors import EventError, NoOutcomeError
 from coevolve.search.budget import SCHEMA, Ledger, Settings, Spending
 from coevolve.search.candidate import Candidate
 from coevolve.search.past_outcomes import PastOutcomes
+from coevolve.search.request import Requested
 from coevolve.search.trials import Cell
 from coevolve.search.wave import Durations, Tally, Wave
+
+EVALUATION = "evaluate"
+"""The key of a recorded configuration if the journal is that of an evaluation, not of a run."""
 
 
 def full_selector(pool: Pool, trials: int) -> Selector:
@@ -44,7 +48,8 @@ class CandidateState:
     """A candidate and its progress; `reason` says why it was refused.
 
     `state` is the address of what it has learned, `leaks` are the places where it mentions tasks
-    it must not know. A candidate is sent back for repair once.
+    it must not know. A candidate is sent back for repair once. `preparing` is the cost of its
+    checks and its preparation.
     """
 
     candidate: Candidate
@@ -53,6 +58,7 @@ class CandidateState:
     state: str | None = None
     leaks: tuple[str, ...] = ()
     repaired: bool = False
+    preparing: Ledger = field(default_factory=Ledger)
 
     @property
     def name(self) -> str:
@@ -132,7 +138,8 @@ class RunState:
     counts the rounds in a row, up to the last one and in this session, without a candidate that
     could be evaluated. `fingerprint` has the hashes of everything that can alter scores, by part;
     `changes` are those that were accepted. `earlier` are the settings before each extension.
-    `past` are the outcomes that were imported.
+    `past` are the outcomes that were imported. `requested` has, by split, the evaluations that
+    the operator requested, which took `requested_seconds`, the last until `requested_clock`.
     """
 
     name: str
@@ -164,6 +171,9 @@ class RunState:
     changes: list[Change] = field(default_factory=list)
     earlier: list[Settings] = field(default_factory=list)
     past: PastOutcomes = field(default_factory=PastOutcomes)
+    requested: dict[str, Requested] = field(default_factory=dict)
+    requested_seconds: float = 0.0
+    requested_clock: float = 0.0
 
     @classmethod
     def opened(cls, event: Event) -> "RunState":
@@ -203,6 +213,21 @@ class RunState:
     def starts(self) -> list[str]:
         """Names of the starting harnesses."""
         return [name for name, known in self.candidates.items() if known.start]
+
+    @property
+    def evaluation(self) -> bool:
+        """Whether the journal is that of an evaluation: harnesses without a search."""
+        return EVALUATION in self.config
+
+    @property
+    def tested(self) -> list[str]:
+        """The generated candidates that the sealed test was used for, finished or not."""
+        names: list[str] = [] if self.test is None else [str(n) for n in self.test.starts]
+        if self.wave is not None and self.wave.kind == "test":
+            names += self.wave.cells
+        if "test" in self.requested:
+            names += self.requested["test"].wave.cells
+        return [name for name in dict.fromkeys(names) if not self.candidates[name].start]
 
     @property
     def current_round(self) -> RunRound | None:
@@ -255,5 +280,5 @@ class RunState:
 
     def spending(self, clock: float | None = None) -> Spending:
         """What the run has spent so far, `clock` seconds into it."""
-        seconds = max(clock or 0.0, self.clock)
+        seconds = max(clock or 0.0, self.clock) - self.requested_seconds
         return Spending.of_run(self.proposing, self.evaluating, seconds)

@@ -131,7 +131,7 @@ def candidate_details(name: str, state: RunState, journal: Journal) -> Candidate
 def transcripts(name: str, state: RunState) -> dict[str, str]:
     """Addresses of the transcripts of a candidate: of its "proposal" and of its "repair"."""
     round = state.candidates[name].candidate.round
-    if not round:
+    if not round or state.evaluation:
         return {}
     known = state.rounds[round - 1]
     addresses = {"proposal": known.transcript, "repair": known.repairs.get(name)}

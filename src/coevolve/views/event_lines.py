@@ -107,12 +107,28 @@ class Narrator:
         if wave is not None and event["clock"] - self.last >= QUIET:
             yield f"{len(wave.done):,} of {plural(wave.size, 'trial')} done"
 
+    def requested(self, event: Event) -> Iterator[str]:
+        """The operator requested an evaluation."""
+        where = "the sealed test" if event["split"] == "test" else "every validation task"
+        where = where if event["tasks"] is None else plural(len(event["tasks"]), "task")
+        yield f"evaluating {', '.join(event['candidates'])} on {where}"
+
+    def scored(self, event: Event) -> Iterator[str]:
+        """A requested trial has an outcome."""
+        wave = self.state.requested[event["split"]].wave
+        if event["clock"] - self.last >= QUIET:
+            yield f"{len(wave.done):,} of {plural(wave.size, 'trial')} done"
+        yield from self._rescored()
+
     def closed(self, event: Event) -> Iterator[str]:
         """A wave ended; the first one is Phase 0."""
         if not self.phase_0 and self.state.selector.starts:
             self.phase_0 = True
             scores = ", ".join(f"{name} {self._score(name)}" for name in self.state.starts)
             yield f"phase 0 done: {scores}"
+        yield from self._rescored()
+
+    def _rescored(self) -> Iterator[str]:
         for name in self.state.rescored.starts[self.rescored :]:
             self.rescored += 1
             yield f"{name} on every validation task: {_known(rescored(self.state, name))}"
@@ -223,6 +239,8 @@ _LINES: dict[str, Callable[[Narrator, Event], Iterator[str]]] = {
     "outcome": Narrator.outcome,
     "reopened": Narrator.reopened,
     "told": Narrator.closed,
+    "requested": Narrator.requested,
+    "scored": Narrator.scored,
     "settled": Narrator.settled,
     "exhausted": Narrator.exhausted,
     "extended": Narrator.extended,

@@ -17,7 +17,7 @@ from coevolve.errors import InputError, StateError
 from coevolve.formatting import csv_cell
 from coevolve.search.effects import apply
 from coevolve.search.journal import Journal
-from coevolve.search.run_state import RunState
+from coevolve.search.run_state import EVALUATION, RunState
 from coevolve.views.outcome_rows import OutcomeRow, outcome_rows
 
 COLUMNS = tuple(field.name for field in fields(OutcomeRow))
@@ -64,12 +64,14 @@ def write_parquet(journal: Journal, path: Path) -> int:
 def write_matrix(journal: Journal, path: Path) -> int:
     """Write the matrix that `coevolve replay` reads. Returns the number of candidates.
 
-    A cell is the mean of its trials, NaN where there is none.
+    A cell is the mean of its trials, NaN where there is none. Trials of an evaluation count, those
+    of a run that are not part of its search do not.
     """
     opened = next(journal.events(until=1))
     pool = Pool.from_json(opened["selector"]["pool"])
     starts = {start["name"] for start in opened["starts"]}
-    rows = (row for row in outcome_rows(journal.events()) if row.split == "validation")
+    split = "rescore" if EVALUATION in opened["config"] else "validation"
+    rows = (row for row in outcome_rows(journal.events()) if row.split == split)
     arrays = matrix_arrays(pool, ((r.candidate, r.task, r.score, r.dollars) for r in rows))
     if not len(arrays["candidates"]):
         raise StateError("the run has no outcomes yet.")

@@ -59,7 +59,9 @@ def outcome_rows(events: Iterable[Event]) -> Iterator[OutcomeRow]:
             case "imported":
                 for candidate, column in event["phase_0"].items():
                     yield from _given(candidate, column, event["file"], tasks, pools["validation"])
-            case "outcome":
+            case "added":
+                rounds[event["candidate"]["name"]] = event["candidate"]["round"]
+            case "outcome" | "scored":
                 split = event.get("split", "validation")
                 yield _row(event, rounds[event["candidate"]], split, pools[split][event["task"]])
 

@@ -8,6 +8,7 @@ from coevolve.errors import NoOutcomeError
 from coevolve.formatting import score
 from coevolve.search.attempts import closing_trials
 from coevolve.search.benchmark_version import mixture
+from coevolve.search.budget import Ledger
 from coevolve.search.loop import broken, unready
 from coevolve.search.past_outcomes import Import
 from coevolve.search.run_state import CandidateState, RunState, Status
@@ -63,13 +64,15 @@ class CandidateRow:
 class Report:
     """A run as displays show it.
 
-    `phase` is "preparing", "phase 0", "searching", "final", "rescoring", "test" or "ended".
+    `phase` is "preparing", "phase 0", "searching", "final", "rescoring", "test" or "ended", or
+    "evaluation" if it is not a run.
     `doing` says what is under way, and `why` how the run ended or why it stopped. `left` is the
     expected number of seconds to the end, if it is known. `done` of the `asked` trials in the
     present wave are recorded, and `under_way` run now. `warning` says that a starting harness is
     ahead of the best candidate, or has won; it is empty otherwise. `mixed` says which versions of
     the benchmark the scores mix; it is empty if there is one. `imports` are the imports of past
-    results.
+    results. `requested` is what evaluations on request have spent, which is not part of `spend`.
+    `tested` names the generated candidates that the sealed test was used for.
     """
 
     name: str
@@ -99,6 +102,13 @@ class Report:
     seconds: float
     left: float | None
     events: int
+    requested: dict[str, float]
+    tested: tuple[str, ...]
+
+    @property
+    def sealed_warning(self) -> str:
+        """What readers of the sealed test must know; empty if one candidate ran it at most."""
+        return sealed_warning(len(self.tested))
 
     def candidate(self, name: str) -> CandidateRow:
         """The row of one candidate."""
@@ -147,11 +157,15 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         seconds=seconds,
         left=_left(state, seconds),
         events=state.events,
+        requested=_requested(state).to_json(),
+        tested=tuple(state.tested),
     )
 
 
 def phase(state: RunState) -> str:
     """The current phase of a run."""
+    if state.evaluation:
+        return "evaluation"
     if state.ended is not None:
         return "ended"
     if state.chosen is not None:
@@ -274,13 +288,35 @@ def _left(state: RunState, seconds: float) -> float | None:
     return float(coming * seconds / (searched + starts))
 
 
+def _requested(state: RunState) -> Ledger:
+    """What evaluations on request have spent."""
+    total = Ledger()
+    for requested in state.requested.values():
+        total.add(requested.wave.tally.ledger)
+    return total
+
+
+def sealed_warning(candidates: int) -> str:
+    """What readers of the sealed test must know; empty if one candidate ran it at most.
+
+    >>> sealed_warning(1), sealed_warning(2)[:44]
+    ('', 'the sealed test was used for 2 candidates; i')
+    """
+    if candidates <= 1:
+        return ""
+    return (
+        f"the sealed test was used for {candidates:,} candidates; its score is no longer an "
+        "unbiased measure of the best of them. Report the scores of all."
+    )
+
+
 def tested(state: RunState, name: str) -> float | None:
     """The score on the sealed test, or None before it is complete in every pool."""
     return None if state.test is None else _whole_score(state.test, name)
 
 
 def rescored(state: RunState, name: str) -> float | None:
-    """The score on every validation task, if the candidate was rescored after the choice."""
+    """The score on every validation task, if the candidate was rescored."""
     return _whole_score(state.rescored, name)
 
 
