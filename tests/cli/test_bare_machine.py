@@ -46,8 +46,8 @@ def test_a_run_that_would_be_root_s_is_refused_and_the_advice_works(
         assert done.returncode == 1
         assert "would run candidates as root" in " ".join(done.stdout.split())
 
-    run = tmp_path / "runs" / "auto"
-    done = coevolve("resume", run, env={**bare, PERMISSION: "1"})
+    assert not (tmp_path / "runs" / "auto").exists()
+    done = coevolve("run", "auto.toml", cwd=tmp_path, env={**bare, PERMISSION: "1"})
     assert done.returncode == 0, done.stderr
     first, second, *_ = done.stdout.splitlines()
     assert first.endswith("isolation process-as-root")

@@ -79,7 +79,7 @@ def test_a_rescored_candidate_is_shown_by_status_show_and_export(project: Path) 
     assert "evaluating r2-0: 16 trials" in done.stdout
     status = coevolve("status", cwd=project).stdout
     assert re.search(r"r2-0 .*all 0\.500", status)
-    assert re.search(r"on request +16 trials", status)
+    assert re.search(r"spent +16 trials.* on request", status)
     assert max(map(len, status.splitlines())) <= 80
     assert re.search(r"all tasks +0\.500", coevolve("show", "r2-0", cwd=project).stdout)
     row = json.loads(coevolve("status", "--json", cwd=project).stdout)

@@ -87,7 +87,7 @@ def bwrap() -> None:
 
 class TestAModel:
     def test_writes_a_candidate_that_wins(self, tmp_path: Path) -> None:
-        with Endpoint([says(written(RIGHT))], key=KEY) as endpoint:
+        with Endpoint([says("yes"), says(written(RIGHT))], key=KEY) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
             done = coevolve("run", file, "--json", env=environment(endpoint), litellm=True)
         assert done.returncode == 0, done.stderr
@@ -98,7 +98,9 @@ class TestAModel:
         assert entry.status == Status.EVALUATED
         assert entry.candidate.parents == ("same",)
         assert entry.candidate.kind == "exploit"
-        assert state.proposing.tokens_in == 10
+        assert (
+            state.proposing.tokens_in == 20
+        )  # the short request before Phase 0, and the proposal
         assert state.proposing.dollars > 0
         shown = coevolve("show", tmp_path / "runs/doubling", "doubling")
         assert "It doubles." in shown.stdout
@@ -107,32 +109,31 @@ class TestAModel:
         assert KEY not in transcript.stdout
 
     def test_repairs_a_syntax_error_on_the_second_try(self, tmp_path: Path) -> None:
-        script = [says(written(SLIP)), says(written(RIGHT))]
+        script = [says("yes"), says(written(SLIP)), says(written(RIGHT))]
         with Endpoint(script) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
             done = coevolve("run", file, env=environment(endpoint), litellm=True)
         assert done.returncode == 0, done.stderr
-        assert len(endpoint.seen) == 2
-        assert "SyntaxError" in json.dumps(endpoint.seen[1].body["messages"])
+        assert len(endpoint.seen) == 3
+        assert "SyntaxError" in json.dumps(endpoint.seen[2].body["messages"])
         assert "doubling failed its check; sent back for repair: " in done.stdout
         assert "doubling repaired" in done.stdout
         assert read_state(tmp_path / "runs/doubling").candidates["doubling"].status == "evaluated"
 
-    def test_a_wrong_key_stops_the_run_which_goes_on_later(self, tmp_path: Path) -> None:
+    def test_a_wrong_key_is_found_before_anything_is_paid(self, tmp_path: Path) -> None:
         with Endpoint(answer=lambda _: says(written(RIGHT)), key=KEY) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url))
             wrong = {**environment(endpoint), "META_KEY": "sk-wrong"}
             stopped = coevolve("run", file, env=wrong, litellm=True)
             assert stopped.returncode == 2
             assert "sk-wrong" not in stopped.stderr + stopped.stdout
-            done = coevolve(
-                "resume", tmp_path / "runs/doubling", env=environment(endpoint), litellm=True
-            )
+            assert not (tmp_path / "runs/doubling").exists()
+            done = coevolve("run", file, env=environment(endpoint), litellm=True)
         assert done.returncode == 0, done.stderr
 
     def test_that_knows_answers_by_heart_is_refused(self, tmp_path: Path) -> None:
         table = f"KNOWN = {{{QUESTION!r}: 6}}\n{RIGHT}"
-        with Endpoint([says(written(table))]) as endpoint:
+        with Endpoint([says("yes"), says(written(table))]) as endpoint:
             file = project(tmp_path, LLM.format(url=endpoint.base_url), leaks="refuse")
             benchmark = tmp_path / "benchmark.py"
             benchmark.write_text(benchmark.read_text() + SECRETS)

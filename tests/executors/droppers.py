@@ -305,7 +305,10 @@ class World:
             selector=Selector(
                 Pool(self.names), protocol=self.protocol, seed=self.seed, fraction=self.fraction
             ),
-            starts={name: harness(self.names[:1]) for name in ("start-a", "start-b")},
+            starts={
+                name: {**harness(self.names[:1]), "name.txt": name.encode()}
+                for name in ("start-a", "start-b")
+            },
         )
         with Endpoint(answer=self.model) as endpoint:
             gateway = Gateway(

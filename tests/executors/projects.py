@@ -198,7 +198,9 @@ class Contents:
         folder = self._folder / candidate.address
         folder.mkdir(exist_ok=True)
         for path, data in self._files[candidate.address].items():
-            (folder / path).write_bytes(data)
+            if not (folder / path).exists():  # a sandbox may read it now
+                (folder / f"{path}.new").write_bytes(data)
+                (folder / f"{path}.new").rename(folder / path)
         return folder
 
 

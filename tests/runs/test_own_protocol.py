@@ -73,7 +73,7 @@ def work(folder: Path, until: str = "") -> RunState:
 
 def write_project(folder: Path, protocol: str, *, registers: bool) -> Path:
     file = write_doubling(folder)
-    file.write_text(file.read_text().replace("rounds = 3", f'rounds = 3\nprotocol = "{protocol}"'))
+    file.write_text(file.read_text().replace('"task-coevolve"', f'"{protocol}"'))
     if registers:
         benchmark = folder / "benchmark.py"
         benchmark.write_text(f"{OWN}\ncoevolve.register(mine)\n{benchmark.read_text()}")
