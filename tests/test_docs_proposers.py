@@ -159,7 +159,8 @@ def project(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("page") / "readings"
     assert coevolve("init", folder).returncode == 0
     file = folder / "coevolve.toml"
-    file.write_text(file.read_text().replace("rounds = 8", "rounds = 3"))
+    text = file.read_text().replace("rounds = 8", "rounds = 3")
+    file.write_text(text.replace('protocol = "adaptive"', 'protocol = "task-coevolve"'))
     for words in (["run", "coevolve.toml", "--quiet"], ["propose", "--view", "--to", "view"]):
         assert coevolve(*words, cwd=folder).returncode == 0
     return folder
