@@ -106,7 +106,8 @@ def _failed(given: Any) -> None:
         if not isinstance(headers, dict):  # LiteLLM makes them
             given.pop("litellm_response_headers", None)
         for name, value in given.items():
-            setattr(error, name, value)
+            if not name.startswith("__"):  # no service can name the parts of a Python object
+                setattr(error, name, value)
         service = Service(
             name="served", base_url="http://localhost:1/v1", key="sk-0123456789", variable="KEY"
         )

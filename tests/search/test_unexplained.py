@@ -104,6 +104,15 @@ def test_a_task_that_fails_for_starting_harnesses_too_is_missing_alone() -> None
     assert set(others) == {0.0}
 
 
+def test_a_service_that_the_candidate_keeps_busy_for_the_first_control_scores_0() -> None:
+    """Its second control is answered; the first one runs again."""
+    executor = Dropping(down=TWO_CONTROLS / 2)
+    _, state = searched(executor)
+    assert set(lost(state, "r1-0")) == {0.0}
+    first = executor.controls[0].task
+    assert sum(t.task == first for t in executor.controls[: TWO_CONTROLS + 1]) >= 7
+
+
 TWO_CONTROLS = 12
 """Attempts of two controls that get no answer."""
 

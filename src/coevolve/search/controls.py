@@ -12,7 +12,8 @@ from coevolve.search.trials import Blame, Fault, Result, Trial
 NOT_ANSWERED = (Blame.INFRASTRUCTURE, Blame.OPERATOR)
 """Blames of a control that proves nothing against a candidate."""
 WINDOW = 60
-"""Pauses before trials in doubt are repeated: a minute, for which services count requests."""
+"""Pauses before trials in doubt are repeated, and before their controls: a minute, for which
+services count requests."""
 OUTAGE = (60, 120, 240, 480, 900, 900, 900)
 """Pauses between the controls of an outage: an hour in all."""
 
@@ -44,6 +45,10 @@ class Controls:
         self._used = Usage()
         self.spent: str | None = None
 
+    async def quiet(self) -> None:
+        """Wait until a rate limit that the candidate has used up is over."""
+        await asyncio.sleep(WINDOW * self._attempts.retries.pause)
+
     async def up(self) -> bool:
         """Whether a starting harness gets an answer on one of two tasks."""
         for task in list(self._trials)[:2]:
@@ -73,9 +78,19 @@ class Controls:
         )
 
     async def try_tasks(self) -> bool:
-        """Run a control on every task in doubt that has one; False if the budget is spent."""
-        for task in {trial.task: None for trial, _ in self._doubts}:
-            if task in self._trials and task not in self._answers:
+        """Run a control on every task in doubt that has one; False if the budget is spent.
+
+        Where it gets no answer, it runs once more after a minute: the service answered other
+        controls, so it may still have worked for the candidate.
+        """
+        doubted = dict.fromkeys(trial.task for trial, _ in self._doubts)
+        open_tasks = [task for task in doubted if task in self._trials]
+        for task in open_tasks:
+            if task not in self._answers:
+                self._answers[task] = await self._answered(self._trials[task])
+        if again := [task for task in open_tasks if not self._answers[task]]:
+            await self.quiet()
+            for task in again:
                 self._answers[task] = await self._answered(self._trials[task])
         return self.spent is None
 

@@ -271,6 +271,7 @@ class Evaluation:
     async def _settle(self, controls: Controls) -> None:
         """Decide the trials in doubt of one candidate by controls."""
         doubts = self._doubts
+        await controls.quiet()
         if not await controls.up():
             self._control = await controls.back()
             if self._control:

@@ -174,11 +174,11 @@ def downloaded(name: str, version: str | None = None, registry: Path | None = No
     part = Path(tempfile.mkdtemp(prefix=f"{folder.name}.part-", dir=folder.parent))
     try:
         asyncio.run(_download(name, version, registry, part))
-        shutil.rmtree(folder, ignore_errors=True)
-        part.rename(folder)
+        part.chmod(0o755)  # as other folders of the cache
+        if not (folder / _RECORD).exists():  # another process may have been faster
+            shutil.rmtree(folder, ignore_errors=True)
+            part.rename(folder)
     except Exception as error:
-        if (folder / _RECORD).exists():  # another process was faster
-            return folder
         cause: BaseException = error
         while isinstance(cause, BaseExceptionGroup):  # downloads run side by side
             cause = cause.exceptions[0]

@@ -2,7 +2,7 @@
 
 Requests are numbered, and replies carry the number, so several threads may ask at once. The
 thread that waits for a reply reads the pipe for all others; a thread of its own reads it for
-requests that nobody waits for. The runner executes this file. It imports little, and nothing
+requests that are not waited for. The runner executes this file. It imports little, and nothing
 outside the sandbox trusts it.
 """
 

@@ -87,11 +87,11 @@ class Watch:
 
 
 class WatchThread:
-    """Watches the processes of a sandbox while nobody waits for their answer.
+    """Watches the processes of a sandbox while the host does not wait for their answer.
 
     The thread begins with the first `start`. It wakes every 0.05 s and looks at the processes if
     it was started before it last woke, so that `start` and `stop` cost next to nothing; a sandbox
-    that is not used wakes nobody.
+    that is not used causes no wake-ups.
 
     Args:
         watch: What to look at.

@@ -31,8 +31,8 @@ KEPT = 1 << 16
 _FROM_OUTSIDE = ("SIGKILL", "SIGTERM")
 """Signals of a kernel that is short of memory, or of an operator."""
 _CHUNK = 1 << 16
-_LONGEST_END = 5.0
 _LONGEST_TIDYING = 1.0
+_BETWEEN_POLLS = 0.02
 _LONGEST_END = 10.0
 """Seconds to wait for a process that has closed its pipe; a loaded machine may need them."""
 MOST_UNREAD = 64 * MEGABYTE
@@ -401,10 +401,12 @@ class Sandbox:
 
     def _ended(self) -> Exception:
         """Why the program ended or closed its pipe."""
-        try:
-            code = self._process.wait(timeout=_LONGEST_END)
-        except subprocess.TimeoutExpired:
-            return HarnessFault("protocol", "closed the pipe to its host")
+        deadline = time.monotonic() + _LONGEST_END
+        while (code := self._process.poll()) is None:
+            if time.monotonic() > deadline:
+                return HarnessFault("protocol", "closed the pipe to its host")
+            self.check()
+            time.sleep(_BETWEEN_POLLS)
         self.output.read_all()
         if not self._thread.is_alive():
             return SandboxError("the sandbox ended together with the thread that started it.")
