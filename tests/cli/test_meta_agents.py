@@ -182,8 +182,8 @@ class TestAnAgent:
             pytest.skip("mini-swe-agent is not installed beside this Python")
 
     def run(self, folder: Path, *commands: str) -> Any:
-        finish = bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")
-        with Endpoint([*map(bash, commands), finish], key=KEY) as endpoint:
+        finish = bash("echo COMPLETE_TASK_AND_SUBMIT_FINAL_OUTPUT")  # ends the probe too
+        with Endpoint([finish, *map(bash, commands), finish], key=KEY) as endpoint:
             file = project(folder, MINI)
             env = environment(endpoint)
             env["PATH"] = f"{Path(sys.executable).parent}:{env['PATH']}"
@@ -205,7 +205,7 @@ class TestAnAgent:
         assert state.chosen is not None
         assert state.chosen["candidate"] == "by-agent"
         assert state.proposing.tokens > 0
-        assert "square" in json.dumps(endpoint.seen[1].body["messages"])  # what the query said
+        assert "square" in json.dumps(endpoint.seen[2].body["messages"])  # what the query said
         shown = coevolve("show", folder, "by-agent")
         assert "Two." in shown.stdout
         assert "explore" in shown.stdout

@@ -1,6 +1,7 @@
 """A proposer's model is asked once before anything is paid, and the ledger counts it."""
 
 import asyncio
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -10,9 +11,11 @@ from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import ConfigError
 from coevolve.models.model_errors import ModelKeyError
+from coevolve.proposers.best_of_n import best_of_n
 from coevolve.proposers.llm import LLMProposer
 from coevolve.proposers.proposer_settings import probed
 from coevolve.proposers.scripted import Scripted
+from coevolve.runs.optimize import optimize
 from coevolve.search.budget import Settings
 from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal
@@ -53,3 +56,23 @@ def test_the_ledger_of_proposing_counts_the_request() -> None:
 
 def test_a_proposer_without_a_model_needs_no_request() -> None:
     assert asyncio.run(probed(Scripted([]))) is None
+
+
+def test_a_proposer_without_feedback_asks_the_model_of_the_inner_one() -> None:
+    used = asyncio.run(probed(best_of_n(LLMProposer(Gateway()))))  # type: ignore[arg-type]
+    assert used == Usage(tokens_in=3, tokens_out=1, dollars=0.5)
+    assert asyncio.run(probed(best_of_n(Scripted([])))) is None
+
+
+def test_optimize_asks_before_it_evaluates(tmp_path: Path) -> None:
+    evaluated: list[str] = []
+
+    def evaluate(candidate: Any, task: str) -> float:
+        evaluated.append(task)
+        return 1.0
+
+    wrong = LLMProposer(Gateway(wrong=True))  # type: ignore[arg-type]
+    with pytest.raises(ConfigError, match="the key was refused"):
+        optimize(["x", "y"], ["a"], evaluate, wrong, folder=tmp_path / "run")
+    assert not evaluated
+    assert not (tmp_path / "run").exists()

@@ -82,6 +82,13 @@ class BestOfN:
         if (check := getattr(self._inner, "check", None)) is not None:
             check()
 
+    async def probe(self) -> Usage | None:
+        """What a short request to the model of the inner proposer cost; None if it has none."""
+        found: Usage | None = None
+        if (probe := getattr(self._inner, "probe", None)) is not None:
+            found = await probe()
+        return found
+
     async def close(self) -> None:
         """Close the inner proposer."""
         if (close := getattr(self._inner, "close", None)) is not None:

@@ -77,6 +77,8 @@ def check_ready(proposer: Proposer) -> None:
 async def probed(proposer: Proposer) -> Usage | None:
     """What one short request to the proposer's model cost; None if it has no model to ask.
 
+    If the model does not answer, the proposer is closed.
+
     Raises:
         ConfigError: The model did not answer, so Phase 0 would be paid in vain.
     """
@@ -84,11 +86,17 @@ async def probed(proposer: Proposer) -> Usage | None:
     if probe is None:
         return None
     try:
-        used: Usage = await probe()
-        return used
-    finally:
-        if (close := getattr(proposer, "close", None)) is not None:
-            await close()
+        used: Usage | None = await probe()
+    except BaseException:
+        await closed(proposer)
+        raise
+    return used
+
+
+async def closed(proposer: Proposer) -> None:
+    """Close a proposer that can be closed."""
+    if (close := getattr(proposer, "close", None)) is not None:
+        await close()
 
 
 class FactoryProposer(ProposerSettings):

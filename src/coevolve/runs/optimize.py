@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, Unpack
 
 from coevolve.core.events import Event
-from coevolve.core.outcomes import is_whole
+from coevolve.core.outcomes import Usage, is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.selector import Selector
@@ -19,6 +19,7 @@ from coevolve.executors.in_process import InProcessExecutor
 from coevolve.executors.isolation import Isolation, find_isolation
 from coevolve.past_results import read_past
 from coevolve.proposers.base import Proposer, Repairer, takes
+from coevolve.proposers.proposer_settings import probed
 from coevolve.runs.extension import extend
 from coevolve.runs.optimize_arguments import (
     Evaluate,
@@ -292,8 +293,12 @@ class _Plan:
                 wanted.append(stop)
                 raise
 
+        probe = None
+        if self.folder is None or not (self.folder / "run.db").exists():
+            check_opening(self.settings, self.selector, self.starts, self.test, self.imports)
+            probe = await probed(self.proposer)
         with self._journal() as journal:
-            self._begin(journal)
+            self._begin(journal, probe)
             search = Search(
                 journal,
                 InProcessExecutor(
@@ -324,10 +329,9 @@ class _Plan:
             return nullcontext(MemoryJournal())
         if (self.folder / "run.db").exists():
             return RunStore.open(self.folder)
-        check_opening(self.settings, self.selector, self.starts, self.test, self.imports)
         return RunStore.create(self.folder)
 
-    def _begin(self, journal: Journal) -> None:
+    def _begin(self, journal: Journal, probe: Usage | None) -> None:
         first = next(journal.events(until=1), None)
         if first is None:
             open_run(
@@ -339,6 +343,7 @@ class _Plan:
                 test=self.test,
                 config={BY_OPTIMIZE: self.about},
                 imports=self.imports,
+                probe=probe,
             )
         else:
             self._check_same(first)

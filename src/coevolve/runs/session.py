@@ -27,7 +27,7 @@ from coevolve.errors import (
 )
 from coevolve.formatting import visible
 from coevolve.past_results import PastResults, read_past
-from coevolve.proposers.proposer_settings import check_ready, probed
+from coevolve.proposers.proposer_settings import check_ready, closed, probed
 from coevolve.runs.building import (
     build_benchmark,
     build_executor,
@@ -145,8 +145,14 @@ def open_folder(
 
 def _probed(proposer: Proposer) -> Usage | None:
     """What a request to the proposer's model cost; in a thread, because a loop may run here."""
+
+    async def ask() -> Usage | None:
+        used = await probed(proposer)
+        await closed(proposer)
+        return used
+
     with ThreadPoolExecutor(1) as pool:
-        return pool.submit(lambda: asyncio.run(probed(proposer))).result()
+        return pool.submit(lambda: asyncio.run(ask())).result()
 
 
 @contextmanager

@@ -452,3 +452,39 @@ def test_reported_usage_is_limited(stand_in: StandIn, view: View, tmp_path: Path
 def test_invalid_values_are_refused(name: str, value: Any, tmp_path: Path) -> None:
     with pytest.raises(ConfigError, match=name):
         CommandProposer(custom(["a"]), folder=tmp_path, **{name: value})
+
+
+def probed(program: str, folder: Path) -> Usage | None:
+    agent = preset("claude-code", program=program)
+    one = CommandProposer(agent, folder=folder, isolation="none")
+    return asyncio.run(one.probe())
+
+
+def test_a_preset_is_probed_with_a_short_prompt_and_its_cost_is_known(
+    stand_in: StandIn, tmp_path: Path
+) -> None:
+    program = stand_in(
+        """
+        assert "Answer with the word yes" in sys.stdin.read()
+        print(json.dumps({"type": "result", "total_cost_usd": 0.25, "usage":
+            {"input_tokens": 5, "output_tokens": 2}}))
+        """
+    )
+    used = probed(program, tmp_path / "work")
+    assert used is not None
+    assert (used.tokens_in, used.tokens_out, used.dollars) == (5, 2, 0.25)
+    assert not (tmp_path / "work").exists()
+
+
+def test_a_preset_without_a_valid_key_is_refused_before_anything_is_evaluated(
+    stand_in: StandIn, tmp_path: Path
+) -> None:
+    program = stand_in("print('Invalid API key'); sys.exit(1)")
+    with pytest.raises(ConfigError, match=r"nothing was evaluated yet.*Invalid API key") as error:
+        probed(program, tmp_path / "work")
+    assert "set one of ANTHROPIC_API_KEY" in str(error.value)
+
+
+def test_a_program_of_the_user_is_not_probed(stand_in: StandIn, tmp_path: Path) -> None:
+    program = stand_in("sys.exit(1)")
+    assert asyncio.run(proposer(program, tmp_path / "work").probe()) is None

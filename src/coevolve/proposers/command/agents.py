@@ -71,6 +71,8 @@ class Agent:
         home: Files and folders of the home to copy: credentials, settings.
         installation: Further places in the home where it may be installed.
         version: Arguments that print its version; empty if it has none.
+        probed: Whether a short prompt can show that its model answers. Other programs may only
+            understand the prompt of a proposal.
         install: How to install it.
 
     >>> custom(["my-agent", "--task", "{prompt}"]).name
@@ -87,6 +89,7 @@ class Agent:
     home: tuple[str, ...] = ()
     installation: tuple[str, ...] = ()
     version: tuple[str, ...] = ("--version",)
+    probed: bool = True
     install: str = ""
 
     def __post_init__(self) -> None:
@@ -147,6 +150,7 @@ def custom(
         keys=tuple(keys),
         home=tuple(home),
         version=(),  # it might start to work instead
+        probed=False,
     )
 
 

@@ -4,6 +4,7 @@ import asyncio
 import contextlib
 import os
 import re
+import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import replace
@@ -33,6 +34,8 @@ _MOST_REPORT = 16 * MEGABYTE
 _MOST_USED = MOST_USAGE / 1000
 """The most that one proposal may report; the sum over a run must be plausible, too."""
 _LAST = 400
+_PROBE = "Answer with the word yes. Read and write no files."
+_PROBE_SECONDS = 120.0
 _MARGIN = 10.0
 _LONGEST_SWEEP = 5.0
 _BOXES = re.compile(r"[\u2500-\u257f]+")
@@ -82,17 +85,26 @@ def check_worked(agent: Agent, ended: Ended, meter: Meter, transcript: str, log:
     """
     if ended.well or ended.stopped or meter.tokens_in or meter.tokens_out:
         return
-    last = _BOXES.sub(" ", meter.error or transcript.strip()[-_LAST:])
-    printed = one_line(last, _LAST).rstrip(".") or "nothing"
+    printed = _last_words(meter, transcript)
     what = f"{agent.name} ended with exit status {ended.code} and wrote nothing; it printed: "
     what += f"{printed}."
-    if _REFUSED.search(printed):
-        keys = f"set one of {', '.join(agent.keys)}" if agent.keys else "name it in `keys`"
-        raise StopRun(
-            f"{what} It seems to need a key: {keys}, or log in with the agent. Its whole output "
-            f"is in {log}."
-        )
+    if advice := _key_advice(agent, printed):
+        raise StopRun(f"{what}{advice} Its whole output is in {log}.")
     raise AgentError(f"{what} Its whole output is in {log}.")
+
+
+def _last_words(meter: Meter, transcript: str) -> str:
+    """The error that an agent reported, or the end of what it printed."""
+    last = _BOXES.sub(" ", meter.error or transcript.strip()[-_LAST:])
+    return one_line(last, _LAST).rstrip(".") or "nothing"
+
+
+def _key_advice(agent: Agent, printed: str) -> str:
+    """What to do if an agent seems to lack a key; empty if it does not."""
+    if not _REFUSED.search(printed):
+        return ""
+    keys = f"set one of {', '.join(agent.keys)}" if agent.keys else "name it in `keys`"
+    return f" It seems to need a key: {keys}, or log in with the agent."
 
 
 def left_report(workspace: Path, name: str) -> object:
@@ -196,6 +208,38 @@ class CommandProposer:
                 "Install bubblewrap and allow user namespaces (see docs/isolation.md), or trust "
                 "the agent: isolation = 'none'."
             )
+
+    async def probe(self) -> Usage | None:
+        """Give the agent one short prompt, and return its cost; None if it cannot be probed.
+
+        Raises:
+            ConfigError: It failed or did not answer in time, such as with a wrong key or model.
+        """
+        if not self._agent.probed:
+            return None
+        with tempfile.TemporaryDirectory(prefix="coevolve-") as name:
+            folder, log = Path(name) / "workspace", Path(name) / "probe.log"
+            (folder / "proposals").mkdir(parents=True)
+            workspace = Workspace(folder=folder, proposals=folder / "proposals", prompt=_PROBE)
+            meter = self._agent.meter()
+            with Recording(log, line=meter.line) as recording:
+                quota = DiskQuota(workspace)
+                start = proposal_start(self._agent, self._setting, workspace)
+                recording.hide(start.secrets)
+                ended = await work(start.launch, start.stdin, recording, _PROBE_SECONDS, quota)
+            meter.report(left_report(folder, self._agent.report))
+        if not ended.well:
+            how = (
+                f"did not answer a short prompt within {_PROBE_SECONDS:.0f} s"
+                if ended.late
+                else f"failed on a short prompt with exit status {ended.code}"
+            )
+            said = _last_words(meter, recording.transcript)
+            raise ConfigError(
+                f"[proposer]: {self.name} {how}, and nothing was evaluated yet; it printed: "
+                f"{said}.{_key_advice(self._agent, said)}"
+            )
+        return usage_of(meter, ended.seconds)
 
     async def propose(self, view: View, count: int) -> Proposed:
         return await self._ask(view, f"round-{view.round:03d}", count)
