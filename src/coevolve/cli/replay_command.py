@@ -29,17 +29,17 @@ from coevolve.core.protocols import protocols as registered
 from coevolve.errors import InputError
 
 _METRICS = {
-    "regret": ("regret", 100, 2),
-    "spearman": ("Spearman", 1, 2),
-    "kendall": ("Kendall", 1, 2),
-    "rank": ("rank", 1, 1),
-    "rmse": ("RMSE", 100, 1),
-    "coverage": ("coverage", 100, 0),
-    "evaluations": ("evaluations", 1, 0),
-    "share": ("share", 100, 1),
-    "cost": ("cost", 1, 2),
+    "regret": ("regret", ".4f"),
+    "spearman": ("Spearman", ".2f"),
+    "kendall": ("Kendall", ".2f"),
+    "rank": ("rank", ".1f"),
+    "rmse": ("RMSE", ".3f"),
+    "coverage": ("coverage", ".0%"),
+    "evaluations": ("evaluations", ".0f"),
+    "share": ("share", ".1%"),
+    "cost": ("cost", ".2f"),
 }
-"""Heading, scale and digits of each metric; scores and shares are in percent."""
+"""Heading and format of each metric: scores are fractions, shares are in percent."""
 _SPENT = ("evaluations", "share", "cost")
 """Metrics of spending, shown without their spread over series."""
 
@@ -198,7 +198,7 @@ def _by_matrix(fraction: float, entries: Sequence[Entry], width: int) -> Iterato
         for protocol in dict.fromkeys(entry.protocol for entry in entries)
     ]
     index = Column("matrix", [_row(matrix, run) for matrix, run in rows])
-    title = f"ρ = {fraction:g}: regret in points / Spearman"
+    title = f"ρ = {fraction:g}: regret / Spearman"
     return _fitting(title, index, columns, width, last="bold")
 
 
@@ -210,9 +210,9 @@ def _means(fraction: float, overall: Sequence[Entry], width: int) -> Iterator[Te
     columns = [
         Column(
             heading,
-            [_mean(e.means[name], scale, digits, spread=name not in _SPENT) for e in overall],
+            [_mean(e.means[name], form, spread=name not in _SPENT) for e in overall],
         )
-        for name, (heading, scale, digits) in _METRICS.items()
+        for name, (heading, form) in _METRICS.items()
         if any(entry.means[name].mean is not None for entry in overall)
     ]
     title = f"ρ = {fraction:g}: means over matrices ± standard errors over series"
@@ -225,8 +225,8 @@ def _comparisons(fraction: float, overall: Sequence[Entry], width: int) -> Itera
         return
     found = [entry.paired for entry in compared if entry.paired is not None]
     columns = [
-        Column("regret in points", [_difference(c) for c in found]),
-        Column("z", [_number(c.z, 1, 1) for c in found]),
+        Column("regret", [_difference(c) for c in found]),
+        Column("z", [_number(c.z, ".1f") for c in found]),
         Column("|z| > 2", ["yes" if c.significant else "no" for c in found]),
         Column("wins / ties / losses", [f"{c.wins} / {c.ties} / {c.losses}" for c in found]),
     ]
@@ -273,24 +273,24 @@ def _protocol_column(entries: Sequence[Entry]) -> Column:
 
 def _pair(entry: Entry) -> str:
     regret, spearman = entry.means["regret"].mean, entry.means["spearman"].mean
-    return f"{_number(regret, 100, 2)} / {_number(spearman, 1, 2)}"
+    return f"{_number(regret, '.4f')} / {_number(spearman, '.2f')}"
 
 
-def _mean(mean: Mean, scale: int, digits: int, *, spread: bool = True) -> str:
-    shown = _number(mean.mean, scale, digits)
+def _mean(mean: Mean, form: str, *, spread: bool = True) -> str:
+    shown = _number(mean.mean, form)
     if mean.se is None or not spread:
         return shown
-    return f"{shown} ± {scale * mean.se:.{digits}f}"
+    return f"{shown} ± {mean.se:{form}}"
 
 
 def _difference(found: Comparison) -> str:
-    spread = "" if found.se is None else f" ± {100 * found.se:.2f}"
-    return f"{100 * found.difference:+.2f}{spread}"
+    spread = "" if found.se is None else f" ± {found.se:.4f}"
+    return f"{found.difference:+.4f}{spread}"
 
 
 def _rate(mean: Mean) -> str:
-    return "no interval" if mean.mean is None else f"{_mean(mean, 100, 1)} %"
+    return "no interval" if mean.mean is None else _mean(mean, ".1%")
 
 
-def _number(value: float | None, scale: int, digits: int) -> str:
-    return "-" if value is None else f"{scale * value:.{digits}f}"
+def _number(value: float | None, form: str) -> str:
+    return "-" if value is None else f"{value:{form}}"

@@ -84,7 +84,7 @@ def _with_progress(
 
             row = run(protocol, show)
             rows.append(row)
-            note = f"true score of the winner {_number(row, 'truth', scale=100, digits=1)}"
+            note = f"true score of the winner {_number(row, 'truth', digits=3)}"
             progress.update(bar, note=note)
             if not console.is_terminal:
                 console.print(f"{protocol}: {row['searches']} searches done, {note}")
@@ -94,28 +94,27 @@ def _with_progress(
 def _table(rows: Sequence[dict[str, Any]]) -> Table:
     searches, start = rows[0]["searches"], rows[0]["start"]
     numbers = ("true score", "regret", "Spearman")
-    made = table("protocol", "evaluations", "winner", *numbers, right=("evaluations", *numbers))
+    made = table("protocol", "evaluations", *numbers, right=("evaluations", *numbers))
     made.caption_justify = "left"
     made.caption = (
-        f"Means ± standard errors over {searches} searches; the winner is from the first.\n"
-        f"Scores in percent; the better starting harness has {100 * start:.1f}."
+        f"Means ± standard errors over {searches} searches.\n"
+        f"The better starting harness has {start:.3f}."
     )
     for row in rows:
         made.add_row(
             row["protocol"],
             f"{row['evaluations']:,}",
-            row["winner"],
-            _number(row, "truth", scale=100, digits=1),
-            _number(row, "regret", scale=100, digits=1),
-            _number(row, "spearman", scale=1, digits=2),
+            _number(row, "truth", digits=3),
+            _number(row, "regret", digits=3),
+            _number(row, "spearman", digits=2),
             style="bold" if row is rows[-1] else "",
         )
     return made
 
 
-def _number(row: dict[str, Any], name: str, *, scale: int, digits: int) -> str:
+def _number(row: dict[str, Any], name: str, *, digits: int) -> str:
     value, error = row[name], row[f"{name}_se"]
     if value is None:
         return "-"
-    spread = "" if error is None else f" ± {scale * error:.{digits}f}"
-    return f"{scale * value:.{digits}f}{spread}"
+    spread = "" if error is None else f" ± {error:.{digits}f}"
+    return f"{value:.{digits}f}{spread}"

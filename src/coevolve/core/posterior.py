@@ -39,11 +39,10 @@ class Cells:
 class Confidence:
     """How sure the choice is: the probability that the winner is the best, and expected regret.
 
-    The regret is in units of the scores. `span` is the length of their scale; on a scale of length
-    1 the regret is printed in points.
+    The regret is in units of the scores. `span` is the length of their scale.
 
     >>> print(Confidence(probability=0.81, regret=0.004))
-    best with probability 81%, expected regret 0.4 points
+    best with probability 81%, expected regret 0.004
     >>> print(Confidence(probability=0.81, regret=0.04, span=10.0))
     best with probability 81%, expected regret 0.04
     """
@@ -53,7 +52,7 @@ class Confidence:
     span: float = 1.0
 
     def __str__(self) -> str:
-        regret = f"{100 * self.regret:.1f} points" if self.span == 1 else f"{self.regret:.3g}"
+        regret = f"{self.regret:.3f}" if self.span == 1 else f"{self.regret:.3g}"
         return f"best with probability {self.probability:.0%}, expected regret {regret}"
 
 
@@ -113,7 +112,7 @@ class Posterior:
         >>> two = Posterior(scores=np.array([0.5, 0.9]), covariance=1e-4 * np.eye(2),
         ...     chances=np.full((2, 3), 0.5), newcomer=np.full(3, 0.5), parameters=None)
         >>> print(two.confidence(1, np.random.default_rng(0)))
-        best with probability 100%, expected regret 0.0 points
+        best with probability 100%, expected regret 0.000
         """
         drawn = self.draws(rng)
         lost = drawn.max(axis=1) - drawn[:, winner]
