@@ -282,7 +282,7 @@ def test_what_a_command_prints_is_not_obeyed(
 
 
 def test_json_is_what_was_recorded(run: Path) -> None:
-    [trial] = json.loads(_piped("show", RUN, "first", "--on", TASK, "--json").text)
+    trial, *_ = json.loads(_piped("show", RUN, "first", "--on", TASK, "--json").text)
     assert trial["task"] == TASK
     assert trial["content"]["trace"][HOSTILE] == f"first {HOSTILE}"
     found = json.loads(_piped("query", "trace", "first", TASK, "--json", "--run", RUN).text)

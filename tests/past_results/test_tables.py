@@ -113,6 +113,12 @@ WRONG: list[tuple[str, str | bytes, str]] = [
     ("past.jsonl", '{"candidate": "a", "task": ["t"], "score": 1}\n', "row 1, column 'task'"),
     ("past.jsonl", '{"candidate": "\\ud800", "task": "t", "score": 1}\n', "not valid Unicode"),
     ("past.jsonl", '{"seq": 0, "type": "opened"}\n', "an event and not an outcome"),
+    ("past.csv", b"\r\xffcandidate,task,score\n", "row 1: this is not UTF-8"),
+    (
+        "past.csv",
+        b"candidate,task,score\n" + b"a" * 200_000 + b"\xff\n",
+        "row 2: this is not UTF-8",
+    ),
     ("past.jsonl", b'{"candidate": "\xff"}\n', "row 1: this is not UTF-8"),
     ("past.parquet", "candidate", "this is not a Parquet file"),
     ("past.xlsx", "", "is not a .csv, .jsonl, .parquet, .eval or .json file"),

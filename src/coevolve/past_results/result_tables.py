@@ -1,6 +1,7 @@
 """Tables of past results: CSV, JSONL and Parquet, a row per outcome."""
 
 import csv
+import io
 import json
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
@@ -105,9 +106,12 @@ def _undecodable(path: Path) -> tuple[int, str]:
 
 def _column_after(text: str, path: Path) -> str:
     """The column of the cell in which a part of a line ends; empty in or above the header."""
-    with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
-        header = next(csv.reader(file), [])
-    at = len(next(csv.reader([f"{text}x"]))) - 1
+    try:
+        with path.open(encoding="utf-8-sig", newline="", errors="replace") as file:
+            header = next(csv.reader(file), [])
+        at = len(list(csv.reader(io.StringIO(f"{text}x", newline="")))[-1]) - 1
+    except csv.Error:  # a cell that is too long
+        return ""
     name = header[at] if at < len(header) else ""
     return name if name in (*REQUIRED, *OPTIONAL, *SAME.values()) else ""
 
