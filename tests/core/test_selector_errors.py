@@ -183,6 +183,7 @@ def test_estimating_from_nothing() -> None:
         ({"seed": 0.5}, "got 0.5"),
         ({"seed": None}, "got None"),
         ({"trials": 0}, "trials must be a whole number of at least 1, got 0"),
+        ({"trials": 70_372_647}, "trials must be at most 10,000, got 70372647"),
         ({"draw_per": "task"}, "'round' or 'candidate', got 'task'"),
         ({"confidence": 95}, "confidence must be between 0 and 1, got 95"),
         ({"pool": ["a"]}, "pool must be a Pool, got list"),

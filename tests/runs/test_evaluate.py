@@ -171,6 +171,7 @@ def test_outcomes_of_an_evaluation_are_recorded_once(project: Path) -> None:
         ({"harnesses": ["even", "even"]}, "'even' is named twice"),
         ({"split": "sealed"}, "the split must be 'validation' or 'test', got 'sealed'"),
         ({"trials": 0}, "trials must be a whole number of at least 1, got 0"),
+        ({"trials": 10**9}, "trials must be at most 10,000, got 1000000000"),
         ({"workers": 1.5}, "workers must be a whole number of at least 1, got 1.5"),
         ({"tasks": ["n99"]}, "task 'n99' is not among the 10 tasks"),
         ({"tasks": []}, "needs one task or more"),

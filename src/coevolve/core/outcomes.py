@@ -15,6 +15,8 @@ from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, Scor
 USAGE = ("tokens_in", "tokens_out", "dollars", "seconds")
 """The fields of a usage, in the order of the events of a run."""
 
+MOST_TRIALS = 10_000
+"""Trials of a task; every assignment lists their numbers."""
 MOST_USAGE = 1e12
 """Upper limit of every amount, far above that of any trial."""
 

@@ -16,7 +16,7 @@ from coevolve.core.evidence import Asked, Evidence, Progress
 from coevolve.core.identifiers import Id, all_frozen, frozen
 from coevolve.core.missingness import Cell, Losses
 from coevolve.core.outcome_table import OutcomeTable, all_cells
-from coevolve.core.outcomes import Told, Usage, is_whole
+from coevolve.core.outcomes import MOST_TRIALS, Told, Usage, is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.posterior import JointModel, Posterior, check_posterior
 from coevolve.core.protocols import (
@@ -36,6 +36,8 @@ def check_settings(pool: Pool, seed: int, trials: int, draw_per: str, confidence
     for name, value, least in (("seed", seed, 0), ("trials", trials, 1)):
         if not is_whole(value, least=least):
             raise InputError(f"{name} must be a whole number of at least {least}, got {value!r}.")
+    if trials > MOST_TRIALS:
+        raise InputError(f"trials must be at most {MOST_TRIALS:,}, got {trials!r}.")
     if draw_per not in ("round", "candidate"):
         raise InputError(f"draw_per must be 'round' or 'candidate', got {draw_per!r}.")
     if not isinstance(confidence, float) or not 0 < confidence < 1:

@@ -5,6 +5,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, get_args
 
+from coevolve.core.outcomes import MOST_TRIALS
 from coevolve.core.pool import Pool
 from coevolve.errors import InputError, nearest
 from coevolve.runs.building import build_benchmark, check_model, priced
@@ -182,7 +183,7 @@ def plan_evaluation(
     Arguments are as for `evaluate`; `tasks` may also be a function that chooses from a pool.
     """
     split = _split(split)
-    check_number("trials", trials)
+    check_number("trials", trials, MOST_TRIALS)
     check_number("workers", workers)
     folder = None if run is None else Path(run)
     settings, base = _project(config, folder)

@@ -1,5 +1,6 @@
 """Evaluates candidates of a run on every task, before or after its end, in its own journal."""
 
+import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -81,10 +82,12 @@ def _priced(state: RunState) -> bool:
     return known or model["name"] == "embedded"
 
 
-def check_number(name: str, number: int | None) -> None:
-    """Refuse a number that is not a whole one of at least 1."""
+def check_number(name: str, number: int | None, most: float = math.inf) -> None:
+    """Refuse a number that is not a whole one from 1 to `most`."""
     if number is not None and not is_whole(number, least=1):
         raise InputError(f"{name} must be a whole number of at least 1, got {number!r}.")
+    if number is not None and number > most:
+        raise InputError(f"{name} must be at most {most:,}, got {number!r}.")
 
 
 def check_rescore(
