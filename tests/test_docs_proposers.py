@@ -134,7 +134,7 @@ def test_numbers_are_those_of_the_code() -> None:
     assert f"or {LONG} letters or digits in a row" in PAGES["proposers"]
     assert f"at most {MOST_LEAKS} of them" in PAGES["proposers"]
     page, words = PAGES["proposers"], {3: "three", 4: "four"}
-    assert f"asked for again, at most {words[ATTEMPTS]} times in all" in page
+    assert f"asked again, at most {words[ATTEMPTS]} times in all" in page
     assert f"{words[EMPTY_ROUNDS].capitalize()} rounds in a row without a candidate" in page
     assert f"# for one proposal; {AgentSettings.model_fields['seconds'].default:g} " in page
 

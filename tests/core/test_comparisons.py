@@ -199,7 +199,9 @@ def test_comparisons_of_different_pools_say_so() -> None:
     selector.add_tasks(["new-1", "new-2"])
     (assignment,) = selector.ask(["y"])
     selector.tell(assignment, dict.fromkeys(assignment.tasks, 1.0))
-    assert "for different tasks" in selector.compare("x", "y").note
+    found = selector.compare("x", "y")
+    assert "for different tasks" in found.note
+    assert "for different tasks" in str(found)
 
 
 def test_what_cannot_be_compared() -> None:

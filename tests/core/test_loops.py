@@ -157,6 +157,16 @@ def test_asking_again_returns_the_open_assignments_and_records_nothing() -> None
     assert selector.ask(["c", "b"]) == [new, known]
 
 
+def test_a_restored_selector_returns_equal_assignments() -> None:
+    selector = started()
+    first = selector.ask(["a", "b"])
+    restored = Selector.from_events(json.loads(json.dumps(selector.events)))
+    assert restored.ask(["a", "b"]) == restored.outstanding() == first
+    assert set(restored.outstanding()) == set(pickle.loads(pickle.dumps(first)))
+    assert first[0] != first[1]
+    assert first[0] != started(seed=99).ask(["a", "b"])[0]
+
+
 def test_asking_again_returns_an_open_further_look() -> None:
     selector = started("adaptive", fraction=0.4)
     (first,) = selector.ask(["a"])

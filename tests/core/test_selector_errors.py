@@ -17,6 +17,7 @@ from coevolve.errors import (
     NoOutcomeError,
     NotAskedError,
     PhaseError,
+    PoolError,
     ScoreError,
     UnknownCandidateError,
     UnknownProtocolError,
@@ -90,6 +91,16 @@ CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
         UnknownCandidateError,
         "not asked about before.*mean 'open'",
     ),
+    "more for a start": (
+        lambda s: s.ask(candidates=["start-a"]),
+        InputError,
+        "'start-a' is a starting harness, told in full",
+    ),
+    "winner by text": (
+        lambda s: s.best(include_start="no"),  # type: ignore[arg-type]
+        InputError,
+        "True or False, got 'no'",
+    ),
     "new and known": (lambda s: s.ask(["new"], candidates=["open"]), InputError, "not both"),
     "withdrawn for nothing": (
         lambda s: s.withdraw(s.outstanding()[0], ""),
@@ -100,7 +111,7 @@ CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
     "a string": (lambda s: s.ask("new"), InputError, "list of candidate names, got 'new'"),
     "a set": (lambda s: s.ask({"new"}), InputError, "names, got {'new'}"),
     "no list": (lambda s: s.ask(5), InputError, "names, got 5"),  # type: ignore[arg-type]
-    "no assignment": (lambda s: s.tell(None, {}), InputError, "from ask, got None"),  # type: ignore[arg-type]
+    "no assignment": (lambda s: s.tell(None, {}), InputError, "one that ask returned, got None"),  # type: ignore[arg-type]
     "no results": (tell(lambda t: None), InputError, "got None"),
     "no candidate": (lambda s: s.estimate(["open"]), UnknownCandidateError, "is unknown"),
     "a huge score": (tell(lambda t: {t[1]: 10**400}), ScoreError, "must be a number"),
@@ -140,6 +151,17 @@ def test_bad_input_changes_nothing(act: Act, error: type[CoevolveError], message
     assert selector.history().mean.tobytes() == untouched.history().mean.tobytes()
     after, expected = selector.ask(["next"]), untouched.ask(["next"])
     assert [a.tasks for a in after] == [a.tasks for a in expected]
+
+
+def test_ids_that_are_false_are_refused_like_others() -> None:
+    selector = Selector(Pool([0, 1, 2]), protocol="joint", fraction=0.5)
+    selector.tell_full(0, {0: 1, 1: 0, 2: 1})
+    events = selector.events
+    with pytest.raises(InputError, match="candidate 0 is a starting harness"):
+        selector.ask([0])
+    with pytest.raises(PoolError, match="task 0 is already in the pool"):
+        selector.add_tasks([0])
+    assert selector.events == events
 
 
 def test_missing_with_another_reason_is_a_change() -> None:

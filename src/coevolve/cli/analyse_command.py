@@ -32,7 +32,7 @@ def analyse(
             "a .jsonl file of events.",
         ),
     ],
-    table: Annotated[str, typer.Option(help="Its name, such as ties; any other name lists all.")],
+    table: Annotated[str, typer.Option(help="Its name, such as ties; an unknown name lists all.")],
     series: Annotated[
         str | None, typer.Option(help="Series of a matrix.", show_default="the first")
     ] = None,

@@ -26,7 +26,7 @@ def demo(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Search for a better harness for the embedded model, with a fifth of the evaluations."""
+    """Run a real search with the embedded model, in a few minutes on two cores."""
     from coevolve.runs.session import create_run, read_state, run_folder
 
     console = Screen(stderr=as_json)

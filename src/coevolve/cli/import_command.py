@@ -24,7 +24,7 @@ def import_results(
         Path,
         typer.Option(
             metavar="RUN",
-            help="A run folder, or the TOML file of the run, which is created if there is none.",
+            help="A run folder, or a TOML file; its run is created if needed.",
         ),
     ],
     candidate: Annotated[

@@ -41,7 +41,7 @@ def resume(
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
-    """Resume a stopped run, or extend one that has ended with new limits.
+    """Resume a stopped run; with new limits, extend a run that has ended.
 
     The result of a stopped run is the same as without the stop.
     """

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
 def runs(
     folder: Annotated[
-        Path, typer.Argument(metavar="[FOLDER]", help="Where to look, and in its runs/.")
+        Path, typer.Argument(metavar="[FOLDER]", help="The folder of the project, or of its runs.")
     ] = Path(),
     as_json: AsJson = False,
 ) -> None:

@@ -136,7 +136,8 @@ class Assignment:
 
     Every task is run once for each of the trial numbers `trials`. `batch` counts the assignments
     of the candidate: 0 is its first, later ones were drawn because the protocol requested more
-    tasks or because under half of the outcomes of its round had a score.
+    tasks or because under half of the outcomes of its round had a score. An assignment of a
+    restored selector is equal to the one before, and so is a copy from another process.
 
     >>> from coevolve import Selector
     >>> (assignment,) = Selector(Pool(["a", "b", "c", "d"]), protocol="full").ask(["new"])
@@ -156,6 +157,20 @@ class Assignment:
         """Inclusion probability π_t of each task."""
         values = np.concatenate([design.probabilities for design in self.designs]).tolist()
         return dict(zip(self.tasks, values, strict=True))
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, Assignment):
+            return NotImplemented
+        return self is other or (
+            self._key == other._key and self.probabilities == other.probabilities
+        )
+
+    def __hash__(self) -> int:
+        return hash(self._key)
+
+    @property
+    def _key(self) -> tuple[object, ...]:
+        return self.candidate, self.round, self.batch, self.trials, self.tasks
 
     def __len__(self) -> int:
         return len(self.tasks) * len(self.trials)

@@ -32,6 +32,8 @@ from coevolve.core.selector_state import State
 from coevolve.errors import InputError, NoOutcomeError
 from coevolve.formatting import decimals
 
+_OTHER_TASKS = "the two estimates are for different tasks"
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Comparison:
@@ -79,7 +81,9 @@ class Comparison:
         text += " ± ?" if self.se is None else f" ± {self.se:.{places}f}"
         if self.low is not None and self.high is not None:
             text += f", from {self.low:+.{places}f} to {self.high:+.{places}f}"
-        return f"{text} ({self.method}{f', {self.tasks} tasks' if self.tasks else ''})"
+        tasks = f", {self.tasks} tasks" if self.tasks else ""
+        other = f"; {_OTHER_TASKS}" if _OTHER_TASKS in self.note else ""
+        return f"{text} ({self.method}{tasks}{other})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -257,7 +261,7 @@ def _independent(a: Id, b: Id, one: Estimate, other: Estimate) -> Comparison:
         )
         low, high = value - math.hypot(below, other_above), value + math.hypot(above, other_below)
     if one.pool_size != other.pool_size:
-        notes.append("the two estimates are for different tasks")
+        notes.append(_OTHER_TASKS)
     return Comparison(
         a=a,
         b=b,

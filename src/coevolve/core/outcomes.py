@@ -11,6 +11,7 @@ import numpy as np
 from coevolve.core.arrays import Bools, Floats
 from coevolve.core.identifiers import Id, all_frozen, all_plain, frozen
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, ScoreError
+from coevolve.formatting import plural
 
 USAGE = ("tokens_in", "tokens_out", "dollars", "seconds")
 """The fields of a usage, in the order of the events of a run."""
@@ -272,7 +273,7 @@ def _scores(task: Id, value: Score | Sequence[Score], trials: int) -> Sequence[S
         return (value,)  # type: ignore[return-value]
     if len(value) > trials:
         raise NotAskedError(
-            f"task {task!r} was asked for {trials} trials, got {len(value)} scores."
+            f"task {task!r} was asked for {plural(trials, 'trial')}, got {len(value)} scores."
         )
     return value
 

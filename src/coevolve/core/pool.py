@@ -111,8 +111,9 @@ class Pool:
         if (self.costs is None) != (costs is None):
             raise PoolError("new tasks need costs if, and only if, the others have them.")
         added = type(self)(tasks, pools=pools, costs=costs)
-        if twice := next((task for task in added.tasks if task in self._position), None):
-            raise PoolError(f"task {twice!r} is already in the pool; new ids must be new.")
+        for task in added.tasks:
+            if task in self._position:
+                raise PoolError(f"task {task!r} is already in the pool; new ids must be new.")
         names = tuple(dict.fromkeys((*self.names, *added.names)))
         if weights is None and names == self.names:
             weights = dict(zip(self.names, self.weights.tolist(), strict=True))
@@ -237,7 +238,10 @@ def _scale(scale: tuple[float, float]) -> tuple[float, float]:
         raise PoolError(f"scale must be the lowest and the highest score, got {scale!r}.")
     low, high = float(pair[0]), float(pair[1])
     if not (-1e15 <= low < high <= 1e15) or high - low < 1e-9 * max(abs(low), abs(high)):
-        raise PoolError(f"scale must be two different numbers, the lower first, got {scale!r}.")
+        raise PoolError(
+            "scale must be two different numbers from -1e15 to 1e15, the lower first, got "
+            f"{scale!r}."
+        )
     return low, high
 
 
@@ -277,15 +281,19 @@ def _grouped(labels: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[Indices, .
 def _weights(names: tuple[str, ...], weights: Mapping[str, float] | None) -> Floats:
     if weights is None:
         return np.full(len(names), 1 / len(names))
+    if not isinstance(weights, Mapping):
+        raise PoolError(f"weights must be a mapping from pool to weight, got {weights!r}.")
     for name in weights:
         if name not in names:
             raise PoolError(
                 f"weights names pool {name!r}, which has no task." + nearest(name, names)
             )
     for name in names:
-        weight = weights.get(name)
+        if name not in weights:
+            raise PoolError(f"weights has no entry for pool {name!r}; give every pool one.")
+        weight = weights[name]
         if not isinstance(weight, Real) or not 0 < weight < 1e100:
-            raise PoolError(f"the weight of pool {name!r} must be positive, got {weight}.")
+            raise PoolError(f"the weight of pool {name!r} must be positive, got {weight!r}.")
     values = np.array([weights[name] for name in names], dtype=np.float64)
     total = float(values.sum())
     return values if abs(total - 1) < 1e-12 else values / total

@@ -333,6 +333,8 @@ class Selector(Recorded):
         Args:
             include_start: Whether a starting harness may win. The protocol decides if left out.
         """
+        if include_start not in (True, False, None):
+            raise InputError(f"include_start must be True or False, got {include_start!r}.")
         return chosen(self._state, include_start)
 
     @alone
@@ -398,6 +400,11 @@ class Selector(Recorded):
         """Names of generated candidates, checked."""
         names = _checked_names(candidates)
         for name in names:
+            if name in self._state.starts:
+                raise InputError(
+                    f"candidate {name!r} is a starting harness, told in full; only candidates "
+                    "that were asked about get further assignments."
+                )
             if name not in self._state.batches:
                 raise UnknownCandidateError(
                     f"candidate {name!r} was not asked about before; use ask([{name!r}])."
@@ -411,10 +418,11 @@ class Selector(Recorded):
             raise InputError("final=True is for after the last round; it takes no new candidates.")
         if among is not None:
             raise InputError("ask takes new candidates or candidates=, not both.")
-        if start := next((name for name in names if name in state.starts), None):
-            raise InputError(
-                f"candidate {start!r} is a starting harness; names of candidates must be new."
-            )
+        for name in names:
+            if name in state.starts:
+                raise InputError(
+                    f"candidate {name!r} is a starting harness; names of candidates must be new."
+                )
         if state.protocol.needs_history and not state.starts:
             if state.table.history().count.any():
                 return

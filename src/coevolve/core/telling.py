@@ -12,6 +12,7 @@ from coevolve.core.outcome_table import OBSERVED
 from coevolve.core.outcomes import Results, Told, read_results
 from coevolve.core.selector_state import State
 from coevolve.errors import ChangedOutcomeError, InputError, NotAskedError, PhaseError
+from coevolve.formatting import plural
 
 
 def told_in_full(state: State, candidate: Id, scores: Results) -> Told:
@@ -27,7 +28,7 @@ def told_in_full(state: State, candidate: Id, scores: Results) -> Told:
     if len(told.tasks) < len(state.pool) * state.trials:
         short = np.flatnonzero(np.bincount(positions, minlength=len(state.pool)) < state.trials)
         raise InputError(
-            f"tell_full needs {state.trials} trials of every task, but {len(short)} of "
+            f"tell_full needs {plural(state.trials, 'trial')} of every task, but {len(short)} of "
             f"{len(state.pool)} tasks have fewer, such as {state.pool.tasks[short[0]]!r}; use "
             "Missing(reason) for a trial without a score."
         )
@@ -51,7 +52,7 @@ def told_of_assignment(state: State, assignment: Assignment, results: Results) -
 def open_assignment(state: State, assignment: Assignment) -> Progress:
     """What was told of an assignment of this selector."""
     if not isinstance(assignment, Assignment):
-        raise InputError(f"tell needs an assignment from ask, got {assignment!r}.")
+        raise InputError(f"assignment must be one that ask returned, got {assignment!r}.")
     batches = state.batches.get(assignment.candidate, [])
     known = batches[assignment.batch] if assignment.batch < len(batches) else None
     same = known is not None and (
@@ -82,10 +83,11 @@ def _new(state: State, candidate: Id, told: Told, *, observed: bool = False) -> 
         if before != now:
             if key not in state.reasons:
                 before = float(state.pool.from_unit(scores[at]))
+            remedy = " For several trials of a task, pass a list of scores." if observed else ""
             raise ChangedOutcomeError(
                 f"task {told.tasks[at]!r}, trial {told.trials[at]}, of candidate "
                 f"{candidate!r} is recorded as {before!r} and was told as {told_as!r}; outcomes "
-                "are never rewritten."
+                f"are never rewritten.{remedy}"
             )
     return told.without(known)
 
