@@ -174,7 +174,9 @@ def test_a_search_that_cannot_go_on_is_named(workers: int) -> None:
     cells = np.ones((5, 200))
     cells[2:, 1:] = np.nan
     with pytest.raises(
-        ReplayError, match=r"matrix 'm', series 'all', protocol 'naive', fraction 0.01, seed \d"
+        ReplayError,
+        match=r"matrix 'm', series 'all', protocol 'naive', fraction 0.01, seed \d: the tasks "
+        "that it drew have no outcome of any new candidate, .* use a larger fraction",
     ):
         replay(
             [Matrix.from_arrays("m", cells)],

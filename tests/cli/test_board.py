@@ -8,7 +8,7 @@ import pytest
 
 from coevolve.cli.board import board, chosen_rows
 from coevolve.cli.console_output import Screen, fitted
-from coevolve.cli.run_display import LiveView, PlainView, make_view
+from coevolve.cli.run_display import LiveView, PlainView, make_view, print_closing
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search
 from coevolve.views.report import Report, report
@@ -67,6 +67,24 @@ def test_a_table_leaves_columns_out_and_says_so() -> None:
     assert "0.123" in shown
     assert "12,345" not in shown
     assert "left out on a narrow terminal: trials" in " ".join(shown.split())
+
+
+def test_a_table_with_short_names_needs_no_more_width_than_its_cells() -> None:
+    console = Screen(file=io.StringIO(), width=23, color_system=None)
+    rows = [["a", "0.123", "12,345"]]
+    console.print(fitted(23, ("name", "score", "trials"), rows, wrap=["name"], drop=["trials"]))
+    shown = console.file.getvalue()  # type: ignore[attr-defined]
+    assert "12,345" in shown
+    assert "left out" not in shown
+
+
+def test_the_closing_table_has_every_warning(ended: Report) -> None:
+    console = Screen(file=io.StringIO(), width=80, color_system=None)
+    now = replace(ended, mixed="scores mix 2 versions", tested=("r1-0", "r2-0"))
+    print_closing(console, now, None)
+    shown = " ".join(console.file.getvalue().split())  # type: ignore[attr-defined]
+    assert "warning scores mix 2 versions" in shown
+    assert "warning the sealed test was used for 2 candidates" in shown
 
 
 @pytest.mark.parametrize("width", [80, 120])

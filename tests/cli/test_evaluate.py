@@ -58,6 +58,17 @@ def test_a_table_compares_harnesses_within_80_columns(project: Path) -> None:
     assert "tokens" not in done.stdout  # nothing used any
 
 
+@pytest.mark.parametrize("width", [50, 60])
+def test_a_narrow_table_keeps_scores_and_differences_whole(
+    project: Path, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    done = coevolve("evaluate", "same", "starts/square", "r3-0", "-q", cwd=project)
+    assert max(map(len, done.stdout.splitlines())) <= width
+    assert re.search(r"r3-0 +1\.000 .*\+0\.938", done.stdout)
+    assert "left out on a narrow terminal: " in done.stdout
+
+
 def test_json_has_scores_differences_and_costs(project: Path) -> None:
     done = coevolve("evaluate", "same", "r3-0", "--tasks", "1,2,101", "--json", cwd=project)
     assert done.returncode == 0, done.stderr

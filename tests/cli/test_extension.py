@@ -83,11 +83,17 @@ def test_a_changed_benchmark_stops_and_an_accepted_one_is_reported(tmp_path: Pat
     stopped = coevolve("resume", path, "--rounds", "4")
     assert stopped.returncode == 2
     assert "has changed since 68 trials were scored:\n  benchmark.py: changed" in stopped.stderr
+    apart = coevolve("evaluate", "r1-0", "--run", folder)
+    assert "apart from the run, name the configuration: --config FILE.toml" in apart.stderr
     after = read_state(folder)
     assert (after.events, after.chosen) == (before.events, before.chosen)
     done = coevolve("resume", path, "--rounds", "4", "--accept-change")
     assert done.returncode == 0, done.stderr
     mixed = "scores mix 2 versions of the benchmark: benchmark.py changed after round 3"
     assert "warning: changed since the last session: benchmark.py; scores mix" in done.stdout
-    for text in (done.stdout, coevolve("status", path).stdout):
+    for text in (
+        done.stdout,
+        coevolve("status", path).stdout,
+        coevolve("show", folder, "r1-0").stdout,
+    ):
         assert mixed in " ".join(text.split())

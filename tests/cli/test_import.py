@@ -64,8 +64,13 @@ def test_the_configuration_names_past_results(tmp_path: Path) -> None:
     assert wrong.returncode == 2
     assert "'search.history'" in wrong.stderr
     assert "past.csv, row 22, column 'task': the run has no task 'all-99'." in wrong.stderr
+    assert "coevolve import --skip-unknown" in wrong.stderr
     assert not (tmp_path / "runs").exists()
+    doctor = coevolve("doctor", file.name, cwd=tmp_path)
+    assert doctor.returncode == 1
+    assert "fix   history: 'search.history': " in doctor.stdout
     (tmp_path / "past.csv").write_text(HEAD + phase_0("start-0"))
+    assert "ok    history: past.csv, 20 rows" in coevolve("doctor", file.name, cwd=tmp_path).stdout
     cost = coevolve("estimate", file.name, "--json", cwd=tmp_path)
     assert json.loads(cost.stdout)["parts"][0]["trials"] == [20, 20]
     done = coevolve("run", file.name, "--json", cwd=tmp_path)
@@ -74,6 +79,7 @@ def test_the_configuration_names_past_results(tmp_path: Path) -> None:
     assert (one["file"], one["phase_0"], one["observed"]) == ("past.csv", 20, 0)
     (tmp_path / "past.csv").unlink()
     assert coevolve("resume", "runs/mine", cwd=tmp_path).returncode == 0
+    assert coevolve("doctor", file.name, cwd=tmp_path).returncode == 0
 
 
 def test_names_that_match_no_start_are_noted(tmp_path: Path) -> None:

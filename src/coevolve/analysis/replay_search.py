@@ -177,10 +177,17 @@ def play(stage: Stage, protocol: SearchProtocol, *, fraction: float, per_round: 
             answers.answer(more)
     while more := selector.ask(final=True):
         answers.answer(more)
+    try:
+        choice = selector.best()
+    except NoOutcomeError:
+        raise NoOutcomeError(
+            "the tasks that it drew have no outcome of any new candidate, because cells of the "
+            "matrix are missing; use a larger fraction, or the outcomes of a larger run."
+        ) from None
     return Played(
         stage=stage,
         selector=selector,
-        choice=selector.best(),
+        choice=choice,
         estimates=tuple(_estimate(selector, candidate) for candidate in series.generated),
         evaluations=selector.evaluations,
         cost=answers.cost,

@@ -144,6 +144,16 @@ def table(*headings: str, right: Collection[str] = (), wrap: Collection[str] = (
     return made
 
 
+def narrowed(made: Table) -> Table:
+    """The table, whose columns of names and sentences are no wider than their cells need."""
+    for column in made.columns:
+        if column.min_width is not None:
+            cells = [str(cell) for cell in (column.header, *column.cells)]
+            longest = max(len(line) for cell in cells for line in (cell or " ").split("\n"))
+            column.min_width = min(_LEAST, longest)
+    return made
+
+
 def fitting(
     width: int,
     headings: Sequence[str],
@@ -186,15 +196,18 @@ def fitted(
     if hidden := [heading for at, heading in enumerate(headings) if at not in kept]:
         made.caption = f"left out on a narrow terminal: {', '.join(hidden)}".replace("\n", " ")
         made.caption_justify = "left"
-    return made
+    return narrowed(made)
 
 
-def facts(found: Mapping[str, RenderableType | None]) -> Table:
-    """Labels with their values, one per line; empty values are left out."""
+def facts(found: Iterable[tuple[str, RenderableType | None]]) -> Table:
+    """Labels with their values, one per line; empty values are left out.
+
+    A label may occur several times: a run can have two warnings.
+    """
     grid = Table.grid(padding=(0, 2))
     grid.add_column(style="bright_black", no_wrap=True)
     grid.add_column(overflow="fold")
-    for label, value in found.items():
+    for label, value in found:
         if value:
             grid.add_row(Text(label), Text(value) if isinstance(value, str) else value)
     return grid

@@ -7,7 +7,14 @@ import typer
 from rich.table import Table
 
 from coevolve.cli.command_arguments import AsJson, find_run
-from coevolve.cli.console_output import Screen, echo_json, fitting, redirected_prints, table
+from coevolve.cli.console_output import (
+    Screen,
+    echo_json,
+    fitting,
+    narrowed,
+    redirected_prints,
+    table,
+)
 from coevolve.errors import InputError
 
 if TYPE_CHECKING:
@@ -64,7 +71,7 @@ def _table(found: "Forecast", width: int) -> Table:
         if row[0] == "total":
             made.add_section()
         made.add_row(*(row[place] for place in kept), style=style)
-    return made
+    return narrowed(made)
 
 
 def _row(part: "Part", trials: str | None, name: str = "") -> list[str]:

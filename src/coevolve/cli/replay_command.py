@@ -56,12 +56,19 @@ def replay(
     protocols: Annotated[
         str | None,
         typer.Option(
+            "--protocols",
+            "--protocol",
             help="Names separated by commas; the others are compared with the first.",
             show_default=f"{','.join(PROTOCOLS)}; with --aa, all",
         ),
     ] = None,
     fractions: Annotated[
-        str, typer.Option(help="Fractions of the tasks that a round draws, separated by commas.")
+        str,
+        typer.Option(
+            "--fractions",
+            "--fraction",
+            help="Fractions of the tasks that a round draws, separated by commas.",
+        ),
     ] = "0.07,0.2",
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 20,
     first_seed: Annotated[int, typer.Option(help="The first seed.")] = 0,

@@ -10,7 +10,7 @@ from rich.table import Table
 from rich.text import Text
 
 from coevolve.cli.board import board_for, on_request
-from coevolve.cli.console_output import Screen, facts, fitting, table
+from coevolve.cli.console_output import Screen, facts, fitting, narrowed, table
 from coevolve.core.events import Event
 from coevolve.formatting import (
     CLIPPED,
@@ -125,7 +125,7 @@ def print_closing(console: Screen, now: Report, winner: Path | None) -> None:
     console.print()
     print_warning(console, now)
     console.print(_closing_table(now, console.width))
-    console.print(facts(dict(_closing_facts(now))))
+    console.print(facts(_closing_facts(now)))
     if winner is not None:
         # On a line of its own, so that it can be copied from a narrow terminal.
         label = (f"{'winner':<13}", "bright_black")
@@ -166,7 +166,7 @@ def _closing_table(now: Report, width: int) -> Table:
         made.add_row(*(cells[place] for place in kept), style=style)
     if any(is_clipped(row.estimate, "value") for row in rows):
         made.caption, made.caption_justify = CLIPPED, "left"
-    return made
+    return narrowed(made)
 
 
 def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:

@@ -6,7 +6,7 @@ from rich.console import RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.cli.console_output import Screen, table
+from coevolve.cli.console_output import Screen, fitted, narrowed, table
 from coevolve.core.population import LIKE_THESE
 from coevolve.formatting import (
     UNIT,
@@ -29,11 +29,11 @@ _SHOWN_FAULTS = 3
 
 def print_scores(console: Screen, found: ScoreTable) -> None:
     """Print a table of scores, and below it what its reader should know."""
-    for part in _parts(found):
+    for part in _parts(found, console.width):
         console.print(part)
 
 
-def _parts(found: ScoreTable) -> Iterator[RenderableType]:
+def _parts(found: ScoreTable, width: int) -> Iterator[RenderableType]:
     where = "sealed test" if found.split == "test" else "validation"
     trials = "" if found.trials == 1 else f", {plural(found.trials, 'trial')} each"
     yield Text(f"{plural(found.tasks, 'task')} ({where}){trials}", "bold")
@@ -44,21 +44,21 @@ def _parts(found: ScoreTable) -> Iterator[RenderableType]:
         rows = [row for row in found.rows if row.model == model]
         if model:
             yield Text.assemble(("model  ", "bright_black"), (model, "bold cyan"))
-        yield _scores(rows)
-    yield _costs(found.rows, several=several)
+        yield _scores(rows, width)
+    yield _costs(found.rows, width, several=several)
     yield from _notes(found)
 
 
 def _matrix(found: ScoreTable) -> Table:
     """Harnesses by models."""
-    made = _folded("harness", *found.models, right=[], wrap=("harness", *found.models))
+    made = table("harness", *found.models, wrap=("harness", *found.models))
     for harness in found.harnesses:
         cells = [_score(found.row(harness, model)) for model in found.models]
         made.add_row(harness, *cells)
-    return made
+    return narrowed(made)
 
 
-def _scores(rows: list[ScoreRow]) -> Table:
+def _scores(rows: list[ScoreRow], width: int) -> Table:
     first = rows[0].harness
     searched = any(row.search is not None for row in rows)
     compared = any(row.difference is not None for row in rows)
@@ -74,10 +74,14 @@ def _scores(rows: list[ScoreRow]) -> Table:
         columns["estimate"] = _estimate
     if compared:
         columns["minus the first"] = lambda row: "" if row.harness == first else _difference(row)
-    made = _folded(*columns, right=["tasks"], wrap=("harness", "minus the first"))
-    for row in rows:
-        made.add_row(*(text(row) for text in columns.values()))
-    return made
+    return fitted(
+        width,
+        tuple(columns),
+        [[text(row) for text in columns.values()] for row in rows],
+        right=("tasks",),
+        wrap=("harness", "minus the first"),
+        drop=("estimate", "tasks", "interval"),
+    )
 
 
 def _score(row: ScoreRow, *, se: bool = True) -> str:
@@ -109,7 +113,7 @@ def _difference(row: ScoreRow) -> str:
     return f"{difference(found.value)} ({difference(found.low)} to {difference(found.high)})"
 
 
-def _costs(rows: tuple[ScoreRow, ...], *, several: bool) -> Table:
+def _costs(rows: tuple[ScoreRow, ...], width: int, *, several: bool) -> Table:
     """What the trials cost, including failed attempts; measures that nothing used are left out."""
     columns: dict[str, Callable[[ScoreRow], str]] = {"harness": lambda row: row.harness}
     if several:
@@ -120,18 +124,14 @@ def _costs(rows: tuple[ScoreRow, ...], *, several: bool) -> Table:
         columns["out"] = lambda row: count(row.cost.tokens_out)
         columns["cost"] = lambda row: dollars(row.cost.dollars) if row.priced else "unknown"
     columns["per trial"] = _time
-    made = _folded(*columns, right=list(columns)[1 + several :], wrap=("harness", "model"))
-    for row in rows:
-        made.add_row(*(text(row) for text in columns.values()))
-    return made
-
-
-def _folded(*columns: str, right: list[str], wrap: tuple[str, ...]) -> Table:
-    """A table that cuts no name: long ones continue on the next line."""
-    made = table(*columns, right=right, wrap=wrap)
-    for column in made.columns:
-        column.overflow = "fold" if column.header in wrap else "ellipsis"
-    return made
+    return fitted(
+        width,
+        tuple(columns),
+        [[text(row) for text in columns.values()] for row in rows],
+        right=tuple(columns)[1 + several :],
+        wrap=("harness", "model"),
+        drop=("out", "tokens in", "per trial"),
+    )
 
 
 def _time(row: ScoreRow) -> str:

@@ -80,6 +80,7 @@ def show(
 ) -> None:
     """Show the details of a candidate, a task or a round."""
     from coevolve.runs.session import read_state
+    from coevolve.search.benchmark_version import mixture
     from coevolve.store import RunStore
     from coevolve.views.details import candidate_details, round_details, task_details
 
@@ -112,8 +113,9 @@ def show(
             candidate = candidate_details(what, state, store)
             place = folder / "candidates" / candidate.row.address
             checkout = str(place) if place.is_dir() else None
-            data = {**candidate.to_json(), "folder": checkout}
-            lines = _candidate(candidate, checkout, console.width)
+            mixed = "" if candidate.row.estimate is None else mixture(state)
+            data = {**candidate.to_json(), "folder": checkout, "mixed": mixed}
+            lines = _candidate(candidate, checkout, mixed, console.width)
         elif found == Kind.TASK:
             task = task_details(what, state, store)
             data, lines = task.to_json(), _task(task, console.width)
@@ -147,7 +149,7 @@ def which(what: str, known: dict[Kind, list[str]], kind: Kind | None, folder: Pa
 
 
 def _candidate(
-    found: "CandidateDetails", folder: str | None, width: int
+    found: "CandidateDetails", folder: str | None, mixed: str, width: int
 ) -> Iterator[RenderableType]:
     row = found.row
     where = "starting harness" if row.start else f"round {row.round}"
@@ -164,13 +166,14 @@ def _candidate(
             "parents": ", ".join(row.parents),
             "children": ", ".join(found.children),
             "estimate": _estimate(row.estimate),
+            "warning": mixed,
             "all tasks": "" if row.full is None else score(row.full),
             "sealed test": "" if row.test is None else score(row.test),
             "faults": ", ".join(f"{number} {what}" for what, number in faults.items() if number),
             "files": ", ".join(f"{path} ({size:,} bytes)" for path, size in found.files.items()),
             "folder": folder,
             "transcript": "add --transcript to print it" if found.transcripts else "",
-        }
+        }.items()
     )
     yield _outcomes(found.outcomes, "task", width)
 
@@ -195,7 +198,7 @@ def _task(found: "TaskDetails", width: int) -> Iterator[RenderableType]:
             "mean score": "" if found.mean is None else over,
             "missing": str(found.missing or ""),
             "drawn in round (probability)": draws,
-        }
+        }.items()
     )
     yield _outcomes(found.outcomes, "candidate", width)
 
@@ -211,7 +214,7 @@ def _round(found: "RoundDetails", width: int) -> Iterator[RenderableType]:
             "note": found.note,
             "warning": "under half of its outcomes have a score" if found.thin else "",
             "drew (probability)": draws,
-        }
+        }.items()
     )
     explained = any(row.hypothesis for row in found.candidates)
     columns = ["candidate", "estimate", "tasks", "status", *(["hypothesis"] if explained else [])]
@@ -337,7 +340,7 @@ def _rendered(value: Any) -> RenderableType:
     """JSON as a grid: names beside values, texts with their line breaks."""
     if isinstance(value, Mapping):
         given = {str(name): inner for name, inner in value.items() if inner not in (None, [], {})}
-        return facts({name: _rendered(inner) for name, inner in given.items()})
+        return facts((name, _rendered(inner)) for name, inner in given.items())
     if isinstance(value, list) and any(isinstance(inner, Mapping | list) for inner in value):
         return Group(*map(_rendered, value))
     return Text(", ".join(map(_text, value)) if isinstance(value, list) else _text(value))

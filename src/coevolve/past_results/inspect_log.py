@@ -156,7 +156,10 @@ def _score(sample: Mapping[str, Any], rows: Rows, number: int, scorer: str | Non
     names = list(scores)
     if scorer is None and len(names) > 1:
         raise rows.wrong(
-            number, "scores", f"there are several: {', '.join(names[:10])}; choose a scorer."
+            number,
+            "scores",
+            f"there are several: {', '.join(names[:10])}; choose one with --scorer (in Python: "
+            "scorer=...).",
         )
     chosen = names[0] if scorer is None else scorer
     if chosen not in scores:

@@ -27,6 +27,7 @@ def read_csv(path: Path, rows: Rows) -> bool:
         with path.open(encoding="utf-8-sig", newline="") as file:
             lines = enumerate(csv.reader(file, strict=True), start=1)
             _, header = next(lines, (1, []))
+            _check_separator(header, rows)
             take = _columns(header, rows)
             width = len(header)
             for number, cells in lines:
@@ -45,6 +46,22 @@ def read_csv(path: Path, rows: Rows) -> bool:
 
 
 _NOT_UTF8 = "this is not UTF-8 text; save the file as UTF-8."
+
+
+def _check_separator(header: Sequence[str], rows: Rows) -> None:
+    """Refuse an empty file, and one whose cells are separated by something else than commas."""
+    if not header:
+        raise rows.wrong(
+            0, "", f"the file is empty, or begins with an empty line; {_HEADER_NEEDED}."
+        )
+    other = next((mark for mark in ";\t|" if mark in header[0]), None)
+    if len(header) == 1 and other is not None:
+        raise rows.wrong(
+            1, "", f"the cells are separated by {other!r}; save the file with commas between them."
+        )
+
+
+_HEADER_NEEDED = "its first line must name the columns candidate, task and score"
 
 
 def _columns(header: Sequence[str], rows: Rows) -> Callable[[Sequence[str]], Row]:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from coevolve.core.outcomes import MOST_TRIALS
 from coevolve.core.pool import Pool
-from coevolve.errors import InputError, nearest
+from coevolve.errors import ChangedBenchmarkError, InputError, nearest
 from coevolve.runs.building import build_benchmark, check_model, priced
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.evaluation_place import EvaluationPlace
@@ -145,7 +145,15 @@ class EvaluationPlan:
         names = {s.harness: s.candidate for s in self.sources if s.harness in self.own}
         if self.folder is None or not names:
             return []
-        return await rescored(self.folder, names, self.split, workers=self.workers, listen=listen)
+        try:
+            return await rescored(
+                self.folder, names, self.split, workers=self.workers, listen=listen
+            )
+        except ChangedBenchmarkError as error:
+            raise ChangedBenchmarkError(
+                f"{error} To score candidates with the changed benchmark, apart from the run, "
+                "name the configuration: --config FILE.toml (in Python: config=...)."
+            ) from None
 
     async def _in_place(self, place: EvaluationPlace, listen: Listen) -> list[Scored]:
         """The other harnesses."""

@@ -31,7 +31,8 @@ def limit_reached(state: RunState) -> str:
 
 def _total(now: float, increase: float) -> str:
     """The total that a value is the increase to, if it can be one."""
-    return f": {round(now + increase, 2):,}" if 0 < increase < now else ""
+    total = round(now + increase, 2)
+    return f": {total:,}" if 0 < increase < now < total else ""
 
 
 def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:

@@ -6,7 +6,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from coevolve.benchmarks.base import leak_scan_of
+from coevolve.benchmarks.base import Benchmark, leak_scan_of
 from coevolve.benchmarks.harbor.environment_checks import check_environments
 from coevolve.errors import CoevolveError, StopRun
 from coevolve.executors.benchmark_needs import Needs, needs_of
@@ -25,6 +25,7 @@ from coevolve.runs.session import (
     config_of_run,
     find_protocol,
     is_evaluation,
+    past_of,
     run_folder,
     started_by_optimize,
 )
@@ -73,7 +74,7 @@ def check_all(target: Path | None = None) -> Iterator[Finding]:
         yield from check_run(folder)
     if config is not None:
         yield from check_model(config, base)
-        yield from check_project(config, base)
+        yield from check_project(config, base, new=folder is None)
 
 
 def check_machine(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
@@ -85,7 +86,7 @@ def check_machine(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
         yield failed("python", f"{version} is too old", "Use Python 3.12 or newer.")
     cores = len(os.sched_getaffinity(0))
     workers = cores if config is None else planned_workers(config)
-    yield passed("cores", f"{cores}, for {workers} workers")
+    yield passed("cores", f"{cores}, for {plural(workers, 'worker')}")
     yield _memory(workers, config)
     yield _disk(folder)
 
@@ -195,8 +196,11 @@ def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
         yield from model.examine("model", base)
 
 
-def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
-    """Whether the proposer is ready, and whether the benchmark conforms."""
+def check_project(config: RunConfig, base: Path, *, new: bool = True) -> Iterator[Finding]:
+    """Whether the proposer is ready, and whether the benchmark conforms.
+
+    Before the run is created (`new`), also whether its past results can be imported.
+    """
     yield from config.proposer.examine(Context(config=config, base=base))
     lacking = False
     for finding in config.benchmark.examine():
@@ -215,6 +219,8 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
         ):
             about = f"benchmark, {found.about}"
             yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
+        if new:
+            yield from _history(config, base, benchmark)
         if config.proposer.reads_traces and leak_scan_of(benchmark) is None:
             yield noted(
                 "leaks",
@@ -226,6 +232,15 @@ def check_project(config: RunConfig, base: Path) -> Iterator[Finding]:
         yield failed("benchmark", f"not tested: {stop}")
     except CoevolveError as error:
         yield failed("benchmark", str(error))
+
+
+def _history(config: RunConfig, base: Path, benchmark: Benchmark) -> Iterator[Finding]:
+    """Whether the past results that a project names can be imported into a new run."""
+    try:
+        for event in past_of(config, base, benchmark):
+            yield passed("history", f"{config.search.history}, {plural(event['rows'], 'row')}")
+    except CoevolveError as error:
+        yield failed("history", str(error))
 
 
 def check_run(folder: Path) -> Iterator[Finding]:

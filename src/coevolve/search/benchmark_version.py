@@ -39,7 +39,7 @@ def check_version(state: RunState, parts: Mapping[str, str], *, accept: bool) ->
             f"{state.evaluating.trials:,} trials were scored:\n"
             f"{listed(changed)}\n"
             "Scores of both versions would be mixed. Restore what was changed, start a new run, "
-            "or resume with --accept-change (in Python: accept_change=True)."
+            "or resume or rescore with --accept-change (in Python: accept_change=True)."
         )
     return changed
 

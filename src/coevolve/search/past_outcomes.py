@@ -15,6 +15,8 @@ from coevolve.errors import HistoryError, StateError, nearest
 from coevolve.past_results.result_rows import MOST_TRIALS, PastResults
 from coevolve.search.trials import Cell
 
+_SKIP = "use `coevolve import --skip-unknown` (in Python: skip_unknown=True)"
+
 PREFIX = "past:"
 """Begins the names of past candidates: a new candidate with the same name is another one."""
 
@@ -211,11 +213,12 @@ class Importing:
         if task in self._sealed:
             raise HistoryError(
                 f"{where}: {task!r} is a task of the sealed test, whose results must stay "
-                "unknown; remove its rows, or skip unknown tasks."
+                f"unknown; remove its rows, or {_SKIP}."
             )
         more = f" {len(unknown):,} tasks of the file are unknown." if len(unknown) > 1 else ""
         raise HistoryError(
-            f"{where}: the run has no task {task!r}.{more}{nearest(task, self._pool.tasks)}"
+            f"{where}: the run has no task {task!r}.{more}{nearest(task, self._pool.tasks)} To "
+            f"import the other rows, {_SKIP}."
         )
 
     def _split(self, columns: "_Columns", name: str, rows: Indices) -> tuple[Indices, int]:

@@ -212,14 +212,22 @@ class Narrator:
 def imported(one: Import) -> str:
     """What an import brought."""
     parts = [
-        f"{one.phase_0:,} stand for trials of Phase 0" if one.phase_0 else "",
-        f"{one.observed:,} inform the history of the tasks" if one.observed else "",
-        f"{one.known:,} were known" if one.known else "",
-        f"{one.unscored:,} have no score" if one.unscored else "",
-        f"{one.left_out:,} of other splits or tasks are left out" if one.left_out else "",
+        _rows(one.phase_0, "stands for a trial of Phase 0", "stand for trials of Phase 0"),
+        _rows(one.observed, "informs the history of the tasks", "inform the history of the tasks"),
+        _rows(one.known, "was known", "were known"),
+        _rows(one.unscored, "has no score", "have no score"),
+        _rows(
+            one.left_out,
+            "of another split or task is left out",
+            "of other splits or tasks are left out",
+        ),
     ]
     found = ", ".join(filter(None, parts))
     return f"{one.file} ({one.format}, {plural(one.rows, 'row')}): {found}"
+
+
+def _rows(number: int, single: str, several: str) -> str:
+    return f"{number:,} {single if number == 1 else several}" if number else ""
 
 
 def _known(value: float | None) -> str:
