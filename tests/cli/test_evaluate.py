@@ -221,3 +221,12 @@ def test_commands_for_runs_do_not_take_an_evaluation_for_one(project: Path) -> N
     shown = coevolve("show", folder, "same", cwd=project)
     assert shown.returncode == 0, shown.stderr
     assert "1 (rescored)" in shown.stdout
+
+
+def test_a_moved_run_says_where_it_belongs(project: Path, tmp_path: Path) -> None:
+    moved = tmp_path / "elsewhere" / "moved"
+    shutil.copytree(project / "runs/doubling", moved)
+    for words in (["rescore", "r2-0", moved], ["evaluate", "r2-0", "--run", moved]):
+        done = coevolve(*words, cwd=project)
+        assert done.returncode == 2
+        assert "Move the run folder back to runs/doubling" in " ".join(done.stderr.split())

@@ -15,7 +15,7 @@ from coevolve.runs.harness_sources import HarnessFinder, HarnessSource
 from coevolve.runs.model_choice import with_model
 from coevolve.runs.rescoring import Listen, check_number, recorded, rescored, silent
 from coevolve.runs.run import blocking
-from coevolve.runs.session import opening_of, read_state, recorded_config, test_pool
+from coevolve.runs.session import check_home, opening_of, read_state, recorded_config, test_pool
 from coevolve.search.requesting import READY
 from coevolve.store import RunStore
 from coevolve.views.report import sealed_warning
@@ -278,4 +278,7 @@ def _project(
     if run is None:
         raise InputError("evaluate needs a configuration or a run.")
     with RunStore.read(run) as store:
-        return recorded_config(opening_of(store), run)
+        opened = opening_of(store)
+    settings, base = recorded_config(opened, run)
+    check_home(opened, run, settings, base)
+    return settings, base

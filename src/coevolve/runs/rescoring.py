@@ -12,7 +12,13 @@ from coevolve.errors import InputError
 from coevolve.runs.building import build_benchmark, build_executor, sweep
 from coevolve.runs.config import RunConfig
 from coevolve.runs.fingerprint import fingerprint
-from coevolve.runs.session import check_unchanged, opening_of, read_state, recorded_config
+from coevolve.runs.session import (
+    check_home,
+    check_unchanged,
+    opening_of,
+    read_state,
+    recorded_config,
+)
 from coevolve.search.requesting import Requesting, check_request, pool_of
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
@@ -167,6 +173,7 @@ def rescoring(
     with RunStore.open(folder.resolve()) as store:
         opened = opening_of(store)
         config, base = recorded_config(opened, folder)
+        check_home(opened, folder, config, base)
         benchmark = build_benchmark(config, base, folder=store.folder)
         check_unchanged(opened, benchmark)
         known = read_state(folder).fingerprint

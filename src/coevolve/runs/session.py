@@ -183,7 +183,7 @@ def session(
     with RunStore.open(folder.resolve()) as store, _logged(folder):
         opened = opening_of(store)
         config, base = recorded_config(opened, folder)
-        _check_home(opened, folder, config, base)
+        check_home(opened, folder, config, base)
         benchmark = build_benchmark(config, base, folder=store.folder)
         check_unchanged(opened, benchmark)
         sweep(benchmark)
@@ -238,7 +238,7 @@ def _logged(folder: Path) -> Iterator[None]:
         raise StopRun(text, resumable=stop.resumable) from stop
 
 
-def _check_home(opened: Event, folder: Path, config: RunConfig, base: Path) -> None:
+def check_home(opened: Event, folder: Path, config: RunConfig, base: Path) -> None:
     """Refuse to continue a run that is not where its project is."""
     try:
         config.check_paths(base)
