@@ -44,7 +44,7 @@ test-docker: $(READY)
 	@$(TESTING) $(BIN)/python tools/docker_tests.py $(PARALLEL)
 
 test-long: $(READY)
-	@$(TESTING) $(BIN)/python tools/long_tests.py $(PARALLEL)
+	@$(TESTING) $(BIN)/python tools/long_tests.py $(PARALLEL) $(AGAIN)
 
 check: $(READY)
 	@$(BIN)/ruff check .

@@ -2,7 +2,8 @@
 
 The result is written to benchmarks/results/test-long.json: date, versions, counts, seconds, the
 names of the tests that failed or were skipped, how many attacks were tried and held, and the
-inputs and seconds of every fuzz target.
+inputs and seconds of every fuzz target. With `--again`, only the tests that failed the last time
+run, after a fix; their results replace the recorded ones, and `tests_repeated` names them.
 """
 
 import json
@@ -79,12 +80,23 @@ def attack(module: str) -> str | None:
     return fitting[max(fitting, key=len)] if fitting else None
 
 
+AGAIN = "--again"
+
+
 def main() -> int:
     """Run the tests, with the arguments of the command line for pytest; its exit status."""
+    arguments = [argument for argument in sys.argv[1:] if argument != AGAIN]
+    before: dict[str, Any] | None = None
+    if AGAIN in sys.argv:
+        before = json.loads(RESULT.read_text())
+        if not before["tests_failed"]:
+            print(f"no test failed in {RESULT.relative_to(ROOT)}")
+            return 0
+        arguments += map(node, before["tests_failed"])
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         chosen = ["-m", "not record", f"--junit-xml={report}"]
-        command = [sys.executable, "-m", "pytest", *chosen, *sys.argv[1:]]
+        command = [sys.executable, "-m", "pytest", *chosen, *arguments]
         environment = {**os.environ, "TEST_LONG": "1"}
         code = subprocess.run(command, cwd=ROOT, env=environment, check=False).returncode
         if not report.exists():
@@ -92,10 +104,42 @@ def main() -> int:
         found = _read(report)
     versions = {"python": platform.python_version(), **{name: version(name) for name in PACKAGES}}
     date = datetime.now(UTC).date().isoformat()
+    found = found if before is None else merged(before, found)
     result = {"date": date, "cores": os.cpu_count(), "versions": versions, **found}
     RESULT.write_text(json.dumps(result, indent=1) + "\n")
     print(f"recorded in {RESULT.relative_to(ROOT)}")
     return code
+
+
+def node(name: str) -> str:
+    """The id of a recorded test, as pytest takes it."""
+    place, _, test = name.partition("::")
+    parts = place.split(".")
+    for n in range(len(parts), 0, -1):
+        file = f"{'/'.join(parts[:n])}.py"
+        if (ROOT / file).exists():
+            return "::".join([file, *parts[n:], test])
+    raise SystemExit(f"{RESULT.relative_to(ROOT)} names {name!r}, which does not exist.")
+
+
+def merged(before: dict[str, Any], found: dict[str, Any]) -> dict[str, Any]:
+    """The record of all tests, with new results of those that failed."""
+    repeated = [*before.get("tests_repeated", []), *before["tests_failed"]]
+    new = {row["target"]: row for row in found["fuzzed"]}
+    attacks = [
+        {**old, "held": old["held"] + row["held"], "seconds": old["seconds"] + row["seconds"]}
+        for old, row in zip(before["attacks"], found["attacks"], strict=True)
+    ]
+    return {
+        **before,
+        "passed": before["passed"] + found["passed"],
+        "failed": found["failed"],
+        "seconds": before["seconds"] + found["seconds"],
+        "tests_failed": found["tests_failed"],
+        "tests_repeated": list(dict.fromkeys(repeated)),
+        "attacks": attacks,
+        "fuzzed": [new.get(row["target"], row) for row in before["fuzzed"]],
+    }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -4,11 +4,12 @@ import asyncio
 from pathlib import Path
 
 from coevolve.benchmarks.base import Benchmark, sealed_tasks
+from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
 from coevolve.errors import StateError, StopRun, titled
 from coevolve.runs.building import build_benchmark, build_executor, trial_gateway, workers
 from coevolve.runs.config import RunConfig, read_config
-from coevolve.runs.session import new_selector, past_of
+from coevolve.runs.session import new_selector, past_of, run_folder
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.past_outcomes import given_outcomes
@@ -31,7 +32,7 @@ def forecast_run(file: Path, *, like: Path | None = None, trial: bool = False) -
     """
     config = read_config(file)
     benchmark = build_benchmark(config, file.parent)
-    past = past_of(config, file.parent, benchmark)
+    past = _imports(run_folder(file, config)) or past_of(config, file.parent, benchmark)
     each: Costs = {}
     proposal: Costs = FREE if config.proposer.free else {}
     if like is not None:
@@ -52,6 +53,17 @@ def forecast_run(file: Path, *, like: Path | None = None, trial: bool = False) -
         measured=trial,
         given=sum(map(given_outcomes, past)),
     )
+
+
+def _imports(folder: Path) -> list[Event]:
+    """What `coevolve import` has brought into a run that has not started yet."""
+    if not (folder / "run.db").exists():
+        return []
+    with RunStore.read(folder) as store:
+        events = list(store.events())
+    if any(event["type"] == "session" for event in events):
+        return []  # the forecast is that of a new run
+    return [event for event in events if event["type"] == "imported"]
 
 
 def measure_trial(config: RunConfig, base: Path, benchmark: Benchmark) -> Costs:
