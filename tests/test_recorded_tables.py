@@ -15,6 +15,7 @@ TABLES = {
         *(("engine", table) for table in ("trials", "journal", "memory")),
         *(("soak", table) for table in ("runs", "memory")),
     ],
+    "history": [("history", "imports")],
     "isolation": [("test-long", "attacks")],
     "models": [("latency", "evaluations")],
     "searches": [("search", "table")],
