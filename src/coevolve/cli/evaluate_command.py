@@ -1,11 +1,11 @@
 """`coevolve evaluate`: score any harness, with the configured or another model."""
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Callable, Coroutine
 from enum import StrEnum
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Any, Self
 
 import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet, find_run
 from coevolve.cli.console_output import SteadyScreen, echo_json, redirected_prints
-from coevolve.cli.run_command import INTERRUPTED, SIGNALS
+from coevolve.cli.run_command import INTERRUPTED, SIGNALS, until_signal
 from coevolve.errors import InputError, StopRun
 from coevolve.formatting import plural
 
@@ -155,7 +155,7 @@ def _listed(file: Path) -> list[str]:
 
 def watch(
     console: SteadyScreen,
-    work: "Callable[[Callable[[Event], None]], Awaitable[ScoreTable]]",
+    work: "Callable[[Callable[[Event], None]], Coroutine[Any, Any, ScoreTable]]",
     warnings: tuple[str, ...],
     *,
     quiet: bool,
@@ -166,7 +166,7 @@ def watch(
             console.print(Text(f"warning: {warning}", "bold yellow"))
     with _Watching(console, quiet=quiet) as watching:
         try:
-            found = asyncio.run(_until_done(work(watching.listen)))
+            found = asyncio.run(until_signal(work(watching.listen)))
         except KeyboardInterrupt:
             found = INTERRUPTED + SIGNALS[0]
         except StopRun as stop:
@@ -175,27 +175,6 @@ def watch(
         console.print(f"Stopped. {AGAIN}")
         raise typer.Exit(found)
     return found
-
-
-async def _until_done(work: "Awaitable[ScoreTable]") -> "ScoreTable | int":
-    """The result, or the exit code of the signal that stopped the work."""
-    loop, task = asyncio.get_running_loop(), asyncio.ensure_future(work)
-    received: list[int] = []
-
-    def stop(number: int) -> None:
-        received.append(number)
-        for known in SIGNALS:
-            loop.remove_signal_handler(known)
-        task.cancel()
-
-    for number in SIGNALS:
-        loop.add_signal_handler(number, stop, number)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if not received:
-            raise
-        return INTERRUPTED + received[0]
 
 
 class _Watching:

@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import signal
-from collections.abc import Mapping
+from collections.abc import Coroutine, Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -170,12 +170,23 @@ def _close(console: SteadyScreen, folder: Path, state: "RunState", *, as_json: b
 
 
 async def _until_done(search: "Search", view: "PlainView") -> int:
-    """0 at the end of the run, or the exit code of the signal that stopped it.
+    """0 at the end of the run, or the exit code of the signal that stopped it."""
+    ticking = asyncio.create_task(_tick(view))
+    try:
+        found = await until_signal(search.run())
+    finally:
+        ticking.cancel()
+        with contextlib.suppress(asyncio.CancelledError):
+            await ticking
+    return found if isinstance(found, int) else 0
 
-    The first signal stops the run cleanly; after it, signals have their usual effect.
+
+async def until_signal[T](work: Coroutine[Any, Any, T]) -> T | int:
+    """The result of some work, or the exit code of the signal that stopped it.
+
+    The first signal stops the work cleanly; after it, signals have their usual effect.
     """
-    loop = asyncio.get_running_loop()
-    task = asyncio.create_task(search.run())
+    loop, task = asyncio.get_running_loop(), asyncio.create_task(work)
     received: list[int] = []
 
     def stop(number: int) -> None:
@@ -186,18 +197,12 @@ async def _until_done(search: "Search", view: "PlainView") -> int:
 
     for number in SIGNALS:
         loop.add_signal_handler(number, stop, number)
-    ticking = asyncio.create_task(_tick(view))
     try:
-        await task
+        return await task
     except asyncio.CancelledError:
         if not received:
             raise
         return INTERRUPTED + received[0]
-    finally:
-        ticking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await ticking
-    return 0
 
 
 async def _tick(view: "PlainView") -> None:

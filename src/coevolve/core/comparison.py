@@ -9,7 +9,7 @@ their own are independent, and their intervals are combined as squares [ZouDonne
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Literal
+from typing import Any, Literal, Self
 
 import numpy as np
 
@@ -60,6 +60,21 @@ class Comparison:
     note: str = ""
     probability: float | None = None
     scale: tuple[float, float] = UNIT_SCALE
+
+    @classmethod
+    def paired(cls, a: Id, b: Id, found: Estimate, tasks: int) -> Self:
+        """The comparison from an estimate of the differences on common tasks."""
+        return cls(
+            a=a,
+            b=b,
+            value=found.value,
+            se=found.se,
+            low=found.low,
+            high=found.high,
+            method="paired",
+            tasks=tasks,
+            note=found.note.replace("all scores", "all differences"),
+        )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -195,17 +210,7 @@ def _paired(state: State, a: Id, b: Id) -> Comparison | None:
         for sample, other in zip(samples, others, strict=True)
     ]
     found = rule.estimate(apart, first.pool.weights, state.confidence)
-    return Comparison(
-        a=a,
-        b=b,
-        value=found.value,
-        se=found.se,
-        low=found.low,
-        high=found.high,
-        method="paired",
-        tasks=found.tasks,
-        note=found.note.replace("all scores", "all differences"),
-    )
+    return Comparison.paired(a, b, found, found.tasks)
 
 
 def _linear(estimator: object) -> Estimator | None:

@@ -112,17 +112,7 @@ class Evaluated:
             found = self._estimated(common, apart, least=-1.0)
         except NoOutcomeError:
             return None
-        return Comparison(
-            a=a,
-            b=b,
-            value=found.value,
-            se=found.se,
-            low=found.low,
-            high=found.high,
-            method="paired",
-            tasks=len(common),
-            note=found.note.replace("all scores", "all differences"),
-        ).scaled(self.pool.scale)
+        return Comparison.paired(a, b, found, len(common)).scaled(self.pool.scale)
 
     def _estimated(self, tasks: Indices, means: Floats, *, least: float) -> Estimate:
         """The mean of values from `least` to 1, on the scale from 0 to 1."""

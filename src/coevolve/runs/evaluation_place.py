@@ -144,7 +144,7 @@ class EvaluationPlace:
     def tested(self) -> set[str]:
         """The addresses of the harnesses that ran the sealed test, in all evaluations here.
 
-        Starting harnesses do not count: nobody chose among them by their scores.
+        Starting harnesses do not count: they were not chosen by their scores.
         """
         test = test_pool(self.benchmark)
         found: set[str] = set()
