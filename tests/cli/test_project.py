@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from tests import command
+from tests.effort import effort
 
 
 def coevolve(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
@@ -42,7 +43,7 @@ def test_the_project_runs_and_finds_a_better_harness(project: Path) -> None:
 
 def test_the_same_seed_ends_alike_with_one_worker_or_three(project: Path) -> None:
     config = project / "coevolve.toml"
-    config.write_text(config.read_text().replace("rounds = 8", "rounds = 3"))
+    config.write_text(config.read_text().replace("rounds = 8", f"rounds = {effort(2, 3)}"))
     chosen = []
     for workers in (1, 3):
         text = config.read_text().replace("[executor]", f"[executor]\nworkers = {workers}")

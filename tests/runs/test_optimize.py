@@ -307,7 +307,8 @@ class TestEvaluate:
             meeting.wait()
             return 0.5
 
-        assert search(evaluate=evaluate, workers=2, tasks=LETTERS).estimate.value == 0.5
+        result = search(evaluate=evaluate, workers=2, protocol="full")
+        assert [c.estimate.value for c in result.candidates] == [0.5] * 4
 
     def test_coroutines_run_at_once(self) -> None:
         now, most = 0, 0

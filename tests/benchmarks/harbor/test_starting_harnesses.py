@@ -216,6 +216,7 @@ def test_harnesses_differ_by_what_they_do(trial_folder: Path) -> None:
     }
 
 
+@pytest.mark.long  # 40 seconds of waiting; the waits themselves are tested above
 @pytest.mark.skipif(why_not() != "", reason=why_not())
 @pytest.mark.filterwarnings("ignore")  # Harbor and LiteLLM warn about their own calls
 def test_a_harness_that_looks_at_the_terminal_finishes_where_fixed_waits_run_out_of_time(
