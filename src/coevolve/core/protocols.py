@@ -93,7 +93,8 @@ def part_from_json(data: dict[str, Any], known: object = None) -> Any:
         )
     if is_dataclass(known) and part_to_json(known) == data:
         return known
-    return kind(**{key: value for key, value in data.items() if key != "part"})
+    recorded = {key: value for key, value in data.items() if key != "part"}
+    return kind(**{**getattr(kind, "unrecorded", {}), **recorded})
 
 
 def _part_name(kind: type) -> str:
