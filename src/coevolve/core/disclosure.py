@@ -38,19 +38,20 @@ class Disclosure:
         design: DesignMethod,
         estimator: object,
         allocation: Allocation,
+        draw_per: str = "round",
     ) -> "Disclosure":
-        """What follows from the parts of a protocol."""
+        """What follows from the parts of a protocol, and from who shares a draw."""
         if isinstance(allocation, WholePool):
             return cls(
                 draws="Every candidate is evaluated on every task.",
                 scores="The score of a candidate is its mean over all tasks.",
                 estimated=False,
             )
-        draws = _draws(weighting, design)
+        draws = _draws(weighting, design, draw_per)
         if isinstance(allocation, Adaptive):
             draws += " Candidates that may be the best are evaluated on further tasks."
         if isinstance(estimator, RawMean):
-            scores = "The score of a candidate is its mean over the tasks that it was evaluated on."
+            scores = "The score of a candidate is its mean over the tasks it was evaluated on."
             return cls(draws=draws, scores=scores, estimated=False)
         return cls(
             draws=draws,
@@ -64,7 +65,7 @@ class Disclosure:
         return "estimate" if self.estimated else "score"
 
 
-def _draws(weighting: Weighting, design: DesignMethod) -> str:
+def _draws(weighting: Weighting, design: DesignMethod, draw_per: str) -> str:
     if not design.redraws:
         return (
             "A part of the tasks was drawn once, at random, and every candidate is evaluated on "
@@ -75,6 +76,8 @@ def _draws(weighting: Weighting, design: DesignMethod) -> str:
     else:
         prefers = getattr(weighting, "prefers", "some more often than others")
         drawn = f"some of the tasks, {prefers}"
+    if draw_per == "candidate":
+        return f"Every candidate gets {drawn}. You cannot know which tasks are drawn."
     return (
         f"Each round draws {drawn}, and evaluates its new candidates on these. You cannot know "
         "which tasks are drawn."

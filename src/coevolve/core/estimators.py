@@ -230,12 +230,15 @@ class RawMean:
 
     together: bool = False
     needs_history: ClassVar[bool] = False
-    unrecorded: ClassVar[Mapping[str, Any]] = {"together": True}
-    """Fields that earlier versions did not record, with the values that they had."""
 
     def __post_init__(self) -> None:
         if not isinstance(self.together, bool):
             raise InputError(f"together must be True or False, got {self.together!r}.")
+
+    @classmethod
+    def upgraded(cls, recorded: dict[str, Any]) -> dict[str, Any]:
+        """Fields as an earlier version recorded them: it had only one mean of all pools."""
+        return {"together": True, **recorded}
 
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
         weighted = any(
