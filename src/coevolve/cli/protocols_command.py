@@ -32,7 +32,7 @@ def protocols(
             made.add_row(Text(one.name, "bold"), described)
         Screen().print(made)
         Screen().print(
-            'Change a setting in \\[search] of a TOML file (rounding = "floor"), with --set '
+            'Change a setting in [search] of a TOML file (rounding = "floor"), with --set '
             'rounding=floor, or with protocol(NAME, rounding="floor") in Python. '
             "`coevolve protocols NAME` explains the settings."
         )
