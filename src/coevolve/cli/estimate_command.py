@@ -45,6 +45,8 @@ def estimate(
         return
     console = Screen()
     console.print(_table(found, console.width))
+    if found.drawn is not None:
+        console.print(str(found.drawn))
     console.print(str(found.savings))
     for note in found.notes:
         console.print(note)

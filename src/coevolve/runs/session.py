@@ -40,6 +40,7 @@ from coevolve.runs.building import (
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.extension import extend
 from coevolve.runs.fingerprint import fingerprint
+from coevolve.runs.table_order import in_order, orders_of
 from coevolve.search.benchmark_version import check_version
 from coevolve.search.effects import fold
 from coevolve.search.journal import Recorder
@@ -50,10 +51,11 @@ from coevolve.search.run_state import EVALUATION, RunState
 from coevolve.search.trials import Executor
 from coevolve.store import RunStore, owner
 
-_ABOUT = ("given", "file", "named", "seeded")
+_ABOUT = ("given", "file", "named", "seeded", "orders")
 """Keys of a recorded configuration that are not tables.
 
-They say which keys were set, in which file, and whether options gave the run's name and seed.
+They say which keys were set, in which file, whether options gave the run's name and seed, and the
+order of tables.
 """
 ERRORS = "errors.log"
 """The file of a run folder with the tracebacks of errors that stopped the run."""
@@ -124,6 +126,7 @@ def open_folder(
         imports.append(importing.event(past, skip_unknown=skip_unknown))
     check_opening(settings, selector, benchmark.starts, test, imports)
     probe = _probed(proposer)
+    recorded = config.to_json()
     with _empty_store(folder) as store:
         open_run(
             store,
@@ -133,9 +136,10 @@ def open_folder(
             starts=benchmark.starts,
             test=test,
             config={
-                **config.to_json(),
+                **recorded,
                 "project": os.path.relpath(base, folder.resolve()),
                 "given": given,
+                "orders": orders_of(recorded),
                 **(about or {}),
             },
             imports=imports,
@@ -321,7 +325,9 @@ def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
             f"{folder} is an evaluation, not a run; `coevolve evaluate` continues it."
         )
     base = (folder / recorded.pop("project", ".")).resolve()
+    orders = recorded.get("orders", ())
     recorded = {key: value for key, value in recorded.items() if key not in _ABOUT}
+    recorded = in_order(recorded, orders)
     recorded["search"] = {"protocol": FIRST_DEFAULT, **recorded["search"]}
     source = f"the configuration of {folder}"
     try:
