@@ -1,5 +1,6 @@
 """The table ablation: the gain of each part of a protocol in the winner's true score."""
 
+from dataclasses import replace
 from typing import Any
 
 from coevolve.analysis.matrix import Series
@@ -47,8 +48,14 @@ COLUMNS = (
 
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
-    """The ablation of a run with all outcomes, by replays."""
-    return of_series(search.complete_series(), settings, report)
+    """The ablation of a run by replays, on the candidates with a full-set score."""
+    series = search.scored_series()
+    table = of_series(series, settings, report)
+    known, total = len(series.generated), len(search.candidates)
+    if known == total:
+        return table
+    part = f"Replayed on the {known} of {total} candidates with a full-set score."
+    return replace(table, note=f"{part} {table.note}")
 
 
 def of_series(series: Series, settings: Settings, report: Report) -> Table:
