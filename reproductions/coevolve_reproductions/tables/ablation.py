@@ -6,7 +6,7 @@ from typing import Any
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
 from coevolve.core.estimators import RawMean
-from coevolve.core.protocols import protocols
+from coevolve.core.protocols import SearchProtocol, protocols
 from coevolve.core.weights import UniformWeights
 from coevolve_reproductions.tables.analysis_source import (
     Replayed,
@@ -90,6 +90,15 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     )
 
 
+def ticks(rule: SearchProtocol) -> dict[str, bool]:
+    """Which of the three components a protocol has."""
+    return {
+        "rotates": rule.design.redraws,
+        "estimates": not isinstance(rule.estimator, RawMean),
+        "weighted": not isinstance(rule.weighting, UniformWeights),
+    }
+
+
 def _truths(group: Replayed) -> list[float]:
     found = (search.verdict().truth for search in group.searches)
     return [truth for truth in found if truth is not None]
@@ -101,9 +110,7 @@ def _row(group: Replayed) -> Row:
     return {
         "protocol": rule.name,
         "fraction": group.fraction,
-        "rotates": rule.design.redraws,
-        "estimates": not isinstance(rule.estimator, RawMean),
-        "weighted": not isinstance(rule.weighting, UniformWeights),
+        **ticks(rule),
         "evaluations": spent["evaluations"],
         **mean_and_sd("truth", [verdict.truth for verdict in found]),
         **mean_and_sd("regret", [verdict.regret for verdict in found]),

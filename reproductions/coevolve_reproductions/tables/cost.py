@@ -25,7 +25,7 @@ from coevolve_reproductions.tables.table import (
 
 MEASURES = ("tokens_in", "tokens_out", "dollars", "hours")
 _WORDS = {"tokens_in": "input tokens", "tokens_out": "output tokens"}
-_SECONDS = 3600.0
+SECONDS = 3600.0
 
 _VS_FULL = Column(name="reduction", heading="vs. full", kind="score", digits=0)
 
@@ -39,8 +39,8 @@ class Trials(NamedTuple):
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
     """The cost of a run's search phase; full search is projected from the same trials."""
-    phase = _trials(search, ("told",))
-    every = _trials(search, ("told", "told_full"))
+    phase = trials_used(search, ("told",))
+    every = trials_used(search, ("told", "told_full"))
     state = search.state
     asked = len(state.candidates) * len(state.pool) * state.trials
     spent: dict[str, Any] = {"search": state.protocol.name, "trials": len(phase.tasks)}
@@ -107,7 +107,7 @@ def _parts(run: SpendParts, spent: dict[str, Any], full: dict[str, Any]) -> list
 def used_by(run: SpendParts, *parts: str) -> dict[str, float | None]:
     """What some parts of a run have used; a measure that is 0 was not measured."""
     total = run.total(*parts)
-    found = {"hours": total.seconds / _SECONDS} | {
+    found = {"hours": total.seconds / SECONDS} | {
         name: float(getattr(total, name)) for name in ("tokens_in", "tokens_out", "dollars")
     }
     return {measure: found[measure] or None for measure in MEASURES}
@@ -151,7 +151,8 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     return _table(columns, rows, note, bars, {"cost"} if cells is None else set())
 
 
-def _trials(search: Search, kinds: Sequence[str]) -> Trials:
+def trials_used(search: Search, kinds: Sequence[str]) -> Trials:
+    """The trials that events of these kinds record."""
     tasks: list[int] = []
     used: dict[str, list[float]] = {measure: [] for measure in MEASURES}
     for event in search.events:
@@ -170,7 +171,7 @@ def _trials(search: Search, kinds: Sequence[str]) -> Trials:
 def _usages(event: Event) -> Iterator[Mapping[str, float]]:
     for at in range(len(event["tasks"])):
         usage = event["usage"].get(str(at), {})
-        yield usage | ({"hours": usage["seconds"] / _SECONDS} if usage else {})
+        yield usage | ({"hours": usage["seconds"] / SECONDS} if usage else {})
 
 
 def _total(values: Floats) -> float | None:

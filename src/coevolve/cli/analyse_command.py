@@ -1,11 +1,9 @@
 """`coevolve analyse`: the paper's analyses of a finished run or an outcome matrix."""
 
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table as Grid
 from rich.text import Text
 
 from coevolve.cli.command_arguments import (
@@ -14,8 +12,9 @@ from coevolve.cli.command_arguments import (
     numbers,
     whole_numbers,
 )
-from coevolve.cli.console_output import Screen, echo_json, fitted, with_bar
+from coevolve.cli.console_output import Screen, echo_json, with_bar
 from coevolve.cli.paid_scores import Yes, lacking, pay
+from coevolve.cli.table_grid import table_grid
 from coevolve.errors import ConfigError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -112,7 +111,7 @@ def analyse(
         return
     console = Screen()
     console.print(Text(made.title, "bold"))
-    console.print(_grid(made, console.width))
+    console.print(table_grid(made, console.width))
     console.print(made.note)
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
 
@@ -144,23 +143,3 @@ def _written(err: Screen, table: "Table", name: str, out: Path, figure: Path | N
             "no figure: matplotlib is not installed; pip install 'task-coevolve[figures]'",
         )
         return [data]
-
-
-def _grid(table: "Table", width: int) -> Grid:
-    """The table; names wrap, and the last columns are left out where they do not fit."""
-    lines = table.lines()
-    headings = []
-    for place, column in enumerate(table.shown):
-        longest = max(
-            [len(line[place]) for line in lines] + list(map(len, column.heading.split()))
-        )
-        headings.append("\n".join(textwrap.wrap(column.heading, longest)))
-    numbers = [head for head, col in zip(headings, table.shown, strict=True) if not col.left]
-    names = [head for head, col in zip(headings, table.shown, strict=True) if col.left]
-    grid = fitted(width, headings, lines, right=numbers, wrap=names, drop=[*reversed(numbers[1:])])
-    notes = [] if grid.caption is None else [f"{grid.caption}; the CSV file has them"]
-    if more := len(table.rows) - len(lines):
-        notes.insert(0, f"and {more} more in the CSV file")
-    if notes:
-        grid.caption, grid.caption_justify = "; ".join(notes), "left"
-    return grid
