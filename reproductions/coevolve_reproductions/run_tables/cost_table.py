@@ -10,6 +10,7 @@ from coevolve.views.spend_parts import (
     EVALUATING,
     FAILED,
     PHASE_0,
+    PHASES,
     PREPARATION,
     PROPOSING,
     REQUEST,
@@ -46,12 +47,8 @@ PARTS: dict[str, tuple[str, ...]] = {
 }
 """The rows of a method, and the parts of a run that each sums."""
 _CLOCKS = {
-    SEARCH: (SEARCH,),
-    PHASE_0: (PHASE_0,),
-    RESCORING: (RESCORING,),
-    SEALED_TEST: (SEALED_TEST,),
-    WHOLE: (PHASE_0, SEARCH, RESCORING, SEALED_TEST),
-    REQUEST: (REQUEST,),
+    **{part: (part,) for part in (*PHASES, PROPOSING, REQUEST)},
+    WHOLE: PHASES,
 }
 _MEASURES = ("tokens_in", "tokens_out", "dollars", "work")
 

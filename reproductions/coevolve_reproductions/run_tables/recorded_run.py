@@ -7,13 +7,11 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from coevolve.core.allocation import WholePool
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.selector import Selector
-from coevolve.errors import CoevolveError, InputError, NoOutcomeError
+from coevolve.errors import CoevolveError, InputError
 from coevolve.models.model_settings import ModelSettings
 from coevolve.runs.session import is_evaluation
 from coevolve.search.run_state import RunState
@@ -26,7 +24,7 @@ from coevolve_reproductions.tables.swap import ESTIMATORS
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RecordedRun:
-    """A run folder. Scores are from 0 to 1 on any scale, and None while they are not recorded."""
+    """A run folder. Scores are None while they are not recorded."""
 
     folder: Path
     state: RunState
@@ -145,8 +143,7 @@ class RecordedRun:
 
     def tested(self, name: str) -> float | None:
         """The score of a candidate on the sealed test."""
-        value = tested(self.state, name)
-        return None if value is None or self.test is None else unit_score(self.test.pool, value)
+        return tested(self.state, name)
 
     def tested_pools(self, name: str) -> dict[str, float]:
         """The score of a candidate on each pool of the sealed test, where it is recorded."""
@@ -155,10 +152,10 @@ class RecordedRun:
     def scored(self, name: str) -> float | None:
         """The score of a candidate on every validation task."""
         value = rescored(self.state, name)
-        if value is None:
-            found = self.state.estimate(name)
-            value = found.value if found is not None and found.exact else None
-        return None if value is None else unit_score(self.pool, value)
+        if value is not None:
+            return value
+        found = self.state.estimate(name)
+        return found.value if found is not None and found.exact else None
 
     def final(self, name: str) -> float | None:
         """The score that tables report: on the sealed test, or on every task without one."""
@@ -166,19 +163,8 @@ class RecordedRun:
 
 
 def pool_scores(selector: Selector | None, name: str) -> dict[str, float]:
-    """The scores of a harness by pool, from 0 to 1; empty if it was not told in full."""
-    if selector is None or name not in selector.starts:
-        return {}
-    try:
-        found = selector.pool_scores(name)
-    except NoOutcomeError:
-        return {}
-    return {pool: unit_score(selector.pool, value) for pool, value in found.items()}
-
-
-def unit_score(pool: Pool, value: float) -> float:
-    """A score on the scale of a pool, from 0 to 1."""
-    return float(pool.to_unit(np.array(value)))
+    """The scores of a harness by pool; empty if it was not told in full."""
+    return {} if selector is None or name not in selector.starts else selector.pool_scores(name)
 
 
 def read_runs(paths: Sequence[Path]) -> list[RecordedRun]:

@@ -6,7 +6,7 @@ from typing import Any
 
 from coevolve.errors import InputError
 from coevolve.search.run_state import full_selector
-from coevolve_reproductions.run_tables.recorded_run import RecordedRun, pool_scores, unit_score
+from coevolve_reproductions.run_tables.recorded_run import RecordedRun, pool_scores
 from coevolve_reproductions.run_tables.run_group import (
     BENCHMARK,
     FRACTION,
@@ -140,7 +140,7 @@ def _evaluated(
                     continue
                 seen.add(address)
                 selector.tell_full(name, told)
-                value = unit_score(selector.pool, selector.estimate(name).value)
+                value = selector.estimate(name).value
                 yield (name, address), pool_scores(selector, name), value
 
 

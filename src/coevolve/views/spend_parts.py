@@ -1,5 +1,6 @@
 """What each part of a run has spent: Phase 0, search, proposing, rescoring, sealed test."""
 
+import math
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
@@ -13,6 +14,8 @@ SEARCHED = (TRIALS, FAILED, PREPARATION)
 """The parts that evaluated generated candidates before the choice."""
 EVALUATING = (PHASE_0, *SEARCHED, RESCORING, SEALED_TEST)
 """The parts whose sum is the ledger of evaluating, as `coevolve status` shows it."""
+PHASES = (PHASE_0, SEARCH, RESCORING, SEALED_TEST)
+"""The phases whose wall clock adds up to that of the run."""
 _OF_SPLIT = {"rescore": RESCORING, "test": SEALED_TEST}
 _REQUESTED = ("requested", "scored", "retried")
 
@@ -23,9 +26,8 @@ class SpendParts:
 
     `ledgers` has the parts in `EVALUATING`, `PROPOSING` and `REQUEST`. Phase 0 includes the checks
     and the preparation of the starting harnesses; it, rescoring, the sealed test and evaluations
-    on request include their failed attempts. `seconds` is the wall clock by phase: `PHASE_0`,
-    `SEARCH` (with proposing), `RESCORING`, `SEALED_TEST` and `REQUEST`; time between sessions does
-    not count.
+    on request include their failed attempts. `seconds` is the wall clock of the `PHASES` and of
+    `REQUEST`; time between sessions does not count. That of `PROPOSING` is a part of theirs.
     """
 
     ledgers: Mapping[str, Ledger]
@@ -50,9 +52,9 @@ def spend_parts(events: Iterable[Event]) -> SpendParts:
     (100, 1, 3.0)
     """
     ledgers = {part: Ledger() for part in (*EVALUATING, PROPOSING, REQUEST)}
-    seconds = dict.fromkeys((PHASE_0, SEARCH, RESCORING, SEALED_TEST, REQUEST), 0.0)
+    seconds = dict.fromkeys((*PHASES, PROPOSING, REQUEST), 0.0)
     starts: set[str] = set()
-    phase, clock = PHASE_0, 0.0
+    phase, clock, proposing = PHASE_0, 0.0, math.nan
     for event in events:
         kind, split = event["type"], event.get("split", "")
         if kind in ("outcome", "failed") and split in _OF_SPLIT:
@@ -65,8 +67,12 @@ def spend_parts(events: Iterable[Event]) -> SpendParts:
             case "checked" | "prepared":
                 part = PHASE_0 if event["candidate"] in starts else PREPARATION
                 ledgers[part].spend(event["usage"])
+            case "proposing":
+                proposing = event["clock"]
             case "probed" | "proposed" | "repaired":
                 ledgers[PROPOSING].spend(event["usage"])
+                if kind == "proposed" and not math.isnan(proposing):
+                    seconds[PROPOSING] += event["clock"] - proposing
             case "outcome" | "failed" | "scored" | "retried":
                 repeated = kind in ("failed", "retried")
                 part = _part(kind, split, event["candidate"] in starts)
