@@ -140,8 +140,9 @@ def _evaluated(
                     continue
                 seen.add(address)
                 selector.tell_full(name, told)
-                value = selector.estimate(name).value
-                yield (name, address), pool_scores(selector, name), value
+                pools = pool_scores(selector, name)
+                if len(pools) == len(selector.pool.names):
+                    yield (name, address), pools, selector.estimate(name).value
 
 
 def _by_pool(found: Sequence[Mapping[str, float]], pools: Sequence[str]) -> dict[str, Any]:
