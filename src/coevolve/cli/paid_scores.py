@@ -63,7 +63,19 @@ def pay(plans: "Sequence[RescorePlan]", *, yes: bool, quiet: bool) -> None:
             raise typer.Exit(1)
     for plan in plans:
         with redirected_prints(wanted=True):
-            watch(console, partial(_evaluate, plan), (), quiet=quiet)
+            watch(console, partial(_evaluate, plan), _warnings(plan), quiet=quiet)
+
+
+def _warnings(plan: "RescorePlan") -> tuple[str, ...]:
+    """What to know about the sealed test, if these candidates use it."""
+    from coevolve.runs.rescoring import sealed_uses
+    from coevolve.runs.session import read_state
+    from coevolve.views.report import sealed_warning
+
+    if plan.split != "test":
+        return ()
+    warning = sealed_warning(sealed_uses(read_state(plan.folder), plan.names))
+    return (warning,) if warning else ()
 
 
 def _evaluate(
