@@ -51,7 +51,7 @@ def test_a_missing_score_is_a_dash_and_names_its_command(runs: Path) -> None:
 
 @pytest.mark.parametrize(
     ("suffix", "begins"),
-    [(".md", "**Sealed"), (".tex", r"\begin{table}"), (".csv", "model,method"), (".json", "{")],
+    [(".md", "**Sealed"), (".tex", r"\begin{table}"), (".csv", "section,model"), (".json", "{")],
 )
 def test_a_file_has_the_format_of_its_suffix(
     suffix: str, begins: str, runs: Path, tmp_path: Path

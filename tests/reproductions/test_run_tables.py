@@ -15,6 +15,7 @@ from coevolve.core.estimators import Difference, Hajek
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import protocol
 from coevolve.errors import InputError
+from coevolve.runs.rescore_plan import leading, plan_rescore
 from coevolve.runs.session import read_state
 from coevolve.search.requesting import Requesting
 from coevolve.store import RunStore
@@ -22,6 +23,7 @@ from coevolve.views.report import report
 from coevolve.views.spend_parts import EVALUATING, PHASES, PROPOSING, REQUEST, spend_parts
 from coevolve_reproductions.run_tables import TABLES, RunTable, read_runs, run_table
 from coevolve_reproductions.run_tables.published import published
+from coevolve_reproductions.tables import analyse, read_source
 from coevolve_reproductions.tables.table_text import FORMATS, latex, markdown
 from tests.reproductions.small_runs import SkillExecutor, make_run
 
@@ -163,7 +165,7 @@ class TestTb:
         row = row_of(found, method=NAIVE)
         one, two = row["model:openai/gpt-5.6-luna"], row["model:vllm/qwen"]
         assert row["average"] == pytest.approx((one + two) / 2)
-        assert [c.heading for c in found.table.columns][3:5] == ["gpt-5.6-luna", "qwen"]
+        assert [c.heading for c in found.table.shown][3:5] == ["gpt-5.6-luna", "qwen"]
         assert not found.commands
 
 
@@ -220,6 +222,28 @@ class TestCost:
         assert seconds / 3600 == pytest.approx(state.spending().hours, abs=1e-9)
         rows = {str(row["part"]): row for row in made("cost", folder).table.rows}
         assert (rows["rescoring"]["trials"], rows["on request"]["trials"]) == (15, 15)
+
+    def test_analyse_counts_preparation_and_proposing_of_a_run_too(self, runs: Path) -> None:
+        table = analyse(read_source(runs / f"{OURS}-0"), "cost")
+        tokens = {row["search"]: row["tokens_in"] for row in table.rows}
+        assert tokens == {
+            "full, projected": 90 * 100 + 6 * 50,
+            OURS: 18 * 100 + 6 * 50,
+            "of it preparation": 6 * 50,
+            "proposing": 3 * 7_000,
+        }
+
+    def test_the_price_of_rescoring_is_that_of_the_trials_of_the_run(self, tmp_path: Path) -> None:
+        folder = make_run(tmp_path / "run", OURS)
+        plan = plan_rescore(folder, leading(folder, 2))
+        assert plan.trials == 30
+        assert str(plan).endswith("30 trials: 3,300 tokens, $0.30, 18m 00s")
+        with RunStore.open(folder) as store:  # as a command that was killed
+            request = Requesting(store, SkillExecutor(store))
+            asyncio.run(request.run(list(plan.names[:1]), tasks=["u0", "u1", "l0"]))
+        assert plan_rescore(folder, leading(folder, 2)).trials == 27
+        score_in(folder, list(plan.names))
+        assert plan_rescore(folder, leading(folder, 2)).names == ()
 
 
 class TestParts:

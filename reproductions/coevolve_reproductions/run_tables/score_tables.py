@@ -23,6 +23,9 @@ from coevolve_reproductions.tables.table import Column, Row, Table, mean_and_sd
 HAND, EVOLVED = "Hand-designed harnesses", "Evolved harnesses (harness search)"
 
 
+_SECTION = Column(name="section", heading="section")
+
+
 @dataclass(slots=True)
 class _Hand:
     """A hand-designed harness: its scores by pool, and in total, of each run."""
@@ -45,6 +48,7 @@ def tc(groups: RunGroups) -> Table:
         rows += _hand_designed(section, pools)
         rows += [_evolved(groups, group, section, pools) for group in section]
     columns = (
+        _SECTION,
         MODEL,
         METHOD,
         FRACTION,
@@ -75,7 +79,8 @@ def tc(groups: RunGroups) -> Table:
         columns=columns,
         rows=tuple(rows),
         note=note,
-        section="section",
+        section=_SECTION.name,
+        hidden=frozenset({_SECTION.name}),
     )
     return table.headed("model")
 
@@ -228,6 +233,7 @@ def tb(groups: RunGroups) -> Table:
         _complete(row, models)
     ordered = sorted(rows.values(), key=lambda row: row["section"] != HAND)
     columns = (
+        _SECTION,
         METHOD,
         FRACTION,
         Column(name="runs", heading="n"),
@@ -253,7 +259,8 @@ def tb(groups: RunGroups) -> Table:
             "Avg is the mean of the models. A score is that of an evaluation on every task, never "
             "an estimate."
         ),
-        section="section",
+        section=_SECTION.name,
+        hidden=frozenset({_SECTION.name}),
     )
 
 

@@ -88,9 +88,15 @@ def leading(folder: Path, most: int | None = None) -> list[str]:
 
 
 def _open(state: RunState, name: str, split: Split) -> int:
-    """How many trials of a candidate are not recorded."""
+    """How many trials of a candidate are to be run; none if every outcome is recorded.
+
+    If some are not recorded, missing ones are run again too.
+    """
     if recorded_results(state, name, split) is not None:
         return 0
     requested = state.requested.get(kind_of(split)) or Requested(split=kind_of(split))
     cells = cells_of(name, pool_of(state, split).tasks, state.trials)
-    return sum(cell not in requested.wave.done for cell in cells)
+    done = requested.wave.done
+    if all(cell in done for cell in cells):
+        return 0
+    return sum(not isinstance(done.get(cell), float) for cell in cells)
