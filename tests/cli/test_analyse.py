@@ -3,6 +3,7 @@
 import csv
 import json
 import os
+import shutil
 import subprocess
 from pathlib import Path
 from xml.etree import ElementTree
@@ -181,3 +182,79 @@ def test_a_damaged_run_is_named(whole: Path) -> None:
     assert done.returncode == 2
     assert "events are missing or out of order" in done.stderr
     assert str(path) in done.stderr
+
+
+@pytest.fixture
+def project(finished: Path, tmp_path: Path) -> Path:
+    """A copy of a project whose run has ended."""
+    return shutil.copytree(finished, tmp_path / "project")
+
+
+def engine(project: Path, *arguments: object) -> subprocess.CompletedProcess[str]:
+    return coevolve("analyse", "runs/doubling", *arguments, cwd=project)
+
+
+def test_an_engine_run_without_full_set_scores_says_what_to_do(project: Path) -> None:
+    done = engine(project, "--table", "accuracy")
+    assert done.returncode == 2
+    assert "full-set scores of 0 of 3 candidates" in done.stderr
+    assert "--rescore all" in done.stderr
+
+
+def test_what_rescore_and_evaluate_have_scored_is_used(project: Path) -> None:
+    """One candidate is scored in the journal of the run, the others in `evaluations`."""
+    coevolve("rescore", "r2-0", cwd=project)
+    words = ("evaluate", "r1-0", "r3-0", "--config", "coevolve.toml", "-q")
+    assert coevolve(*words, cwd=project).returncode == 0
+    done = engine(project, "--table", "accuracy", "--json")
+    assert done.returncode == 0, done.stderr
+    (row,) = json.loads(done.stdout)["rows"]
+    assert (row["ranked"], row["rank"], row["truth"], row["best"]) == (3, 1, 1.0, 1.0)
+    swapped = json.loads(engine(project, "--table", "swap", "--json").stdout)["rows"]
+    assert {row["truth"] for row in swapped} == {1.0}
+    rows = json.loads(engine(project, "--table", "headroom", "--json").stdout)["rows"]
+    assert {row["candidate"]: row["score"] for row in rows if row["kind"] == "full set"} == {
+        "r1-0": 0.5,
+        "r2-0": 0.5,
+        "r3-0": 1.0,
+    }
+
+
+def test_rescore_shows_the_price_and_needs_an_answer(project: Path) -> None:
+    done = engine(project, "--table", "accuracy", "--rescore", "top 2")
+    assert done.returncode == 2
+    assert "runs/doubling: 2 candidates on all validation tasks, 32 trials: " in done.stderr
+    assert "add --yes" in done.stderr
+    coevolve("rescore", "r3-0", cwd=project)
+    paid = engine(project, "--table", "accuracy", "--rescore", "top:2", "--yes", "--json")
+    assert paid.returncode == 0, paid.stderr
+    assert "1 candidate on all validation tasks, 16 trials: " in paid.stderr
+    assert json.loads(paid.stdout)["rows"][0]["ranked"] == 2
+    rest = engine(project, "--table", "ablation", "--rescore", "all", "-y", "--seeds", 1)
+    assert rest.returncode == 0, rest.stderr
+    assert "3 candidates, 16 tasks" in " ".join(rest.stdout.split())
+    none = engine(project, "--table", "ties", "--rescore", "all")
+    assert none.returncode == 0, none.stderr
+    assert "Nothing to rescore" in none.stderr
+
+
+def test_rescore_that_can_have_no_effect_is_refused(project: Path, matrix: Path) -> None:
+    for words, message in (
+        (("--table", "accuracy", "--rescore", "best"), "must be all or topN, such as top10"),
+        (("--table", "accuracy", "--rescore", "top0"), "must be all or topN"),
+        (("--table", "cost", "--rescore", "all"), "no effect on the table cost"),
+        (("--table", "accuracy", "--yes"), "--yes has an effect only with --rescore"),
+    ):
+        done = engine(project, *words)
+        assert done.returncode == 2
+        assert message in done.stderr
+    done = run(matrix, "--table", "accuracy", "--rescore", "all")
+    assert "--rescore needs a run folder" in done.stderr
+
+
+def test_an_evaluation_is_not_a_run(project: Path) -> None:
+    coevolve("evaluate", "same", "--config", "coevolve.toml", "-q", cwd=project)
+    (folder,) = (project / "evaluations").iterdir()
+    done = run(folder, "--table", "ties")
+    assert done.returncode == 2
+    assert "is an evaluation, not a run" in done.stderr

@@ -248,6 +248,8 @@ SHOWN: tuple[tuple[str, ...], ...] = (
     ("export", RUN, "--to", "out.npz"),
     ("import", "no", "--to", RUN),
     ("analyse", RUN, "--table", "difficulty"),
+    ("table", "tb", RUN),
+    ("table", "phase0", RUN, "--format", "latex"),
     ("replay", "out.npz", "--seeds", "1", "--workers", "1", "--protocols", "full"),
 )
 SLOW = ("run", "doctor", "propose", "analyse", "replay")
@@ -276,7 +278,7 @@ def test_what_a_command_prints_is_not_obeyed(
     if words[0] in SLOW and not effort(False, True):
         return
     _check(_on_a_terminal(*given()).text, terminal=True)
-    if "--transcript" not in words:
+    if "--transcript" not in words and "--format" not in words:
         shown = _piped(*given(), "--json")
         _check(shown.text)
 

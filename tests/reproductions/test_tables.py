@@ -163,9 +163,14 @@ class TestAblation:
         run = of_run(finished(rescored=ALL), "ablation", **settings)
         assert run.rows == of_series("ablation", **settings).rows
 
-    def test_an_incomplete_run_is_refused(self) -> None:
-        with pytest.raises(StateError, match="2 of 5 candidates have no full-set score, 'y'"):
+    def test_one_true_score_is_too_few(self) -> None:
+        with pytest.raises(StateError, match=r"1 of 3 candidates have a .*--rescore"):
             of_run(finished(rescored=("x",)), "ablation")
+
+    def test_an_incomplete_run_is_replayed_on_the_candidates_with_true_scores(self) -> None:
+        table = of_run(finished(rescored=("x", "z")), "ablation", seeds=2, protocols=("full",))
+        assert table.rows[0]["truth"] == 0.5
+        assert table.note.startswith("Replayed on the 2 of 3 candidates with a full-set score.")
 
 
 class TestSwap:

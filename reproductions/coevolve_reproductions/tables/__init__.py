@@ -40,12 +40,16 @@ _NOTHING: frozenset[str] = frozenset()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Analysis:
-    """An analysis: its table of a run and of a series, and the settings that each uses."""
+    """An analysis: its table of a run and of a series, and the settings that each uses.
+
+    `needs_truth` says whether more full-set scores of candidates change the table of a run.
+    """
 
     of_run: Callable[[Search, Settings, Report], Table]
     of_series: Callable[[Series, Settings, Report], Table]
     run_settings: frozenset[str] = _NOTHING
     series_settings: frozenset[str] = _REPLAY
+    needs_truth: bool = True
 
 
 ANALYSES: Mapping[str, Analysis] = {
@@ -54,6 +58,7 @@ ANALYSES: Mapping[str, Analysis] = {
         of_series=difficulty.of_series,
         run_settings=frozenset({"rounds"}),
         series_settings=_REPLAY | {"rounds"},
+        needs_truth=False,
     ),
     "accuracy": Analysis(of_run=accuracy.of_run, of_series=accuracy.of_series),
     "ablation": Analysis(
@@ -61,7 +66,7 @@ ANALYSES: Mapping[str, Analysis] = {
     ),
     "swap": Analysis(of_run=swap.of_run, of_series=swap.of_series),
     "ties": Analysis(of_run=ties.of_run, of_series=ties.of_series),
-    "cost": Analysis(of_run=cost.of_run, of_series=cost.of_series),
+    "cost": Analysis(of_run=cost.of_run, of_series=cost.of_series, needs_truth=False),
     "headroom": Analysis(
         of_run=headroom.of_run, of_series=headroom.of_series, series_settings=_NOTHING
     ),

@@ -1,11 +1,12 @@
 """The table ablation: the gain of each part of a protocol in the winner's true score."""
 
+from dataclasses import replace
 from typing import Any
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
 from coevolve.core.estimators import RawMean
-from coevolve.core.protocols import protocols
+from coevolve.core.protocols import SearchProtocol, protocols
 from coevolve.core.weights import UniformWeights
 from coevolve_reproductions.tables.analysis_source import (
     Replayed,
@@ -47,8 +48,14 @@ COLUMNS = (
 
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
-    """The ablation of a run with all outcomes, by replays."""
-    return of_series(search.complete_series(), settings, report)
+    """The ablation of a run by replays, on the candidates with a full-set score."""
+    series = search.scored_series()
+    table = of_series(series, settings, report)
+    known, total = len(series.generated), len(search.candidates)
+    if known == total:
+        return table
+    part = f"Replayed on the {known} of {total} candidates with a full-set score."
+    return replace(table, note=f"{part} {table.note}")
 
 
 def of_series(series: Series, settings: Settings, report: Report) -> Table:
@@ -83,6 +90,15 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     )
 
 
+def ticks(rule: SearchProtocol) -> dict[str, bool]:
+    """Which of the three components a protocol has."""
+    return {
+        "rotates": rule.design.redraws,
+        "estimates": not isinstance(rule.estimator, RawMean),
+        "weighted": not isinstance(rule.weighting, UniformWeights),
+    }
+
+
 def _truths(group: Replayed) -> list[float]:
     found = (search.verdict().truth for search in group.searches)
     return [truth for truth in found if truth is not None]
@@ -94,9 +110,7 @@ def _row(group: Replayed) -> Row:
     return {
         "protocol": rule.name,
         "fraction": group.fraction,
-        "rotates": rule.design.redraws,
-        "estimates": not isinstance(rule.estimator, RawMean),
-        "weighted": not isinstance(rule.weighting, UniformWeights),
+        **ticks(rule),
         "evaluations": spent["evaluations"],
         **mean_and_sd("truth", [verdict.truth for verdict in found]),
         **mean_and_sd("regret", [verdict.regret for verdict in found]),

@@ -9,7 +9,7 @@ from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
 from coevolve.errors import StateError
 from coevolve_reproductions.tables.analysis_source import Settings, about, replayed
-from coevolve_reproductions.tables.finished_search import Search
+from coevolve_reproductions.tables.finished_search import PAY, Search
 from coevolve_reproductions.tables.table import (
     BLUE,
     PALE,
@@ -45,8 +45,7 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
         total = len(search.candidates)
         raise StateError(
             f"the run has estimates and full-set scores of {len(known)} of {total} candidates; "
-            "accuracy needs two or more. Run candidates on every task and record that with "
-            "Selector.tell_full(candidate, scores), which keeps the estimate they had before."
+            f"accuracy needs two or more. {PAY} Their estimates stay those of the search."
         )
     note = (
         f"{len(known)} of {len(search.candidates)} candidates have a full-set score and are "

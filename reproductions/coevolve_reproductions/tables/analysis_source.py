@@ -18,6 +18,7 @@ from coevolve.errors import (
     ReplayError,
     nearest,
 )
+from coevolve_reproductions.tables.engine_run import JOURNAL, search_of_run
 from coevolve_reproductions.tables.finished_search import Search
 
 SEEDS = 10
@@ -130,9 +131,13 @@ EVENTS = "events.jsonl"
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Source:
-    """The search of a run or a series of a matrix, and notes on what was left out."""
+    """The search of a run or a series of a matrix, and notes on what was left out.
+
+    `folder` is the run folder, if it is a run of the engine, whose candidates can be rescored.
+    """
 
     name: str
+    folder: Path | None = None
     search: Search | None = None
     series: Series | None = None
     notes: tuple[str, ...] = ()
@@ -142,8 +147,9 @@ def read_source(path: str | Path, series: str | None = None) -> Source:
     """The run or matrix under a path.
 
     Args:
-        path: An `.npz` outcome matrix; a `.csv` or `.parquet` table of outcomes; a `.jsonl` file
-            with an event of a selector per line; or a folder with such a file, named events.jsonl.
+        path: A run folder; an `.npz` outcome matrix; a `.csv` or `.parquet` table of outcomes; a
+            `.jsonl` file with an event of a selector per line; or a folder with such a file, named
+            events.jsonl.
         series: Name of the series of a matrix; by default the first.
 
     >>> import tempfile, numpy as np
@@ -154,14 +160,18 @@ def read_source(path: str | Path, series: str | None = None) -> Source:
     """
     path = Path(path)
     name = path.resolve().name if path.is_dir() else path.stem
+    if (path / JOURNAL).is_file():
+        if series is not None:
+            raise InputError(f"--series chooses a series of a matrix, and {path} is a run.")
+        return Source(name=name, search=search_of_run(path), folder=path)
     if path.is_dir():
         path = path / EVENTS
     if path.suffix in (".npz", ".csv", ".parquet"):
         return _from_matrix(path, name, series)
     if path.suffix != ".jsonl" or not path.is_file():
         raise MatrixError(
-            f"{path} is not a run or matrix; use an .npz outcome matrix, a .csv or .parquet "
-            f"table of outcomes, a .jsonl file of events or a folder with {EVENTS}."
+            f"{path} is not a run or matrix; use a run folder, an .npz outcome matrix, a .csv or "
+            f".parquet table of outcomes, a .jsonl file of events or a folder with {EVENTS}."
         )
     if series is not None:
         raise InputError(f"--series chooses a series of a matrix, and {path} is a run.")

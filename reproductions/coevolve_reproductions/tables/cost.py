@@ -9,6 +9,7 @@ from coevolve.analysis.matrix import Series
 from coevolve.analysis.replay import Report
 from coevolve.core.arrays import Floats
 from coevolve.core.events import Event
+from coevolve.views.spend_parts import FAILED, PREPARATION, PROPOSING, SpendParts
 from coevolve_reproductions.tables.analysis_source import Settings, about, replayed
 from coevolve_reproductions.tables.finished_search import Search
 from coevolve_reproductions.tables.table import (
@@ -24,7 +25,7 @@ from coevolve_reproductions.tables.table import (
 
 MEASURES = ("tokens_in", "tokens_out", "dollars", "hours")
 _WORDS = {"tokens_in": "input tokens", "tokens_out": "output tokens"}
-_SECONDS = 3600.0
+SECONDS = 3600.0
 
 _VS_FULL = Column(name="reduction", heading="vs. full", kind="score", digits=0)
 
@@ -38,18 +39,19 @@ class Trials(NamedTuple):
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
     """The cost of a run's search phase; full search is projected from the same trials."""
-    phase = _trials(search, ("told",))
-    every = _trials(search, ("told", "told_full"))
+    phase = trials_used(search, ("told",))
+    every = trials_used(search, ("told", "told_full"))
     state = search.state
     asked = len(state.candidates) * len(state.pool) * state.trials
     spent: dict[str, Any] = {"search": state.protocol.name, "trials": len(phase.tasks)}
     full: dict[str, Any] = {"search": "full, projected", "trials": asked}
     for measure in MEASURES:
         spent[measure] = _total(phase.used[measure])
-        each = _projected(every.tasks, every.used[measure], len(state.pool))
+        each = projected(every.tasks, every.used[measure], len(state.pool))
         full[measure] = None if each is None else each * len(state.candidates) * state.trials
+    parts = [] if search.spent is None else _parts(search.spent, spent, full)
     by = next((m for m in MEASURES if spent[m] and full[m]), "trials")
-    spent["reduction"] = _reduction(spent[by], full[by])
+    spent["reduction"] = reduction(spent[by], full[by])
     known = int((~np.isnan(phase.used["tokens_in"])).sum())
     note = (
         f"Search phase only: the starting harnesses and later scoring are not counted. vs. full "
@@ -57,6 +59,11 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
         "projected from the mean usage per trial of each task, and of all tasks where one was "
         "never run. In and out are tokens; hours are the sum over trials."
     )
+    if parts:
+        note += (
+            f" The row {state.protocol.name} includes failed attempts and preparation; proposing "
+            "is apart. `coevolve table cost` also has the other parts of the run."
+        )
     if known < len(phase.tasks):
         note += f" Usage is known for {known} of {len(phase.tasks)} trials."
     columns = (
@@ -73,7 +80,37 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
         for m in ("trials", *MEASURES)
         if spent[m] is not None and full[m]
     }
-    return _table(columns, [full, spent], note, bars)
+    return _table(columns, [full, spent, *parts], note, bars)
+
+
+def _parts(run: SpendParts, spent: dict[str, Any], full: dict[str, Any]) -> list[dict[str, Any]]:
+    """Rows for what a search has spent beside its trials, which is added to the search itself.
+
+    A full search prepares the same candidates.
+    """
+    rows = []
+    for part in (FAILED, PREPARATION, PROPOSING):
+        row: dict[str, Any] = {
+            "search": part if part == PROPOSING else f"of it {part}",
+            **used_by(run, part),
+        }
+        if all(row[measure] is None for measure in MEASURES):
+            continue
+        rows.append(row)
+        for total in (spent,) if part == FAILED else (spent, full) if part == PREPARATION else ():
+            for measure in MEASURES:
+                if row[measure] is not None:
+                    total[measure] = (total[measure] or 0.0) + row[measure]
+    return rows
+
+
+def used_by(run: SpendParts, *parts: str) -> dict[str, float | None]:
+    """What some parts of a run have used; a measure that is 0 was not measured."""
+    total = run.total(*parts)
+    found = {"hours": total.seconds / SECONDS} | {
+        name: float(getattr(total, name)) for name in ("tokens_in", "tokens_out", "dollars")
+    }
+    return {measure: found[measure] or None for measure in MEASURES}
 
 
 def of_series(series: Series, settings: Settings, report: Report) -> Table:
@@ -97,7 +134,7 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
             **mean_and_sd("cost", costs),
         }
         by = "cost" if full["cost"] else "trials"
-        row["reduction"] = _reduction(row[by], full[by])
+        row["reduction"] = reduction(row[by], full[by])
         bars[group.label] = 100 * row[by] / full[by]
         rows.append(row)
     unit = "the matrix's cost" if full["cost"] else "trials: the matrix has no costs"
@@ -114,7 +151,8 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     return _table(columns, rows, note, bars, {"cost"} if cells is None else set())
 
 
-def _trials(search: Search, kinds: Sequence[str]) -> Trials:
+def trials_used(search: Search, kinds: Sequence[str]) -> Trials:
+    """The trials that events of these kinds record."""
     tasks: list[int] = []
     used: dict[str, list[float]] = {measure: [] for measure in MEASURES}
     for event in search.events:
@@ -133,7 +171,7 @@ def _trials(search: Search, kinds: Sequence[str]) -> Trials:
 def _usages(event: Event) -> Iterator[Mapping[str, float]]:
     for at in range(len(event["tasks"])):
         usage = event["usage"].get(str(at), {})
-        yield usage | ({"hours": usage["seconds"] / _SECONDS} if usage else {})
+        yield usage | ({"hours": usage["seconds"] / SECONDS} if usage else {})
 
 
 def _total(values: Floats) -> float | None:
@@ -141,7 +179,7 @@ def _total(values: Floats) -> float | None:
     return float(known.sum()) if len(known) else None
 
 
-def _projected(tasks: Sequence[int], values: Floats, size: int) -> float | None:
+def projected(tasks: Sequence[int], values: Floats, size: int) -> float | None:
     """The usage of one trial of every task, by the mean of each task's trials."""
     known = ~np.isnan(values)
     if not known.any():
@@ -153,7 +191,12 @@ def _projected(tasks: Sequence[int], values: Floats, size: int) -> float | None:
     return float(np.where(count > 0, mean, mean[count > 0].mean()).sum())
 
 
-def _reduction(spent: float | None, full: float | None) -> float | None:
+def reduction(spent: float | None, full: float | None) -> float | None:
+    """The change from full search as a share; -0.8 is a fifth of the cost.
+
+    >>> reduction(20, 100)
+    -0.8
+    """
     return None if spent is None or not full else spent / full - 1
 
 

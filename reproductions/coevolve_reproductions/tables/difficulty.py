@@ -37,13 +37,13 @@ _SPREAD = (0, 0.2, 0.5, 1)
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
     """The groups of a run, from what the search had seen after each round."""
-    rounds = _rounds(len(search.state.rounds), settings.rounds)
+    rounds = shown_rounds(len(search.state.rounds), settings.rounds)
     note = (
         f"Tasks by their success rate p̄ over the outcomes up to each round of "
         f"{search.state.protocol.name}; round 0 has the starting harnesses. Later scores on "
         "every task are left out."
     )
-    rows = _rows([search], rounds, search.state.protocol.name, None)
+    rows = solvability([search], rounds, search.state.protocol.name, None)
     return _table(rows, rounds, [search.state.protocol.name], note)
 
 
@@ -51,12 +51,12 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     """The groups in replays, means over seeds."""
     per_round = 1 if settings.per_round is None else settings.per_round
     last = -(-len(series.generated) // per_round)
-    rounds = _rounds(last, settings.rounds)
+    rounds = shown_rounds(last, settings.rounds)
     groups = replayed(series, settings, ["task-coevolve"], report)
     rows = [
         row
         for group in groups
-        for row in _rows(group.searches, rounds, group.protocol.name, group.fraction)
+        for row in solvability(group.searches, rounds, group.protocol.name, group.fraction)
     ]
     note = (
         f"Tasks by their success rate p̄ over the outcomes a search has seen up to each round; "
@@ -66,7 +66,8 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     return _table(rows, rounds, [group.label for group in groups], note)
 
 
-def _rounds(last: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
+def shown_rounds(last: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
+    """The rounds that a table shows: the wanted ones, or some from the first to the last."""
     if not wanted:
         return tuple(sorted({round(share * last) for share in _SPREAD}))
     for number in wanted:
@@ -75,9 +76,10 @@ def _rounds(last: int, wanted: Sequence[int] | None) -> tuple[int, ...]:
     return tuple(dict.fromkeys(wanted))
 
 
-def _rows(
+def solvability(
     searches: Sequence[Search], rounds: Sequence[int], protocol: str, fraction: float | None
 ) -> list[Row]:
+    """A row for each group of tasks: how many belong to it after each round, on average."""
     counts = {
         number: [search.history(number).groups() for search in searches] for number in rounds
     }

@@ -9,19 +9,27 @@ import numpy as np
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.matrix_files import matrix_of_run
 from coevolve.analysis.replay_search import Stage, play
-from coevolve.core.arrays import DECIMALS, spearman
+from coevolve.core.arrays import DECIMALS, Floats, spearman
 from coevolve.core.choice import Choice, Contender, HighestEstimate
 from coevolve.core.estimators import Estimate, Estimator
 from coevolve.core.events import Event
+from coevolve.core.identifiers import Id, text_of
 from coevolve.core.judgement import chosen, estimated
 from coevolve.core.outcome_table import History
+from coevolve.core.outcomes import Missing
 from coevolve.core.posterior import JointModel
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.selector import Selector
 from coevolve.core.selector_state import State
 from coevolve.errors import NoOutcomeError, StateError
+from coevolve.views.spend_parts import SpendParts
 
 _ROUNDING = 10.0**-DECIMALS
+PAY = (
+    "Score more candidates with --rescore all or --rescore top10 (a run folder), or record "
+    "scores on every task with Selector.tell_full(candidate, scores)."
+)
+"""What to do if too few candidates have a true score."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +57,8 @@ class Search:
     """A search before any generated candidate was scored on every task.
 
     `truth` has the known full-set scores, including those of starting harnesses; `events` has all
-    events of the run.
+    events of the run. `rescored` has the scores that were recorded apart from the search, and
+    `spent` what each part of the run has spent.
 
     >>> from coevolve import Pool
     >>> selector = Selector(Pool(["a", "b"]), protocol="naive", fraction=0.5)
@@ -65,15 +74,33 @@ class Search:
     state: State
     truth: Mapping[str, float]
     events: tuple[Event, ...] = ()
+    rescored: Selector | None = None
+    spent: SpendParts | None = None
 
     @classmethod
-    def of_events(cls, events: Iterable[Mapping[str, Any]]) -> Self:
-        """The search of a run; candidates scored on every task have true scores."""
+    def of_events(
+        cls,
+        events: Iterable[Mapping[str, Any]],
+        *,
+        rescored: Selector | None = None,
+        spent: SpendParts | None = None,
+    ) -> Self:
+        """The search of a run; candidates scored on every task have true scores.
+
+        Args:
+            events: The events of the selector.
+            rescored: A selector that was told scores on every task apart from the search.
+            spent: What each part of the run has spent, if it is known.
+        """
         selector = Selector.from_events(events)
-        found = ((c, _estimate(selector, c)) for c in (*selector.starts, *selector.candidates))
+        found = [(c, _estimate(selector, c)) for c in (*selector.starts, *selector.candidates)]
         truth = {name: e.value for name, e in found if e is not None and e.exact}
+        if rescored is not None:
+            whole = ((name, _estimate(rescored, name)) for name in rescored.starts)
+            truth |= {name: e.value for name, e in whole if e is not None}
         events = selector.events
-        return cls(state=_before_rescoring(events), truth=truth, events=events)
+        state = _before_rescoring(events)
+        return cls(state=state, truth=truth, events=events, rescored=rescored, spent=spent)
 
     @classmethod
     def replayed(
@@ -114,17 +141,34 @@ class Search:
         state = replace(self.state, estimator=estimator, fitted=None, fresh=None)
         return replace(self, state=state)
 
-    def complete_series(self) -> Series:
-        """The outcomes of a run as a series to replay, if every candidate's score is known."""
-        names = (*self.state.starts, *self.candidates)
-        lacking = [name for name in names if name not in self.truth]
-        if lacking:
+    def scored_series(self) -> Series:
+        """The starting harnesses and the candidates with a true score, as a series to replay.
+
+        Raises:
+            StateError: Fewer than two candidates have one.
+        """
+        known = [name for name in self.candidates if name in self.truth]
+        if len(known) < 2:
             raise StateError(
-                f"{len(lacking)} of {len(names)} candidates have no full-set score, "
-                f"{lacking[0]!r} first, but a replay may need any outcome. Run them on every task "
-                "and record that with Selector.tell_full, or use an outcome matrix."
+                f"{len(known)} of {len(self.candidates)} candidates have a full-set score, and a "
+                f"replay needs two or more. {PAY}"
             )
-        return matrix_of_run("run", self.events).series[0]
+        series = matrix_of_run("run", self.events).series[0]
+        row = {name: at for at, name in enumerate(series.candidates)}
+        outcomes, rescored = series.outcomes.copy(), self.rescored
+        if rescored is not None:
+            for name in set(known) & set(rescored.starts):
+                outcomes[row[text_of(name)]] = self._whole(rescored, name)
+        kept = [*range(series.started), *(row[text_of(name)] for name in known)]
+        return replace(series, outcomes=outcomes).rows(kept)
+
+    def _whole(self, rescored: Selector, name: Id) -> Floats:
+        """The scores of a candidate on every task, from 0 to 1; NaN where one is missing."""
+        scores = rescored.scores(name)
+        found = [scores.get(task, np.nan) for task in self.state.pool.tasks]
+        return self.state.pool.to_unit(
+            np.array([np.nan if isinstance(score, Missing) else score for score in found])
+        )
 
     def verdict(self) -> Verdict:
         """How the winner and the estimates compare with the true scores."""

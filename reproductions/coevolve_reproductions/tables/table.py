@@ -21,8 +21,11 @@ Cell = str | float | bool | None
 
 Row = Mapping[str, Cell]
 
-Kind = Literal["text", "tick", "count", "number", "score"]
-"""How a value is shown; scores are in [0, 1] and shown in percent."""
+MISSING = "-"
+"""How a value is shown that there is none of."""
+
+Kind = Literal["text", "tick", "count", "number", "score", "difference"]
+"""How a value is shown; scores are in [0, 1] and shown in percent, differences with a sign."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,16 +55,22 @@ class Column:
     def shown(self, row: Row) -> str:
         """The value of a row, with its spread."""
         value, spread = row.get(self.name), row.get(self.spread)
-        text = "-" if value is None else self._plain(value)
-        return text if spread is None or value is None else f"{text} ± {self._plain(spread)}"
+        if value is None:
+            return MISSING
+        text = self._plain(value)
+        if spread is None:
+            return text
+        shown = replace(self, kind="score") if self.kind == "difference" else self
+        return f"{text} ± {shown._plain(spread)}"
 
     def _plain(self, value: str | float | bool) -> str:
         if self.kind == "tick":
             return "✓" if value else ""
         if isinstance(value, str):
             return value
-        if self.kind == "score":
-            return f"{100 * value:.{self._digits(1)}f}"
+        if self.kind in ("score", "difference"):
+            sign = "+" if self.kind == "difference" else ""
+            return f"{100 * value:{sign}.{self._digits(1)}f}"
         value = value / self.unit
         whole = self.kind == "count" and value.is_integer()
         return f"{value:,.{0 if whole else self._digits(1 if self.kind == 'count' else 2)}f}"
@@ -75,7 +84,8 @@ class Table:
     r"""An analysis as rows, with a title and a note that says how to read them.
 
     A terminal shows `limit` rows, without the `hidden` columns; `draw` draws the figure that
-    belongs to it.
+    belongs to it. Rows that follow each other and have the same value in the column `section`
+    belong together.
 
     >>> table = Table(name="ties", title="Ties", columns=(Column(name="ties", heading="ties"),),
     ...     rows=({"ties": 2},), note="One run.")
@@ -90,6 +100,7 @@ class Table:
     note: str = ""
     hidden: frozenset[str] = frozenset()
     limit: int | None = None
+    section: str = ""
     draw: Callable[[Any], None] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -117,18 +128,32 @@ class Table:
         """The columns a terminal shows."""
         return tuple(column for column in self.columns if column.name not in self.hidden)
 
-    def headed(self) -> "Table":
-        """The table with the common protocol and fraction of its rows in the title."""
+    def headed(self, *names: str) -> "Table":
+        """The table with what its rows have in common in the title: protocol and fraction.
+
+        Args:
+            names: Columns to look at instead of these.
+        """
         common = []
         hidden = set(self.hidden)
         for column in self.columns:
-            if column.name in ("protocol", "fraction"):
+            if column.name in (names or ("protocol", "fraction")):
                 values = {row.get(column.name) for row in self.rows}
                 if len(values) == 1:
                     hidden.add(column.name)
                     common += [f"{v:.0%}" if isinstance(v, float) else v for v in values if v]
         title = f"{self.title} ({', '.join(map(str, common))})" if common else self.title
         return replace(self, title=title, hidden=frozenset(hidden))
+
+    def sections(self) -> list[tuple[str, list[int]]]:
+        """The rows a terminal shows, by place, under the names of their sections."""
+        found: list[tuple[str, list[int]]] = []
+        for place, row in enumerate(self.rows[: self.limit]):
+            name = str(row.get(self.section) or "")
+            if not found or found[-1][0] != name:
+                found.append((name, []))
+            found[-1][1].append(place)
+        return found
 
     def lines(self) -> list[list[str]]:
         """The cells a terminal shows."""

@@ -26,7 +26,7 @@ PROTOCOLS = ("naive", "random-resample", "task-coevolve")
 
 def of_run(search: Search, settings: Settings, report: Report) -> Table:
     """The ties of a run."""
-    winners = dict(zip(("earliest", "latest"), _winners(search), strict=True))
+    found = dict(zip(("earliest", "latest"), winners(search), strict=True))
     values = sorted(estimate.value for estimate in search.estimates().values())
     rows = [
         {
@@ -38,7 +38,7 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
             "winner": choice.candidate,
             "truth": search.truth.get(choice.candidate),
         }
-        for rule, choice in winners.items()
+        for rule, choice in found.items()
     ]
     columns = (
         Column(name="protocol", heading="protocol"),
@@ -112,17 +112,18 @@ def of_series(series: Series, settings: Settings, report: Report) -> Table:
     return _table(columns, rows, note, draw)
 
 
-def _winners(search: Search) -> tuple[Choice, Choice]:
+def winners(search: Search) -> tuple[Choice, Choice]:
+    """The winners if ties go to the earliest and to the latest proposal."""
     early = search.highest(HighestEstimate(tie_break="earliest"))
     return early, search.highest(HighestEstimate(tie_break="latest"))
 
 
 def _ties(search: Search) -> int:
-    return 1 + len(_winners(search)[0].tied_with)
+    return 1 + len(winners(search)[0].tied_with)
 
 
 def _true_scores(searches: Sequence[Search]) -> Row:
-    found = [(search.truth, *_winners(search)) for search in searches]
+    found = [(search.truth, *winners(search)) for search in searches]
     early = [truth.get(first.candidate) for truth, first, _ in found]
     late = [truth.get(last.candidate) for truth, _, last in found]
     return mean_and_sd("earliest", early) | mean_and_sd("latest", late)

@@ -1,16 +1,12 @@
 """`coevolve analyse`: the paper's analyses of a finished run or an outcome matrix."""
 
-import tempfile
-import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table as Grid
 from rich.text import Text
 
 from coevolve.cli.command_arguments import (
-    JOURNAL,
     AsJson,
     ProtocolSettings,
     names,
@@ -18,7 +14,9 @@ from coevolve.cli.command_arguments import (
     protocol_settings,
     whole_numbers,
 )
-from coevolve.cli.console_output import Screen, echo_json, fitted, with_bar
+from coevolve.cli.console_output import Screen, echo_json, with_bar
+from coevolve.cli.paid_scores import Yes, lacking, pay
+from coevolve.cli.table_grid import table_grid
 from coevolve.errors import ConfigError, InputError, StateError
 
 if TYPE_CHECKING:
@@ -65,11 +63,21 @@ def analyse(
         typer.Option(help="The figure's file, .svg, .png or .pdf.", show_default="SVG in --out"),
     ] = None,
     changes: ProtocolSettings = None,
+    rescore: Annotated[
+        str | None,
+        typer.Option(
+            metavar="all|topN",
+            help="First score candidates of the run on every task: all, or the N with the highest "
+            "estimates, such as top10. Shows the price and asks.",
+            show_default=False,
+        ),
+    ] = None,
+    yes: Yes = False,
     as_json: AsJson = False,
 ) -> None:
     """Print an analysis from the paper, and write it as a CSV file and a figure."""
     try:  # on first use: no other command needs the tables
-        from coevolve_reproductions.tables import Settings, checked_suffix
+        from coevolve_reproductions.tables import Settings, checked_suffix, read_source
         from coevolve_reproductions.tables import analyse as analysed
     except ModuleNotFoundError as error:
         raise ConfigError(
@@ -88,8 +96,14 @@ def analyse(
     )
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1, got {seeds}.")
-    source = _source(run, series)
-    err = Screen(stderr=True)
+    if yes and rescore is None:
+        raise InputError("--yes has an effect only with --rescore; leave it out.")
+    source, err = read_source(run, series), Screen(stderr=True)
+    if rescore is not None:
+        _check_rescore(source, table)
+        assert source.folder is not None
+        pay(lacking(source.folder, rescore), yes=yes, quiet=as_json)
+        source = read_source(run, series)
     try:
         made = with_bar(err, lambda report: analysed(source, table, settings, report))
     except StateError as error:
@@ -101,28 +115,18 @@ def analyse(
         return
     console = Screen()
     console.print(Text(made.title, "bold"))
-    console.print(_grid(made, console.width))
+    console.print(table_grid(made, console.width))
     console.print(made.note)
     err.print(f"written: {', '.join(str(path) for path in files)}", soft_wrap=True)
 
 
-def _source(path: Path, series: str | None) -> "Source":
-    """The run or matrix at a path; a run folder is read through its exported events."""
-    from coevolve_reproductions.tables import EVENTS, read_source
+def _check_rescore(source: "Source", table: str) -> None:
+    from coevolve_reproductions.tables import ANALYSES
 
-    if not (path / JOURNAL).is_file():
-        return read_source(path, series)
-    from coevolve.runs.session import find_protocol
-    from coevolve.store import RunStore
-    from coevolve.views.export import write_events
-
-    find_protocol(path)
-    with tempfile.TemporaryDirectory() as folder:
-        events = Path(folder) / path.resolve().name
-        events.mkdir()
-        with RunStore.read(path) as store:
-            write_events(store, events / EVENTS)
-        return read_source(events, series)
+    if source.folder is None:
+        raise InputError("--rescore needs a run folder: a matrix or event file has no harnesses.")
+    if table in ANALYSES and not ANALYSES[table].needs_truth:
+        raise InputError(f"--rescore has no effect on the table {table}; leave it out.")
 
 
 def _written(err: Screen, table: "Table", name: str, out: Path, figure: Path | None) -> list[Path]:
@@ -143,23 +147,3 @@ def _written(err: Screen, table: "Table", name: str, out: Path, figure: Path | N
             "no figure: matplotlib is not installed; pip install 'task-coevolve[figures]'",
         )
         return [data]
-
-
-def _grid(table: "Table", width: int) -> Grid:
-    """The table; names wrap, and the last columns are left out where they do not fit."""
-    lines = table.lines()
-    headings = []
-    for place, column in enumerate(table.shown):
-        longest = max(
-            [len(line[place]) for line in lines] + list(map(len, column.heading.split()))
-        )
-        headings.append("\n".join(textwrap.wrap(column.heading, longest)))
-    numbers = [head for head, col in zip(headings, table.shown, strict=True) if not col.left]
-    names = [head for head, col in zip(headings, table.shown, strict=True) if col.left]
-    grid = fitted(width, headings, lines, right=numbers, wrap=names, drop=[*reversed(numbers[1:])])
-    notes = [] if grid.caption is None else [f"{grid.caption}; the CSV file has them"]
-    if more := len(table.rows) - len(lines):
-        notes.insert(0, f"and {more} more in the CSV file")
-    if notes:
-        grid.caption, grid.caption_justify = "; ".join(notes), "left"
-    return grid

@@ -29,6 +29,7 @@ from coevolve.cli.run_command import run
 from coevolve.cli.runs_command import runs
 from coevolve.cli.show_command import show
 from coevolve.cli.status_command import status
+from coevolve.cli.table_command import table
 from coevolve.cli.worlds_command import worlds
 from coevolve.errors import CoevolveError
 
@@ -86,7 +87,7 @@ _RUNS = (
     export,
 )
 _SCORES = (evaluate, rescore)
-_TOOLS = (demo, worlds, protocols, replay, analyse)
+_TOOLS = (demo, worlds, protocols, replay, analyse, table)
 for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_SCORES, *_TOOLS)):
     app.command("import" if _command is import_results else None)(_command)
 app.add_typer(data)

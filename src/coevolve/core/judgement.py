@@ -8,7 +8,7 @@ import numpy as np
 from coevolve.core.assignment import whole_samples
 from coevolve.core.blas_threads import one_blas_thread
 from coevolve.core.choice import Choice, ChoiceRule, Contender, HighestEstimate
-from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, modelled
+from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, hajek, modelled
 from coevolve.core.evidence import Evidence, failures_note, growth_note
 from coevolve.core.identifiers import Id, is_id
 from coevolve.core.outcomes import Missing
@@ -72,6 +72,18 @@ def scores_of(state: State, candidate: Id) -> dict[Id, float | Missing]:
     }
     found.update(zip(tasks.tolist(), state.pool.from_unit(means).tolist(), strict=True))
     return {state.pool.tasks[position]: found[position] for position in sorted(found)}
+
+
+def pool_scores_of(state: State, candidate: Id) -> dict[str, float]:
+    """The score of a candidate that was told in full, in each pool with an outcome of it."""
+    check_known(state, candidate)
+    pool = state.whole.get(candidate)
+    if pool is None:
+        raise NoOutcomeError(f"candidate {candidate!r} was not told in full.")
+    means = state.table.means(candidate, None, state.failed(candidate))
+    found = [sample for sample in whole_samples(pool, *means) if len(sample.scores)]
+    values = pool.from_unit(np.array([hajek(sample).value for sample in found])).tolist()
+    return {sample.pool: value for sample, value in zip(found, values, strict=True)}
 
 
 def chosen(state: State, include_start: bool | None = None) -> Choice:

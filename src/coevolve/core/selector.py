@@ -11,7 +11,7 @@ from coevolve.core.drawing import further_event, requests, round_event
 from coevolve.core.estimators import Estimate
 from coevolve.core.events import SCHEMA, Event, Line, sealed
 from coevolve.core.identifiers import KINDS, Id, all_frozen, is_id, plain
-from coevolve.core.judgement import chosen, estimated, scores_of
+from coevolve.core.judgement import chosen, estimated, pool_scores_of, scores_of
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
@@ -159,6 +159,19 @@ class Selector(Recorded):
         {'a': 1.0, 'b': Missing(reason='no sandbox')}
         """
         return scores_of(self._state, candidate)
+
+    @alone
+    def pool_scores(self, candidate: Id) -> dict[str, float]:
+        """The score in each pool of a candidate that was told in full.
+
+        A pool without any outcome is left out.
+
+        >>> selector = Selector(Pool({"easy": ["a", "b"], "hard": ["c"]}))
+        >>> selector.tell_full("start", {"a": 1.0, "b": 0.0, "c": 0.0})
+        >>> selector.pool_scores("start")
+        {'easy': 0.5, 'hard': 0.0}
+        """
+        return pool_scores_of(self._state, candidate)
 
     @alone
     def outstanding(self) -> list[Assignment]:

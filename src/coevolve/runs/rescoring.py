@@ -32,6 +32,7 @@ from coevolve.views.score_table import (
     score_rows,
     scored,
 )
+from coevolve.views.spend import has_prices
 
 Listen = Callable[[Event], None]
 
@@ -68,7 +69,7 @@ async def rescore(
     )
     confidence = (state.config.get("search") or {}).get("confidence", 0.95)
     model = (state.config.get("model") or {}).get("name", "")
-    pool, priced = pool_of(state, split), _priced(state)
+    pool, priced = pool_of(state, split), has_prices(state)
     rows = score_rows(model, found, pool, confidence=confidence, priced=priced)
     warning = sealed_warning(len(read_state(folder).tested)) if split == "test" else ""
     return ScoreTable(
@@ -79,13 +80,6 @@ async def rescore(
         confidence=confidence,
         warnings=(warning,) if warning else (),
     )
-
-
-def _priced(state: RunState) -> bool:
-    """Whether the dollars that a run records are what its model costs."""
-    model = state.config.get("model") or {"name": "embedded"}
-    known = model.get("price_in") is not None or model.get("replay") is not None
-    return known or model["name"] == "embedded"
 
 
 def check_number(name: str, number: int | None, most: float = math.inf) -> None:

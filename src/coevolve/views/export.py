@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from coevolve.core.events import Event, sealed
+from coevolve.core.events import Event, Line, sealed
 from coevolve.core.outcomes import USAGE
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
@@ -113,16 +113,21 @@ def matrix_arrays(
 
 def write_events(journal: Journal, path: Path) -> int:
     """Write the selector's events, one per line (`docs/events.md`). Returns their number."""
-    told = _selector_of(journal).events
+    lines = selector_lines(journal)
+    with path.open("w", encoding="utf-8") as file:
+        file.writelines(f"{line.text}\n" for line in lines)
+    return len(lines)
+
+
+def selector_lines(journal: Journal) -> list[Line]:
+    """The selector's events, with what each trial consumed."""
     rows = [o for o in outcome_rows(journal.events()) if o.split == "validation"]
     spent = {(o.candidate, o.task, o.trial): o for o in rows}
-    before = ""
-    with path.open("w", encoding="utf-8") as file:
-        for event in told:
-            line = sealed(event["seq"], event["type"], _with_usage(event, spent), before)
-            before = line.event["seal"]
-            file.write(f"{line.text}\n")
-    return len(told)
+    lines: list[Line] = []
+    for event in _selector_of(journal).events:
+        before = lines[-1].event["seal"] if lines else ""
+        lines.append(sealed(event["seq"], event["type"], _with_usage(event, spent), before))
+    return lines
 
 
 def _with_usage(event: Event, spent: dict[tuple[str, str, int], OutcomeRow]) -> dict[str, Any]:

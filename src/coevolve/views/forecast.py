@@ -157,7 +157,7 @@ def forecast(
         "sealed test": _exactly((starts + 1) * test_tasks * each),
     }
     parts = [
-        Part(name=name, trials=number, spent=_evaluating(number, trial, workers))
+        Part(name=name, trials=number, spent=evaluating_costs(number, trial, workers))
         for name, number in counts.items()
         if number.high
     ]
@@ -248,7 +248,8 @@ def _exactly(number: int) -> Range:
     return Range(number, number)
 
 
-def _evaluating(trials: Range, each: Costs, workers: int) -> Costs:
+def evaluating_costs(trials: Range, each: Costs, workers: int) -> Costs:
+    """The tokens, dollars and hours of some trials, as far as the cost of one is known."""
     found = _in_hours({name: trials * one for name, one in each.items()})
     if "hours" in found:
         found["hours"] *= 1 / workers

@@ -190,6 +190,13 @@ def spend_of(state: RunState, seconds: float) -> Spend:
     )
 
 
+def has_prices(state: RunState) -> bool:
+    """Whether the dollars that a run records are what its model costs."""
+    model = state.config.get("model") or {"name": "embedded"}
+    known = model.get("price_in") is not None or model.get("replay") is not None
+    return known or model["name"] == "embedded"
+
+
 Costs = dict[str, Range]
 """The cost of one thing by measure; a measure that is left out is unknown."""
 FREE: Costs = {name: Range(0, 0) for name in MEASURES}
