@@ -17,7 +17,7 @@ from coevolve.cli.changed_config import (
     check_extends,
     wanted_limits,
 )
-from coevolve.cli.command_arguments import AsJson, Quiet
+from coevolve.cli.command_arguments import AsJson, Quiet, Set
 from coevolve.cli.console_output import SteadyScreen, at_terminal, echo_json, redirected_prints
 from coevolve.errors import ConfigError, InputError, StopRun
 
@@ -43,6 +43,7 @@ def run(
         int | None,
         typer.Option(metavar="N", min=0, help="The seed of the run, in place of the file's."),
     ] = None,
+    changed: Set = None,
     extend: Extend = False,
     ignore_changes: IgnoreChanges = False,
     accept_change: AcceptChange = False,
@@ -54,12 +55,14 @@ def run(
     If the file has a run already, --extend or --ignore-changes continues it.
     """
     from coevolve.runs.config import read_config
+    from coevolve.runs.config_overrides import parse_overrides
     from coevolve.runs.run import Run
     from coevolve.runs.session import create_run, discarded_if_refused, run_folder
 
     limits: dict[str, Any] = {}
     with redirected_prints(as_json):
-        config = read_config(file, name=name, seed=seed)
+        overrides = parse_overrides(changed or ())
+        config = read_config(file, name=name, seed=seed, overrides=overrides)
         existing = Run(run_folder(file, config))
         existing_run = existing.started
         if existing_run:
@@ -82,7 +85,7 @@ def run(
                 "and --accept-change."
             )
         else:
-            folder = create_run(file, name=name, seed=seed)
+            folder = create_run(file, name=name, seed=seed, overrides=overrides)
     with contextlib.nullcontext() if existing_run else discarded_if_refused(folder):
         work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
 

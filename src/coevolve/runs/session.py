@@ -38,6 +38,7 @@ from coevolve.runs.building import (
     sweep,
 )
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.config_overrides import Override
 from coevolve.runs.extension import extend
 from coevolve.runs.fingerprint import fingerprint
 from coevolve.search.benchmark_version import check_version
@@ -50,10 +51,13 @@ from coevolve.search.run_state import EVALUATION, RunState
 from coevolve.search.trials import Executor
 from coevolve.store import RunStore, owner
 
-_ABOUT = ("given", "file", "named", "seeded")
+OVERRIDES = "overrides"
+"""The key of a recorded configuration with the values that options or a matrix gave it."""
+_ABOUT = ("given", "file", "named", "seeded", OVERRIDES)
 """Keys of a recorded configuration that are not tables.
 
-They say which keys were set, in which file, and whether options gave the run's name and seed.
+They say which keys were set, in which file, and what options gave: the run's name and seed, and
+other values than those in the file.
 """
 ERRORS = "errors.log"
 """The file of a run folder with the tracebacks of errors that stopped the run."""
@@ -74,6 +78,7 @@ def create_run(
     *,
     name: str | None = None,
     seed: int | None = None,
+    overrides: Sequence[Override] = (),
     past: PastResults | None = None,
     skip_unknown: bool = False,
 ) -> Path:
@@ -86,12 +91,18 @@ def create_run(
         path: The TOML file.
         name: The name of the run, if it is not that of the file.
         seed: The seed of the run, if it is not that of the file.
+        overrides: Other values in place of those in the file.
         past: Past results to begin with, besides those that the file names.
         skip_unknown: Whether to leave out rows of `past` whose tasks are unknown.
     """
-    config = read_config(path, name=name, seed=seed)
+    config = read_config(path, name=name, seed=seed, overrides=overrides)
     folder = run_folder(path, config)
-    about = {"file": path.name, "named": name is not None, "seeded": seed is not None}
+    about = {
+        "file": path.name,
+        "named": name is not None,
+        "seeded": seed is not None,
+        OVERRIDES: [one.to_json() for one in overrides],
+    }
     open_folder(folder, config, path.parent, about=about, past=past, skip_unknown=skip_unknown)
     return folder
 
