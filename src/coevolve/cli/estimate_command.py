@@ -51,13 +51,14 @@ def estimate(
         echo_json(found.to_json())
         return
     console = Screen()
-    console.print(_table(found, console.width))
+    console.print(forecast_table(found, console.width))
     console.print(str(found.savings))
     for note in found.notes:
         console.print(note)
 
 
-def _table(found: "Forecast", width: int) -> Table:
+def forecast_table(found: "Forecast", width: int) -> Table:
+    """The parts of a run with their costs, the total, and the caps."""
     from coevolve.search.budget import CAPS
     from coevolve.views.forecast import shown
     from coevolve.views.spend import Range

@@ -13,7 +13,7 @@ from rich.text import Text
 
 from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet, Set, find_run
 from coevolve.cli.console_output import SteadyScreen, echo_json, redirected_prints
-from coevolve.cli.run_command import INTERRUPTED, SIGNALS, until_signal
+from coevolve.cli.run_progress import INTERRUPTED, SIGNALS, until_signal
 from coevolve.errors import InputError, StopRun
 from coevolve.formatting import plural
 

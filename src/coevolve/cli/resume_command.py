@@ -14,7 +14,7 @@ from coevolve.cli.changed_config import (
 )
 from coevolve.cli.command_arguments import AsJson, Quiet, Run, find_run
 from coevolve.cli.console_output import at_terminal, redirected_prints
-from coevolve.cli.run_command import work
+from coevolve.cli.run_progress import work
 
 
 def resume(

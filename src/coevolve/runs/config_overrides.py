@@ -122,6 +122,7 @@ def with_origins(message: str, overrides: Sequence[Override]) -> str:
 
 def _is_named(one: Override, line: str) -> bool:
     """Whether a line names the key, something in its value, or its table as unknown."""
+    line = line.partition("Did you mean")[0]
     tables = (".".join(one.path[:at]) for at in range(1, len(one.path)))
     return any(f"'{one.key}{after}" in line for after in ("'", "[", ".")) or any(
         f"unknown key '{table}'" in line for table in tables

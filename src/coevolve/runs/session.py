@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -42,6 +42,8 @@ from coevolve.runs.config_overrides import Override
 from coevolve.runs.extension import extend
 from coevolve.runs.fingerprint import fingerprint
 from coevolve.search.benchmark_version import check_version
+from coevolve.search.budget import Settings
+from coevolve.search.candidate import Files
 from coevolve.search.effects import fold
 from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search, check_opening, import_past, open_run
@@ -120,7 +122,55 @@ def open_folder(
 
     `about` is recorded with the configuration.
     """
-    given = config.given_keys()
+    given, base = config.given_keys(), base.resolve()
+    opening = check_new_run(config, base, past=past, skip_unknown=skip_unknown)
+    probe = _probed(opening.proposer)
+    with _empty_store(folder) as store:
+        open_run(
+            store,
+            name=config.run.name,
+            settings=opening.settings,
+            selector=opening.selector,
+            starts=opening.starts,
+            test=opening.test,
+            config={
+                **opening.config.to_json(),
+                "project": os.path.relpath(base, folder.resolve()),
+                "given": given,
+                **(about or {}),
+            },
+            imports=opening.imports,
+            probe=probe,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a new run is opened with: its configuration with prices, and what was built from it."""
+
+    config: RunConfig
+    settings: Settings
+    selector: Selector
+    starts: Mapping[str, Files]
+    test: Pool | None
+    imports: Sequence[Mapping[str, Any]]
+    proposer: Proposer
+
+
+def check_new_run(
+    config: RunConfig,
+    base: Path,
+    *,
+    past: PastResults | None = None,
+    skip_unknown: bool = False,
+) -> Opening:
+    """Check everything that can be checked before there is a run; nothing is created.
+
+    Arguments are as for `open_folder`.
+
+    Raises:
+        ConfigError: A run of this configuration cannot start here.
+    """
     config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
@@ -134,24 +184,15 @@ def open_folder(
         importing = _importing(config, benchmark, imports)
         imports.append(importing.event(past, skip_unknown=skip_unknown))
     check_opening(settings, selector, benchmark.starts, test, imports)
-    probe = _probed(proposer)
-    with _empty_store(folder) as store:
-        open_run(
-            store,
-            name=config.run.name,
-            settings=settings,
-            selector=selector,
-            starts=benchmark.starts,
-            test=test,
-            config={
-                **config.to_json(),
-                "project": os.path.relpath(base, folder.resolve()),
-                "given": given,
-                **(about or {}),
-            },
-            imports=imports,
-            probe=probe,
-        )
+    return Opening(
+        config=config,
+        settings=settings,
+        selector=selector,
+        starts=benchmark.starts,
+        test=test,
+        imports=imports,
+        proposer=proposer,
+    )
 
 
 def _probed(proposer: Proposer) -> Usage | None:
