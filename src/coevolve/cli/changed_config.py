@@ -68,7 +68,8 @@ class Decision:
         kept = [change for change in changes if not change.limit]
         if self.extend and kept and not self.ignore:
             raise ChangedConfigError(
-                f"--extend takes only new limits, but {self.matrix or file} has also changed:\n{listed(kept)}\n"
+                f"--extend takes only new limits, but {self.matrix or file} has also changed:\n"
+                f"{listed(kept)}\n"
                 f"Add --ignore-changes to keep what the run recorded, or {self._new_run(file)}."
             )
         if self.extend:
