@@ -61,6 +61,10 @@ class UnknownProtocolError(InputError):
     """A protocol that is not registered."""
 
 
+class UnfitSettingError(InputError):
+    """A setting that has no effect on a protocol."""
+
+
 class MatrixError(InputError):
     """A file or arrays that are not an outcome matrix."""
 

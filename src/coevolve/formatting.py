@@ -125,7 +125,7 @@ def score(value: float | None, scale: Sequence[float] = UNIT) -> str:
 
 
 def estimate(found: Mapping[str, Any]) -> str:
-    """An estimate with its standard error; an exact score has none.
+    """An estimate with its standard error; an exact score, and a plain mean, have none.
 
     >>> estimate({"value": 0.8123, "se": 0.041, "tasks": 18, "pool_size": 60, "note": ""})
     '0.812 ± 0.041'
@@ -134,7 +134,7 @@ def estimate(found: Mapping[str, Any]) -> str:
     """
     scale = found.get("scale", UNIT)
     shown = score(found["value"], scale)
-    if is_exact(found):
+    if "se" not in found or is_exact(found):
         return shown
     se = found["se"]
     return f"{shown} ± ?" if se is None else f"{shown} ± {se:.{decimals(scale)}f}"

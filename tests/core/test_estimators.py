@@ -23,7 +23,13 @@ from coevolve.core.variance import Anticipation, Past, expected_squares, sample_
 from .draws import successive_draws
 
 ONE = np.ones(1)
-ESTIMATORS: list[Estimator] = [RawMean(), HorvitzThompson(), Hajek(), Difference()]
+ESTIMATORS: list[Estimator] = [
+    RawMean(),
+    RawMean(together=True),
+    HorvitzThompson(),
+    Hajek(),
+    Difference(),
+]
 
 
 def sample(scores: list[float], pi: list[float], size: int = 10, pool: str = "all") -> Sample:
@@ -74,8 +80,46 @@ def test_pools_are_estimated_apart_and_averaged() -> None:
     variances = [part.variance or 0 for part in apart]
     assert estimate.se == pytest.approx(np.sqrt(0.75**2 * variances[0] + 0.25**2 * variances[1]))
     assert (estimate.tasks, estimate.drawn, estimate.pool_size) == (5, 5, 20)
+
+
+def test_raw_means_are_averaged_over_pools_of_unequal_size() -> None:
+    """Pools of 10 and 30: 1/2 of the first and 2/3 of the second; together 3/5."""
+    parts = [
+        sample([1, 0], [0.2, 0.2], pool="a"),
+        sample([1, 1, 0], [0.1] * 3, size=30, pool="b"),
+    ]
+    weights = np.array([0.75, 0.25])
     raw = RawMean().estimate(parts, weights, 0.95)
-    assert raw.value == pytest.approx(3 / 5)
+    assert raw.value == pytest.approx(0.75 / 2 + 0.25 * 2 / 3)
+    variances = [(1 - 0.2) * 0.5 / 2, (1 - 0.1) * (1 / 3) / 3]
+    assert raw.se == pytest.approx(np.sqrt(0.75**2 * variances[0] + 0.25**2 * variances[1]))
+    assert (raw.method, raw.tasks, raw.pool_size) == ("raw mean", 5, 40)
+    pooled = RawMean(together=True).estimate(parts, weights, 0.95)
+    assert pooled.value == pytest.approx(3 / 5)
+    assert pooled.se is None
+    assert "ignores the weights of the pools" in pooled.note
+    by_size = RawMean(together=True).estimate(parts, np.array([0.4, 0.6]), 0.95)
+    assert by_size.value == pytest.approx(3 / 5)
+    assert by_size.se == pytest.approx(np.sqrt((1 - 5 / 40) * 0.3 / 5))
+
+
+def test_raw_means_of_all_tasks_are_on_the_scale_of_full_scores() -> None:
+    """Averaged over every draw of 1 of 2 and 1 of 3 tasks, the raw mean is the full score."""
+    truth = {"a": [1.0, 0.0], "b": [1.0, 0.0, 0.0]}
+    weights = np.array([0.5, 0.5])
+    draws = [
+        [
+            sample([truth["a"][i]], [1 / 2], size=2, pool="a"),
+            sample([truth["b"][j]], [1 / 3], size=3, pool="b"),
+        ]
+        for i in range(2)
+        for j in range(3)
+    ]
+    whole = [sample(scores, [1.0] * len(scores), len(scores)) for scores in truth.values()]
+    full = Hajek().estimate(whole, weights, 0.95).value
+    assert full == RawMean().estimate(whole, weights, 0.95).value == pytest.approx(5 / 12)
+    means = [RawMean().estimate(drawn, weights, 0.95).value for drawn in draws]
+    assert np.mean(means) == pytest.approx(full)
 
 
 def test_a_raw_mean_of_a_weighted_draw_has_no_standard_error() -> None:

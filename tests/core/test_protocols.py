@@ -81,6 +81,11 @@ def test_changed_parts_survive_json() -> None:
     assert protocol_from_json(changed.to_json()) == changed
 
 
+def test_a_raw_mean_recorded_before_pools_were_averaged_is_one_of_all_tasks() -> None:
+    recorded = protocol("naive").to_json() | {"estimator": {"part": "RawMean"}}
+    assert protocol_from_json(recorded).estimator == RawMean(together=True)
+
+
 def test_parts_of_ones_own_are_found_by_registration_or_passed() -> None:
     mine = SearchProtocol(name="mine", weighting=HardFirst())
     with pytest.raises(EventError, match="HardFirst', which is not a built-in part"):

@@ -8,6 +8,7 @@ import pytest
 from coevolve import Missing, Outcome, Pool, Selector, Usage, protocol
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.designs import SuccessiveDesign
+from coevolve.core.estimators import RawMean
 from coevolve.core.weights import TaskView, VarianceWeights
 
 from .strategies import BUILT_IN, TASKS, answer, scores, started
@@ -358,9 +359,10 @@ def test_a_pool_without_any_score_is_drawn_again() -> None:
     assert again.batch == 1
 
 
-def test_the_raw_mean_does_without_a_pool() -> None:
+def test_the_pooled_raw_mean_does_without_a_pool() -> None:
     pool = Pool.grouped({"x": TASKS[:4], "y": TASKS[4:]})
-    selector = Selector(pool, protocol="random-resample", fraction=0.25)
+    pooled = replace(protocol("random-resample"), estimator=RawMean(together=True))
+    selector = Selector(pool, protocol=pooled, fraction=0.25)
     (assignment,) = selector.ask(["c"])
     results: dict[str, float | Missing] = dict.fromkeys(assignment.tasks, 1.0)
     selector.tell(assignment, results | {assignment.tasks[0]: Missing("x", shared=True)})

@@ -141,7 +141,7 @@ def test_top_ranks_by_estimate_and_names_who_has_none() -> None:
         (2, "plain"),
     ]
     assert top["more"] == 2
-    assert [row["name"] for row in top["without_estimate"]] == ["bad"]
+    assert [row["name"] for row in top["without_score"]] == ["bad"]
     assert "0.700 ± 0.050  0.600 to 0.800  2/4    +0.200" in ask("top", "1")
     assert "check failed: SyntaxError" in ask("top", "1")
 

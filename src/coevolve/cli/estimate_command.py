@@ -52,6 +52,8 @@ def estimate(
         return
     console = Screen()
     console.print(forecast_table(found, console.width))
+    if found.drawn is not None:
+        console.print(str(found.drawn))
     console.print(str(found.savings))
     for note in found.notes:
         console.print(note)

@@ -52,13 +52,14 @@ def print_plan(
                 ("run", f"{plan.folder}{there}"),
                 ("search", plan.what),
                 ("starts", ", ".join(plan.starts)),
-                ("draws", plan.draws),
+                ("tasks", plan.tasks),
                 ("evaluations", f"{plan.evaluations:,}, as the paper counts: new candidates only"),
             ]
         )
     )
     console.print(forecast_table(plan.forecast, console.width))
-    for line in (str(plan.forecast.savings), *plan.forecast.notes, NOTHING):
+    drawn = [] if plan.forecast.drawn is None else [str(plan.forecast.drawn)]
+    for line in (*drawn, str(plan.forecast.savings), *plan.forecast.notes, NOTHING):
         console.print(line)
 
 

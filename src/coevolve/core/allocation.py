@@ -5,7 +5,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 from numbers import Real
-from typing import ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, runtime_checkable
 
 import numpy as np
 
@@ -15,6 +15,9 @@ from coevolve.core.outcomes import is_whole
 from coevolve.core.pool import Pool
 from coevolve.core.posterior import Posterior
 from coevolve.errors import InputError
+
+Rounding = Literal["ceil", "floor"]
+"""How ρN is rounded to a number of tasks: up or down."""
 
 
 @runtime_checkable
@@ -150,7 +153,7 @@ class Share:
     """
 
     fraction: float = 0.2
-    rounding: Literal["ceil", "floor"] = "ceil"
+    rounding: Rounding = "ceil"
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "fraction", _checked(self.fraction))
@@ -230,18 +233,18 @@ def _affordable(costs: Floats, weights: Floats, fraction: float) -> int:
     return min(max(1, round(float(-np.expm1(-rates * low).sum()))), len(costs))
 
 
-def share(fraction: float, pool: Pool) -> tuple[int, ...]:
+def share(fraction: float, pool: Pool, rounding: Rounding = "ceil") -> tuple[int, ...]:
     """M of each pool: the tasks that a fixed share draws for every candidate.
 
     >>> share(0.2, Pool(["a", "b", "c", "d", "e", "f"]))
     (2,)
     """
-    return Share(fraction=fraction).sizes(pool, np.empty(0))
+    return Share(fraction=fraction, rounding=rounding).sizes(pool, np.empty(0))
 
 
-def granted(fraction: float, view: SearchView) -> int:
+def granted(fraction: float, view: SearchView, rounding: Rounding = "ceil") -> int:
     """Tasks a search may ask about so far: m for every candidate, as with a fixed share."""
-    return sum(share(fraction, view.pool)) * len(view.candidates)
+    return sum(share(fraction, view.pool, rounding)) * len(view.candidates)
 
 
 def split(size: int, left: Indices) -> tuple[int, ...]:
@@ -273,14 +276,16 @@ class AdaptiveShare:
     """A few tasks for every candidate, and the rest of the budget for those that may be the best.
 
     The search as a whole asks about no more tasks than a fixed share: m per candidate. A new
-    candidate gets the share `first` of m. Then the leader (the highest posterior mean) and the
-    candidates of any round with the highest expected improvement over it, E max(S_h - S_leader, 0)
-    under the joint posterior, get further batches. Candidates that are clearly behind get nothing
-    more. The share `reserve` of the budget is kept for the final draw, `ask(final=True)`.
+    candidate gets the share `first_look` of m. Then the leader (the highest posterior mean) and
+    the candidates of any round with the highest expected improvement over it,
+    E max(S_h - S_leader, 0) under the joint posterior, get further batches. Candidates that are
+    clearly behind get nothing more. The share `reserve` of the budget is kept for the final draw,
+    `ask(final=True)`.
 
     Args:
         fraction: ρ.
-        first: Share of m that a new candidate gets at once.
+        rounding: How m is rounded, as for `Share`.
+        first_look: Share of m that a new candidate gets at once.
         reserve: Share of the whole budget that is kept for the final decision. A larger reserve
             makes the final choice more reliable; a smaller one shows earlier which candidate to
             build on (`benchmarks/choosing.py`).
@@ -294,7 +299,8 @@ class AdaptiveShare:
     """
 
     fraction: float = 0.2
-    first: float = 0.5
+    rounding: Rounding = "ceil"
+    first_look: float = 0.5
     reserve: float = 0.4
     batch: float = 0.25
     contenders: int = 2
@@ -302,8 +308,8 @@ class AdaptiveShare:
     needs_model: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        share(self.fraction, Pool(["any"]))
-        for name in ("first", "batch"):
+        share(self.fraction, Pool(["any"]), self.rounding)
+        for name in ("first_look", "batch"):
             if not 0 < getattr(self, name) <= 1:
                 raise InputError(f"{name} must be in (0, 1], got {getattr(self, name)!r}.")
         for name in ("reserve", "regret"):
@@ -318,17 +324,26 @@ class AdaptiveShare:
         return replace(self, fraction=fraction)
 
     def sizes(self, pool: Pool, weights: Floats) -> tuple[int, ...]:
-        return tuple(math.ceil(self.first * m) for m in share(self.fraction, pool))
+        return tuple(math.ceil(self.first_look * m) for m in self.shares(pool))
+
+    def shares(self, pool: Pool) -> tuple[int, ...]:
+        """M of each pool: the tasks of a candidate, on average over the search."""
+        return share(self.fraction, pool, self.rounding)
+
+    @classmethod
+    def upgraded(cls, recorded: dict[str, Any]) -> dict[str, Any]:
+        """Fields as an earlier version recorded them: `first_look` was `first`."""
+        return {"first_look" if key == "first" else key: at for key, at in recorded.items()}
 
     def further(self, view: SearchView) -> Sequence[Request]:
-        budget = granted(self.fraction, view)
+        budget = granted(self.fraction, view, self.rounding)
         kept = 0 if view.final else math.ceil(self.reserve * budget)
         budget -= kept + view.spent
         if budget <= 0 or self._settled(view):
             return []
         left = view.left.sum(axis=1)
         wanted: list[Request] = []
-        batch = math.ceil(self.batch * sum(share(self.fraction, view.pool)))
+        batch = math.ceil(self.batch * sum(self.shares(view.pool)))
         places = self.contenders
         for index in contenders(view.posterior):
             size = min(batch, budget, int(left[index]))

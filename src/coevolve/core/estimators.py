@@ -209,39 +209,71 @@ class Estimator(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RawMean:
-    """Mean over all sampled tasks of all pools, as in Naive and Random-Resample.
+    """Mean over the sampled tasks of each pool, pools averaged, as in Naive and Random-Resample.
 
-    It ignores inclusion probabilities and pool weights. After a weighted draw, or if the weights
-    of pools are not proportional to their sizes, it does not estimate the full-set score and has
-    no standard error.
+    It ignores inclusion probabilities: after a weighted draw it does not estimate the full-set
+    score and has no standard error.
 
-    >>> sample = Sample.without_history(np.array([1.0, 0.0, 1.0]), np.full(3, 0.5), pool_size=6)
-    >>> print(RawMean().estimate([sample], np.ones(1), 0.95))
-    0.667 ± 0.236 (3 of 6 tasks, raw mean)
+    Args:
+        together: True takes one mean over the tasks of all pools, and ignores the weights of the
+            pools. It has no standard error if these are not proportional to the numbers of tasks.
+
+    >>> pools = [
+    ...     Sample.without_history(np.array(scores), np.full(len(scores), 0.5), pool_size=size)
+    ...     for scores, size in (([1.0, 0.0], 4), ([1.0, 1.0, 0.0, 1.0], 8))
+    ... ]
+    >>> print(RawMean().estimate(pools, np.full(2, 0.5), 0.95))
+    0.625 ± 0.198 (6 of 12 tasks, raw mean)
+    >>> print(RawMean(together=True).estimate(pools, np.full(2, 0.5), 0.95))
+    0.667 ± ? (6 of 12 tasks, pooled raw mean)
     """
 
+    together: bool = False
     needs_history: ClassVar[bool] = False
 
+    def __post_init__(self) -> None:
+        if not isinstance(self.together, bool):
+            raise InputError(f"together must be True or False, got {self.together!r}.")
+
+    @classmethod
+    def upgraded(cls, recorded: dict[str, Any]) -> dict[str, Any]:
+        """Fields as an earlier version recorded them: it had only one mean of all pools."""
+        return {"together": True, **recorded}
+
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
-        _require([replace(samples[0], scores=np.concatenate([s.scores for s in samples]))])
-        size, drawn = sum(s.pool_size for s in samples), sum(s.drawn for s in samples)
-        scores = np.concatenate([s.scores for s in samples])
-        merged = replace(
-            samples[0],
-            pool="all",
-            pool_size=size,
-            drawn=drawn,
-            scores=scores,
-            probabilities=np.full(len(scores), drawn / size),
-            anticipation=None,
+        weighted = any(
+            (np.abs(s.probabilities - s.drawn / s.pool_size) > 1e-9).any() for s in samples
         )
-        part = hajek(merged)
-        shares = np.array([s.drawn / drawn for s in samples])
-        if any((np.abs(s.probabilities - s.drawn / s.pool_size) > 1e-9).any() for s in samples):
-            part = Part(part.value, None, "the raw mean of a weighted draw has no standard error")
-        elif np.abs(shares - weights).max() > _UNEVEN:
-            part = Part(part.value, None, "the raw mean ignores the weights of the pools")
-        return _combined("raw mean", [part], [merged], np.ones(1), confidence)
+        note = "the raw mean of a weighted draw has no standard error" if weighted else ""
+        if self.together:
+            shares = np.array([s.drawn for s in samples]) / sum(s.drawn for s in samples)
+            if not note and np.abs(shares - weights).max() > _UNEVEN:
+                note = "the pooled raw mean ignores the weights of the pools"
+            samples, weights = [_merged(samples)], np.ones(1)
+        _require(samples)
+        samples = [_equally_likely(sample) for sample in samples]
+        parts = [hajek(sample) for sample in samples]
+        if note:
+            parts = [Part(part.value, None, note) for part in parts]
+        method = "pooled raw mean" if self.together else "raw mean"
+        return _combined(method, parts, samples, weights, confidence)
+
+
+def _merged(samples: Sequence[Sample]) -> Sample:
+    """The samples of all pools as one."""
+    return replace(
+        samples[0],
+        pool="all",
+        pool_size=sum(s.pool_size for s in samples),
+        drawn=sum(s.drawn for s in samples),
+        scores=np.concatenate([s.scores for s in samples]),
+    )
+
+
+def _equally_likely(sample: Sample) -> Sample:
+    """The sample as if every task had been drawn with the same probability."""
+    equal = np.full(len(sample.scores), sample.drawn / sample.pool_size)
+    return replace(sample, probabilities=equal, anticipation=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -401,7 +433,7 @@ def _combined(
         drawn=sum(s.drawn for s in samples),
         pool_size=sum(s.pool_size for s in samples),
         method="full set" if exact else method,
-        note="; ".join(part.note for part in parts if part.note),
+        note="; ".join(dict.fromkeys(part.note for part in parts if part.note)),
     )
 
 

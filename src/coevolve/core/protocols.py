@@ -7,19 +7,19 @@ from typing import Any
 
 from coevolve import registry
 from coevolve.core.allocation import AdaptiveShare, Allocation, CostShare, Share, WholePool
-from coevolve.core.choice import ChoiceRule, HighestEstimate, MostEvaluated
+from coevolve.core.choice import ChoiceRule, HighestEstimate
 from coevolve.core.designs import DesignMethod, PivotalDesign, SuccessiveDesign, UniformDesign
+from coevolve.core.disclosure import Disclosure
 from coevolve.core.estimators import (
-    Difference,
     Estimator,
     EstimatorRule,
     Hajek,
-    HorvitzThompson,
     PhaseZeroRule,
     RawMean,
 )
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import JointModel
+from coevolve.core.protocol_settings import PARTS, changed
 from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights, Weighting
 from coevolve.errors import EventError, InputError, UnknownProtocolError, nearest
 
@@ -33,27 +33,7 @@ __all__ = [
 ]
 
 _PARTS: dict[str, Callable[..., Any]] = {
-    part.__name__: part
-    for part in (
-        UniformWeights,
-        VarianceWeights,
-        InformationWeights,
-        UniformDesign,
-        SuccessiveDesign,
-        PivotalDesign,
-        RawMean,
-        HorvitzThompson,
-        Hajek,
-        Difference,
-        PhaseZeroRule,
-        Share,
-        WholePool,
-        HighestEstimate,
-        Joint,
-        AdaptiveShare,
-        CostShare,
-        MostEvaluated,
-    )
+    type(part).__name__: type(part) for named in PARTS.values() for part in named.values()
 }
 
 
@@ -93,7 +73,9 @@ def part_from_json(data: dict[str, Any], known: object = None) -> Any:
         )
     if is_dataclass(known) and part_to_json(known) == data:
         return known
-    return kind(**{key: value for key, value in data.items() if key != "part"})
+    recorded = {key: value for key, value in data.items() if key != "part"}
+    upgraded = getattr(kind, "upgraded", None)  # a version before recorded other fields
+    return kind(**(recorded if upgraded is None else upgraded(recorded)))
 
 
 def _part_name(kind: type) -> str:
@@ -115,13 +97,13 @@ class SearchProtocol:
         allocation: How many tasks of each pool a round draws, and what is evaluated further.
         choice: Which candidate wins.
 
-    Replace any of the five parts with `dataclasses.replace`:
+    `protocol` changes the settings of a known one. Replace any of the five parts by one of your
+    own with `dataclasses.replace`:
 
     >>> from dataclasses import replace
     >>> from coevolve import protocol
-    >>> from coevolve.core.designs import SuccessiveDesign
-    >>> paper = protocol("task-coevolve")
-    >>> faithful = replace(paper, design=SuccessiveDesign(inclusion="monte-carlo"))
+    >>> faithful = protocol("task-coevolve", inclusion="monte-carlo", rounding="floor")
+    >>> pivotal = replace(faithful, design=PivotalDesign())
     """
 
     name: str
@@ -146,7 +128,7 @@ class SearchProtocol:
         if self.draws_by_model and not isinstance(self.estimator, JointModel):
             raise InputError(
                 f"protocol {self.name!r} draws by a joint model; use one as the estimator, such "
-                f"as Joint(), not {self.estimator!r}."
+                f"as Joint() ('joint' in settings), not {self.estimator!r}."
             )
 
     @property
@@ -161,10 +143,23 @@ class SearchProtocol:
         """Whether draws depend on a joint model."""
         return self.weighting.needs_model or bool(getattr(self.allocation, "needs_model", False))
 
+    def disclosure(self, draw_per: str = "round") -> Disclosure:
+        """What proposers are told about draws and scores.
+
+        >>> protocol("naive").disclosure().estimated
+        False
+        """
+        return Disclosure.of(
+            weighting=self.weighting,
+            design=self.design,
+            estimator=self.estimator,
+            allocation=self.allocation,
+            draw_per=draw_per,
+        )
+
     def to_json(self) -> dict[str, Any]:
         """The name and the five parts as plain JSON."""
-        parts = ("weighting", "design", "estimator", "allocation", "choice")
-        return {"name": self.name} | {part: part_to_json(getattr(self, part)) for part in parts}
+        return {"name": self.name} | {part: part_to_json(getattr(self, part)) for part in PARTS}
 
 
 BUILT_IN = (
@@ -225,11 +220,18 @@ PLUGS: dict[str, SearchProtocol] = {built_in.name: built_in for built_in in BUIL
 """Every protocol that can be found by name, built in or registered."""
 
 
-def protocol(name: str) -> SearchProtocol:
+def protocol(name: str, **settings: Any) -> SearchProtocol:
     """The protocol of a name: built in, registered, an entry point, or `package.module:name`.
+
+    Args:
+        name: The name.
+        settings: Other values for its settings: parts by name, such as `estimator="hajek"`, and
+            fields of its parts, such as `rounding="floor"`. `coevolve protocols NAME` lists them.
 
     >>> protocol("task-coevolve").weighting
     VarianceWeights(floor=0.125, bonus=0.025, window=None, cost=0.0)
+    >>> protocol("task-coevolve", rounding="floor", inclusion="monte-carlo").design
+    SuccessiveDesign(inclusion='monte-carlo', repetitions=4000)
     """
     if not isinstance(name, str) or not (
         name in PLUGS or registry.REFERENCE.match(name) or name in registry.names("protocols")
@@ -239,7 +241,7 @@ def protocol(name: str) -> SearchProtocol:
             f"unknown protocol {name!r}; use one of {', '.join(known)}, register your own with "
             f"coevolve.register, or write package.module:name.{nearest(str(name), known)}"
         )
-    return checked_protocol(name, registry.find("protocols", name))
+    return changed(checked_protocol(name, registry.find("protocols", name)), settings)
 
 
 def checked_protocol(name: str, found: object) -> SearchProtocol:

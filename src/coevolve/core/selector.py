@@ -105,6 +105,11 @@ class Selector(Recorded):
         return self._state.protocol
 
     @property
+    def draw_per(self) -> str:
+        """Who shares a draw: "round" or "candidate"."""
+        return self._state.draw_per
+
+    @property
     @alone
     def starts(self) -> tuple[Id, ...]:
         """The starting harnesses, in the order told."""

@@ -52,7 +52,9 @@ class Weighting(Protocol):
     """Gives every task a positive weight from its history, its cost and its chances.
 
     `needs_history` says whether Phase 0 must come first, `needs_model` whether it uses the chances
-    of a joint model, and `window` how many of the last rounds count (None: all of them).
+    of a joint model, and `window` how many of the last rounds count (None: all of them). A
+    weighting may have a text `prefers`, which tells proposers which tasks it draws, such as
+    "mostly short tasks".
     """
 
     @property
@@ -113,6 +115,7 @@ class VarianceWeights:
     cost: float = 0.0
     needs_history: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
+    prefers: ClassVar[str] = "mostly tasks on which candidates differ"
 
     def __post_init__(self) -> None:
         _check_exponent("cost", self.cost)
@@ -160,6 +163,7 @@ class InformationWeights:
     needs_history: ClassVar[bool] = False
     needs_model: ClassVar[bool] = True
     window: ClassVar[int | None] = None
+    prefers: ClassVar[str] = "mostly tasks on which candidates differ"
 
     def __post_init__(self) -> None:
         _check_exponent("cost", self.cost)

@@ -2,7 +2,8 @@
 
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import fields, replace
+from dataclasses import fields
+from functools import cache
 from pathlib import Path
 from types import NoneType
 from typing import Annotated, Any, Literal, Self, get_args
@@ -13,13 +14,14 @@ from pydantic import (
     PlainValidator,
     SerializeAsAny,
     ValidationError,
+    ValidationInfo,
     create_model,
 )
-from pydantic_core import ErrorDetails
+from pydantic_core import ErrorDetails, PydanticCustomError
 
 from coevolve import registry
 from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, FactoryBenchmark
-from coevolve.core.choice import HighestEstimate
+from coevolve.core.protocol_settings import setting_types, settings_of
 from coevolve.core.protocols import SearchProtocol, checked_protocol, protocol, register
 from coevolve.errors import ConfigError, InputError, UnknownProtocolError, nearest
 from coevolve.executors.benchmark_needs import Needs
@@ -49,8 +51,23 @@ class RunSettings(Table):
     seed: Annotated[int, Field(ge=0)] = 0
 
 
-class SearchSettings(Table):
-    """`[search]`: how many candidates, and how they are scored."""
+_OWN = ("fraction", "include_start")
+"""Settings of protocols that are keys of `[search]` on their own."""
+
+
+def _optional(types: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: (kind | None, None) for key, kind in types.items() if key not in _OWN}
+
+
+class SearchSettings(
+    create_model(  # type: ignore[misc]
+        "ProtocolTable", __base__=Table, **_optional(setting_types())
+    )
+):
+    """`[search]`: how many candidates, and how they are scored.
+
+    It has a key for each setting of a protocol; those that are left out are the protocol's own.
+    """
 
     rounds: Count
     candidates: Count = 1
@@ -66,16 +83,50 @@ class SearchSettings(Table):
     history: Text | None = None
 
     def rule(self) -> SearchProtocol:
-        """The protocol; with `include_start`, a starting harness may win."""
-        rule = protocol(self.protocol)
-        if not self.include_start:
-            return rule
-        if not isinstance(rule.choice, HighestEstimate):
-            raise InputError(
-                f"include_start has no effect on protocol {rule.name!r}, which chooses by "
-                f"{type(rule.choice).__name__}; leave it out."
-            )
-        return replace(rule, choice=replace(rule.choice, include_start=True))
+        """The protocol with its settings; with `include_start`, a starting harness may win.
+
+        Raises:
+            UnfitSettingError: A setting has no effect on the protocol.
+            InputError: A setting has a wrong value.
+        """
+        own = SearchSettings.__annotations__
+        keys = [key for key in type(self).model_fields if key not in own]
+        given = {key: value for key in keys if (value := getattr(self, key)) is not None}
+        if self.include_start:
+            given["include_start"] = True
+        return protocol(self.protocol, **given)
+
+
+def _read_search(value: Any, info: ValidationInfo) -> SearchSettings:
+    """The table `[search]`; a protocol of the user's own adds the keys of its parts."""
+    if isinstance(value, SearchSettings):
+        return value
+    if not isinstance(value, Mapping):
+        raise PydanticCustomError("dict_type", "a table")
+    folder = (info.context or {}).get("folder")
+    table = _with_keys_of(value.get("protocol"), folder)
+    read: SearchSettings = table.model_validate(value, context=info.context)
+    return read
+
+
+def _with_keys_of(name: Any, folder: Path | None) -> type[SearchSettings]:
+    """The class that reads `[search]` for a protocol; unknown ones are refused later."""
+    if not isinstance(name, str):
+        return SearchSettings
+    try:
+        found = registry.find("protocols", name, folder=folder)
+    except InputError:
+        return SearchSettings
+    if not isinstance(found, SearchProtocol):
+        return SearchSettings
+    types = {key: one.type for key, one in settings_of(found).items()}
+    more = {key: kind for key, kind in types.items() if key not in SearchSettings.model_fields}
+    return _extended(tuple(more.items())) if more else SearchSettings
+
+
+@cache
+def _extended(types: tuple[tuple[str, Any], ...]) -> type[SearchSettings]:
+    return create_model("SearchTable", __base__=SearchSettings, **_optional(dict(types)))
 
 
 def _keys(of: type) -> dict[str, Any]:
@@ -132,7 +183,7 @@ class RunConfig(Table):
     """
 
     run: RunSettings = Field(default_factory=RunSettings)
-    search: SearchSettings
+    search: Annotated[SerializeAsAny[SearchSettings], PlainValidator(_read_search)]
     budget: Annotated[
         Budget,
         PlainValidator(_read_budget),

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 
 from coevolve.benchmarks.base import sealed_tasks
-from coevolve.core.allocation import Adaptive
 from coevolve.formatting import plural
 from coevolve.runs.building import build_benchmark
 from coevolve.runs.config import RunConfig
@@ -27,9 +26,6 @@ class PoolPlan:
     tasks: int
     drawn: int
 
-    def __str__(self) -> str:
-        return f"{self.pool} {self.drawn} of {self.tasks}"
-
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
         return {"pool": self.pool, "tasks": self.tasks, "drawn": self.drawn}
@@ -40,8 +36,8 @@ class RunPlan:
     """What a run would do.
 
     `evaluations` counts as the paper does: the trials of all candidates in the rounds, without
-    starting harnesses, rescoring and sealed test. With an adaptive protocol, a round may draw more
-    than `drawn` of a pool for some candidates.
+    starting harnesses, rescoring and sealed test. With an adaptive protocol, `drawn` of
+    `pools` is the first look at a candidate.
     """
 
     config: RunConfig
@@ -49,7 +45,6 @@ class RunPlan:
     starts: tuple[str, ...]
     pools: tuple[PoolPlan, ...]
     test_tasks: int
-    adaptive: bool
     forecast: Forecast
 
     @property
@@ -69,10 +64,10 @@ class RunPlan:
         return f"{rounds} of {each}, protocol {search.protocol}, seed {self.config.run.seed}"
 
     @property
-    def draws(self) -> str:
-        """What a round draws of each pool."""
-        more = ", more for some candidates" if self.adaptive else ""
-        return f"{', '.join(map(str, self.pools))} tasks in each round{more}"
+    def tasks(self) -> str:
+        """The tasks of each pool, and those of the sealed test."""
+        pools = ", ".join(f"{one.tasks} {one.pool}" for one in self.pools)
+        return f"{pools}; {self.test_tasks} sealed" if self.test_tasks else pools
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON: the plan, and what `coevolve estimate` prints."""
@@ -182,8 +177,7 @@ def plan_run(file: Path, config: RunConfig, *, like: Path | None = None) -> RunP
     """
     benchmark = build_benchmark(config, file.parent)
     pool, selector = benchmark.pool, new_selector(config, benchmark.pool)
-    allocation = selector.protocol.allocation
-    sizes = allocation.sizes(pool, np.ones(len(pool)))
+    sizes = selector.protocol.allocation.sizes(pool, np.ones(len(pool)))
     return RunPlan(
         config=config,
         folder=run_folder(file, config),
@@ -193,6 +187,5 @@ def plan_run(file: Path, config: RunConfig, *, like: Path | None = None) -> RunP
             for name, size in zip(pool.names, sizes, strict=True)
         ),
         test_tasks=len(sealed_tasks(benchmark)),
-        adaptive=isinstance(allocation, Adaptive),
         forecast=forecast_config(file, config, benchmark, like=like),
     )

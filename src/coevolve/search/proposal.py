@@ -6,8 +6,10 @@ from dataclasses import dataclass, field, replace
 from typing import Any, Protocol, Self, get_args, runtime_checkable
 
 from coevolve.core.choice import Choice
+from coevolve.core.disclosure import Disclosure
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing, Usage
+from coevolve.core.protocols import protocol
 from coevolve.errors import InputError, nearest
 from coevolve.search.candidate import Candidate, Files, Kind, only_text
 
@@ -118,6 +120,7 @@ class View:
         pools: The pool of each task, if there are several pools.
         solvability: How often each task was solved, for the tasks that were run.
         seconds: How long the proposal may take.
+        disclosure: What the proposer is told about draws and scores.
 
     >>> start = Candidate.of({"prompt.txt": b"Answer."}, name="start")
     >>> known = Standing(
@@ -140,6 +143,7 @@ class View:
     pools: Mapping[str, str] = field(default_factory=dict)
     solvability: Mapping[str, Solvability] = field(default_factory=dict)
     seconds: float = math.inf
+    disclosure: Disclosure = field(default_factory=lambda: protocol("task-coevolve").disclosure())
 
     def standing(self, name: str) -> Standing:
         """What is known of one candidate."""

@@ -68,6 +68,7 @@ def view_of(
         pools=_pools(state.selector.pool),
         solvability=_solvability(state),
         seconds=seconds,
+        disclosure=state.selector.protocol.disclosure(state.selector.draw_per),
     )
 
 

@@ -28,7 +28,8 @@ _LABELS = {
     "better": "solved better by",
     "says": "trace",
     "tasks_of_both": "shared tasks",
-    "without_estimate": "without an estimate",
+    "mean_score": "score",
+    "without_score": "without a score",
 }
 """Labels that differ from their keys."""
 
@@ -139,12 +140,13 @@ def rendered(value: Any, depth: int = 0) -> Iterator[str]:
 
 
 def _columns(row: dict[str, Any]) -> dict[str, Any]:
-    """The values of a record to show; an estimate adds its interval and its tasks."""
+    """The values of a record to show; a score adds its tasks, an estimate its interval too."""
     made: dict[str, Any] = {}
     for name, value in row.items():
         made[name] = value
         if name == "estimate":
             made["interval"] = interval(value)
+        if name in ("estimate", "mean_score"):
             made["tasks"] = tasks_seen(value) if value else ""
     return made
 

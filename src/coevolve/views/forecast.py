@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from coevolve.core.allocation import Adaptive
+from coevolve.core.allocation import Adaptive, AdaptiveShare, Share, share
 from coevolve.core.selector import Selector
 from coevolve.formatting import amount
 from coevolve.search.budget import CAPS, Settings
@@ -40,7 +40,8 @@ class Part:
 class Forecast:
     """The parts of a run, their total, the caps of the budget, and notes for the reader.
 
-    `savings` compare the run with a full search, both without caps.
+    `savings` compare the run with a full search, both without caps; `drawn` says how many tasks
+    of each pool a candidate gets.
     """
 
     parts: tuple[Part, ...]
@@ -48,6 +49,7 @@ class Forecast:
     savings: Savings
     caps: dict[str, float | None]
     notes: tuple[str, ...]
+    drawn: "Drawn | None" = None
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON; the total is the last part."""
@@ -56,7 +58,68 @@ class Forecast:
             "savings": self.savings.to_json(),
             "caps": self.caps,
             "notes": list(self.notes),
+            "drawn": None if self.drawn is None else self.drawn.to_json(),
         }
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drawn:
+    """How many tasks of each pool a candidate gets, and how the numbers were rounded.
+
+    `first` are the tasks of an adaptive protocol's first look; `tasks` are then an average.
+    """
+
+    fraction: float
+    rounding: str
+    pools: tuple[str, ...]
+    sizes: tuple[int, ...]
+    tasks: tuple[int, ...]
+    first: tuple[int, ...] | None = None
+
+    @classmethod
+    def of(cls, selector: Selector) -> "Drawn | None":
+        """The draws of a selector; None unless its protocol draws a fixed share of the tasks."""
+        pool, allocation = selector.pool, selector.protocol.allocation
+        if not isinstance(allocation, Share | AdaptiveShare):
+            return None
+        adaptive = isinstance(allocation, AdaptiveShare)
+        none = np.empty(0)
+        return cls(
+            fraction=allocation.fraction,
+            rounding=allocation.rounding,
+            pools=pool.names,
+            sizes=tuple(len(pool.members(name)) for name in pool.names),
+            tasks=share(allocation.fraction, pool, allocation.rounding),
+            first=allocation.sizes(pool, none) if adaptive else None,
+        )
+
+    def to_json(self) -> dict[str, Any]:
+        """Plain JSON; the numbers of tasks by pool."""
+        rows = zip(self.pools, self.sizes, self.tasks, strict=True)
+        return {
+            "fraction": self.fraction,
+            "rounding": self.rounding,
+            "pools": {name: {"tasks": size, "drawn": drawn} for name, size, drawn in rows},
+        }
+
+    def __str__(self) -> str:
+        """In a sentence.
+
+        >>> print(Drawn(fraction=0.07, rounding="floor", pools=("a", "b"), sizes=(30, 50),
+        ...     tasks=(2, 3)))
+        A candidate gets 2/3 of 30/50 tasks (a/b): 7% of each pool, rounded down.
+        """
+        names = "" if self.pools == ("all",) else f" ({'/'.join(self.pools)})"
+        tasks, sizes = "/".join(map(str, self.tasks)), "/".join(map(str, self.sizes))
+        least = self.rounding == "floor" and min(self.sizes) * self.fraction < 1
+        how = {"ceil": "up", "floor": "down"}[self.rounding]
+        each = "the tasks" if self.pools == ("all",) else "each pool"
+        text = f"{tasks} of {sizes} tasks{names}: {100 * self.fraction:.4g}% of {each}, "
+        text += f"rounded {how}{', at least 1' if least else ''}."
+        if self.first is None:
+            return f"A candidate gets {text}"
+        first = "/".join(map(str, self.first))
+        return f"A candidate gets {first} tasks at first; on average at most {text}"
 
 
 def forecast(
@@ -118,7 +181,12 @@ def forecast(
             f"{shown(total.trials * mean, 'trials')} in total."
         )
     return Forecast(
-        parts=tuple(parts), total=within, savings=savings, caps=caps, notes=tuple(notes)
+        parts=tuple(parts),
+        total=within,
+        savings=savings,
+        caps=caps,
+        notes=tuple(notes),
+        drawn=Drawn.of(selector),
     )
 
 

@@ -15,16 +15,17 @@ from coevolve.views.questions import FORMAT, Row, Source
 def index_of(view: View) -> Row:
     """Everything in a view except files and traces.
 
-    `folder`, `file` and `trace` are paths in a workspace, empty until it is laid out.
+    `folder`, `file` and `trace` are paths in a workspace, empty until it is laid out. A candidate
+    has an `estimate`, or a `mean_score` if the protocol estimates nothing.
     """
     ranks = ranks_of(view.standings)
     return {
         "format": FORMAT,
         "round": view.round,
         "parent": view.parent,
-        "best": None if view.best is None else _best(view.best),
+        "best": None if view.best is None else _best(view, view.best),
         "tasks": [_task(view, task) for task in view.tasks],
-        "candidates": [_candidate(s, ranks.get(s.candidate.name)) for s in view.standings],
+        "candidates": [_candidate(view, s, ranks.get(s.candidate.name)) for s in view.standings],
     }
 
 
@@ -47,7 +48,7 @@ def ranks_of(standings: tuple[Standing, ...]) -> dict[str, int]:
     return {name: order.index(value) + 1 for name, value in values.items()}
 
 
-def _candidate(standing: Standing, rank: int | None) -> Row:
+def _candidate(view: View, standing: Standing, rank: int | None) -> Row:
     candidate = standing.candidate
     return {
         "name": candidate.name,
@@ -55,7 +56,7 @@ def _candidate(standing: Standing, rank: int | None) -> Row:
         "status": standing.status,
         "reason": standing.reason,
         "rank": rank,
-        "estimate": None if standing.estimate is None else _estimate(standing.estimate),
+        **_scored(view, standing.estimate),
         "delta": standing.delta,
         "parents": list(candidate.parents),
         "kind": candidate.kind,
@@ -85,15 +86,23 @@ def _task(view: View, task: str) -> Row:
     }
 
 
-def _estimate(estimate: Estimate) -> dict[str, Any]:
-    return {**estimate.to_json(), "exact": estimate.exact}
+def _scored(view: View, found: Estimate | None) -> dict[str, Any]:
+    """The estimate of a score; or its mean alone, if the protocol estimates nothing."""
+    key = "estimate" if view.disclosure.estimated else "mean_score"
+    if found is None:
+        return {key: None}
+    data = found.to_json()
+    if key == "mean_score":
+        kept = ("value", "tasks", "pool_size", "scale")
+        return {key: {name: data[name] for name in kept if name in data}}
+    return {key: {**data, "exact": found.exact}}
 
 
-def _best(best: Choice) -> Row:
+def _best(view: View, best: Choice) -> Row:
     return {
         "candidate": best.candidate,
-        "estimate": _estimate(best.estimate),
-        "why": best.why,
+        **_scored(view, best.estimate),
+        "why": best.why if view.disclosure.estimated else "",
         "tied_with": list(best.tied_with),
         "better_start": best.better_start,
     }

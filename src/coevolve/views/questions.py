@@ -51,7 +51,7 @@ class Source:
 
     @property
     def ranked(self) -> list[Row]:
-        """Candidates with an estimate, the best first, ties in the order of proposal."""
+        """Candidates with a score, the best first, ties in the order of proposal."""
         rows = [row for row in self.candidates.values() if row["rank"] is not None]
         return sorted(rows, key=lambda row: int(row["rank"]))
 
@@ -192,8 +192,13 @@ def usage() -> str:
 
 def brief(row: Row) -> Row:
     """The columns of a candidate in a table."""
-    keys = ("rank", "name", "round", "kind", "estimate", "delta", "parents", "hypothesis")
+    keys = ("rank", "name", "round", "kind", scored(row), "delta", "parents", "hypothesis")
     return {key: row[key] for key in keys}
+
+
+def scored(row: Row) -> str:
+    """The key of a candidate's score: under some protocols it is no estimate."""
+    return "estimate" if "estimate" in row else "mean_score"
 
 
 def scores(row: Row) -> dict[str, float]:
@@ -219,7 +224,7 @@ def _top(source: Source, count: str = "10") -> Row:
     found["more"] = max(len(rows) - int(count), 0) or None
     keys = ("name", "round", "status", "reason")
     without = [{key: row[key] for key in keys} for row in others if row["rank"] is None]
-    return {**found, "without_estimate": without}
+    return {**found, "without_score": without}
 
 
 def _show(source: Source, name: str) -> Row:
@@ -306,7 +311,7 @@ def _trace(source: Source, name: str, task: str) -> Row:
 
 QUERIES = {
     "top": Query("[N]", "the N best candidates (default 10)", _top),
-    "show": Query("A", "candidate A: origin, estimate, number of tasks solved", _show),
+    "show": Query("A", "candidate A: origin, score, number of tasks solved", _show),
     "diff": Query("A B", "changes from A to B: files, tasks won, tasks lost", _diff),
     "failures": Query("A", "tasks that A failed, those that others solved first", _failures),
     "task": Query("T", "the outcome of every candidate on task T", _task),

@@ -8,12 +8,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coevolve import protocol
 from coevolve.core.outcomes import Missing
 from coevolve.proposers.base import Broken, Proposal, View
 from coevolve.proposers.llm.llm_proposer import LEAST_TOKENS
 from coevolve.proposers.llm.prompt_context import SECTIONS, pack, sort_tasks
 from coevolve.proposers.llm.prompt_text import clip, clip_end, shortened, size, tokens
-from coevolve.proposers.llm.prompts import SYSTEM, asking, repairing
+from coevolve.proposers.llm.prompts import asking, repairing, system
 from tests.effort import effort
 from tests.proposers.llm.runs import PLAIN, Known, run
 
@@ -182,7 +183,7 @@ def test_traces_are_shortened_whatever_is_in_them(trace: object, most: int) -> N
 @given(WORDS, WORDS, TIMES, st.integers(0, 12))
 def test_requests_leave_room_for_the_context(name: str, words: str, times: int, made: int) -> None:
     said = words * times
-    room = 3 * (LEAST_TOKENS // 2 - tokens(SYSTEM))
+    room = 3 * (LEAST_TOKENS // 2 - tokens(system(protocol("adaptive").disclosure())))
     proposal = Proposal(
         files={"harness.py": said.encode(errors="replace")}, name=name, hypothesis=said
     )

@@ -125,7 +125,7 @@ def test_a_single_candidate_without_a_time_limit(tmp_path: Path) -> None:
 def test_before_the_first_round_there_are_the_starting_harnesses(tmp_path: Path) -> None:
     view = history([standing("plain", round=0), standing("other", round=0)], round=1)
     lay_out(replace(view, parent="plain"), tmp_path, count=2)
-    assert "No candidate has an estimate yet." in (tmp_path / "SUMMARY.md").read_text("utf-8")
+    assert "No candidate has a score yet." in (tmp_path / "SUMMARY.md").read_text("utf-8")
     page = (tmp_path / "INSTRUCTIONS.md").read_text("utf-8")
     assert "Read the starting harnesses (round 0)" in page
     assert "candidates/plain/files" in page

@@ -27,7 +27,6 @@ from coevolve.proposers.llm.prompt_context import (
 )
 from coevolve.proposers.llm.prompt_text import BYTES, line, tokens
 from coevolve.proposers.llm.prompts import (
-    SYSTEM,
     Conversation,
     OutOfTime,
     Reply,
@@ -36,6 +35,7 @@ from coevolve.proposers.llm.prompts import (
     correcting,
     repairing,
     shown_back,
+    system,
 )
 from coevolve.proposers.llm.reply_drafts import Draft, Reading, first_sentence, read_reply
 from coevolve.search.acceptance import clean
@@ -289,12 +289,14 @@ class Writing:
 
     def _turns(self, request: Request) -> list[Turn]:
         """The prompt: the system text, the context of the run, and the request."""
-        room = max(0, self.tokens - tokens(SYSTEM))
+        view = self.builder.sources.view
+        instructions = system(view.disclosure)
+        room = max(0, self.tokens - tokens(instructions))
         task = request(BYTES * room)
-        context = pack(self.builder.sources.view, max(0, room - tokens(task) - 1), self.sections)
+        context = pack(view, max(0, room - tokens(task) - 1), self.sections)
         text = f"{context}\n\n{task}".lstrip("\n")
         plain = text.encode(errors="replace").decode()  # half a character cannot be sent
-        return [{"role": "system", "content": SYSTEM}, {"role": "user", "content": plain}]
+        return [{"role": "system", "content": instructions}, {"role": "user", "content": plain}]
 
     def _take(self, reply: Reply, count: int) -> _Taken:
         """Keep the candidates of a reply; those beyond the requested number are noted."""

@@ -72,7 +72,7 @@ def sources(view: View, most: int) -> str:
 def files_of(view: View, name: str) -> str:
     """The files of a candidate in the format of a reply."""
     estimate = view.standing(name).estimate
-    scored = "" if estimate is None else f", {_scored(estimate)}"
+    scored = "" if estimate is None else f", {_scored(view, estimate)}"
     return f"### {name}{scored}\n\n{listing(view.files(name))}"
 
 
@@ -118,18 +118,20 @@ def _progress(view: View) -> str:
 def _row(view: View, standing: Standing) -> str:
     assert standing.estimate is not None
     best = ", the best so far" if standing.candidate.name == view.parent else ""
-    scored = _scored(standing.estimate)
+    scored = _scored(view, standing.estimate)
     delta = standing.delta
     change = "" if delta is None else f", {delta:+.3f} against the best before its round"
     name = standing.candidate.name
     return f"- {name}{best}: {scored}{change}{_descent(standing)}{_why(standing)}"
 
 
-def _scored(estimate: Estimate) -> str:
-    """An estimate with its interval; an exact score has none."""
+def _scored(view: View, estimate: Estimate) -> str:
+    """An estimate with its interval; an exact score, and a plain mean, have none."""
     shown = formatting.score(estimate.value)
     if estimate.exact:
         return f"{shown} (all {estimate.pool_size} tasks)"
+    if not view.disclosure.estimated:
+        return f"{shown} ({estimate.tasks} of {estimate.pool_size} tasks)"
     limits = formatting.interval(estimate.to_json()) or "interval unknown"
     return f"{shown} ({limits}, {estimate.tasks} of {estimate.pool_size} tasks)"
 

@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
+from coevolve.core.disclosure import Disclosure
 from coevolve.core.outcomes import Usage
 from coevolve.models.gateway import Gateway
 from coevolve.models.model_errors import ModelError
@@ -49,11 +50,11 @@ part exactly from the file, with enough lines to match only once:
 ````
 """
 
-SYSTEM = f"""\
+_SYSTEM = """\
 You write the next candidates in a search for a better harness. A harness is the code around a \
 fixed language model. The briefing says what the harness must do and what it may use. Each \
-candidate is checked and then scored on some tasks of a pool. From these scores, its mean score \
-on the whole pool is estimated. At the end, the best candidate is scored on unseen test tasks.
+candidate is checked and then scored on tasks of a pool. {draws} {scores} At the end, the best \
+candidate is scored on unseen test tasks.
 
 # How to find a better candidate
 
@@ -67,8 +68,7 @@ the cause, the change, and the tasks that should then be solved, so that the sco
 combined. A different number or a reworded prompt is rarely worth a candidate.
 4. Keep what works. Solved tasks must stay solved. You may combine parts that work in several \
 candidates.
-5. Scores are estimates. If two intervals overlap, do not explain the difference. Do not repeat a \
-candidate that was tried or refused.
+5. {noise}Do not repeat a candidate that was tried or refused.
 
 # Rules
 
@@ -80,7 +80,8 @@ any part as "unchanged". Return an answer for every input, even if it is empty, 
 The same input must give the same answer.
 - Write readable code: one file if possible, with a docstring that says what is new.
 
-{FORMAT}"""
+{format}"""
+_NOISE = "Scores are estimates. If two intervals overlap, do not explain the difference. "
 
 _KINDS = {
     1: "Refine the best one if its last changes helped; otherwise try a different approach.",
@@ -93,6 +94,16 @@ _MORE = (
 _REPLY = 24_000
 _ERROR = 6_000
 """Bytes shown of an earlier reply, and of an error."""
+
+
+def system(told: Disclosure) -> str:
+    """The system prompt, with what the protocol tells about draws and scores."""
+    return _SYSTEM.format(
+        draws=told.draws,
+        scores=told.scores,
+        noise=_NOISE if told.estimated else "",
+        format=FORMAT,
+    )
 
 
 def asking(round: int, count: int, made: Sequence[Proposal], most: int) -> str:

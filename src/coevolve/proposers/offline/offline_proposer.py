@@ -290,7 +290,7 @@ def _why_refined(
     old = parent.recipe
     gain = sum(_adds(made, slot, surrogate) - _adds(old, slot, surrogate) for slot in slots)
     if gain > 0.005:
-        return f"{changes}: expected to score {gain:.2f} more, by the estimates so far."
+        return f"{changes}: expected to score {gain:.2f} more, by the scores so far."
     return f"{changes}: little is known about it, and it may be better."
 
 

@@ -20,27 +20,23 @@ HERE = """
 | `SUMMARY.md` | the best so far, the leaderboard, the last rounds, failures, components tried |
 | `tasks.md`, `tasks.json` | the mean score of each task |
 | `candidates/NAME/files/` | the files of every earlier candidate and of the starting harnesses |
-| `candidates/NAME/standing.json` | its hypothesis, parents, estimate, rank and every outcome |
+| `candidates/NAME/standing.json` | its hypothesis, parents, {word}, rank and every outcome |
 | `candidates/NAME/traces/TASK.json` | a trial: its input, the model calls, the answer, the error |
 | `history.json` | all of the above except files and traces, for programs |
 | `bin/coevolve` | the query command, see the end of this page |
 | `proposals/` | **where you write** |
 
-The starting harnesses (round 0) were evaluated on every task, later candidates on the tasks that
-their round drew. Create a folder `scratch/` for any other file you write. Everything outside
-`proposals/` is deleted when you are done. Changes in `candidates/` have no effect: the engine has
-the originals.
+The starting harnesses (round 0) were evaluated on every task. Create a folder `scratch/` for any
+other file you write. Everything outside `proposals/` is deleted when you are done. Changes in
+`candidates/` have no effect: the engine has the originals.
 """
 
 SCORING = """
 ## How candidates are scored
 
-- The pool has {tasks}. A round usually draws a few of them, mostly tasks on which candidates
-  differ, and evaluates its new candidates on these. You cannot know which tasks are drawn.
-- The score on **all** tasks is estimated from these outcomes. Compare candidates by their
-  estimates, not by their mean on the tasks they happened to get. Each estimate has an interval;
-  a difference well inside it is noise.
-- `delta` is a candidate's estimate minus the best estimate before its round. Above 0, it was
+- The pool has {tasks}. {draws}
+- {scores}
+- `delta` is a candidate's {word} minus the best {word} before its round. Above 0, it was
   a new best.
 - An outcome may be *missing*, for example because a service was down. A missing outcome is not
   a 0.
@@ -49,6 +45,10 @@ SCORING = """
 - Every trial uses budget. A candidate that crashes, hangs, or calls a model many times more often
   than its parent must be worth it.
 """
+
+COMPARING = """\
+Compare candidates by their estimates, not by their mean on the tasks they happened to get. Each \
+estimate has an interval; a difference well inside it is noise."""
 
 RULES = """
 ## Rules
@@ -166,8 +166,8 @@ def instructions(view: View, index: Row, count: int) -> str:
         f"# Write {plural(count, 'new candidate')} for round {view.round}",
         _opening(view, index, count),
         harness(view),
-        HERE,
-        SCORING.format(tasks=plural(len(view.tasks), "task")),
+        _here(view),
+        scoring(view),
         RULES,
         WORTH.format(mix=_mix(index, count)),
         METHOD.format(parent=parent, home=_home(index, parent)),
@@ -180,6 +180,18 @@ def instructions(view: View, index: Row, count: int) -> str:
         asking(),
     ]
     return "\n\n".join(part.strip() for part in parts)
+
+
+def scoring(view: View) -> str:
+    """How candidates are scored, as the protocol tells it."""
+    told = view.disclosure
+    scores = f"{told.scores} {COMPARING}" if told.estimated else told.scores
+    tasks = plural(len(view.tasks), "task")
+    return SCORING.format(tasks=tasks, draws=told.draws, scores=scores, word=told.word)
+
+
+def _here(view: View) -> str:
+    return HERE.format(word=view.disclosure.word)
 
 
 def limit(view: View) -> str:
@@ -218,8 +230,8 @@ def _opening(view: View, index: Row, count: int) -> str:
     return (
         "You are the proposer in a search for a better *harness*: a program that is run on tasks "
         "and scored. If it uses a language model, that model is fixed; you rewrite the code "
-        "around it. In each round, new candidates are written, evaluated on some of the tasks, "
-        "and compared with all earlier ones. You only write them: they are checked and scored "
+        "around it. In each round, new candidates are written, evaluated on tasks, and "
+        "compared with all earlier ones. You only write them: they are checked and scored "
         "after you are done, and the next round learns from their traces.\n\n"
         f"1. Read `SUMMARY.md`, then the files of the best candidate{best}.\n"
         "2. Find out from traces *why* tasks fail.\n"
@@ -281,7 +293,7 @@ def repair_instructions(view: View, broken: Broken, home: str) -> str:
     """`INSTRUCTIONS.md` for repairing a candidate."""
     return "\n\n".join(
         part.strip()
-        for part in (_repair(view, broken, home), harness(view), HERE, RULES, asking())
+        for part in (_repair(view, broken, home), harness(view), _here(view), RULES, asking())
     )
 
 

@@ -15,7 +15,7 @@ from coevolve.formatting import (
     tasks_seen,
     visible,
 )
-from coevolve.views.questions import Row
+from coevolve.views.questions import Row, scored
 
 _TOP = 20
 _ROUNDS = 3
@@ -23,7 +23,6 @@ _OF_A_ROUND = 12
 _FAILED = 8
 _COMPONENTS = 15
 _MOST_TASKS = 60
-_HEAD = ("#", "candidate", "round", "kind", "estimate", "interval", "delta", "tasks", "hypothesis")
 
 
 def code(text: str) -> str:
@@ -159,15 +158,16 @@ def _best(index: Row) -> Iterator[str]:
     row, best = rows.get(index["parent"]), index["best"]
     if row is None:
         return
+    why = f": {quoted(best['why'], 400)}" if best and best["why"] else ""
     yield from ("", "## The best so far", "")
     yield f"{code(row['name'])}, {_estimate(row)}. Its files: `{row['folder']}/files/`."
     if best and best["better_start"]:
         yield (
-            f"It is a starting harness: no candidate has a higher estimate yet. The best "
-            f"candidate is {code(best['candidate'])}: {quoted(best['why'], 400)}."
+            f"It is a starting harness: no candidate has a higher {_word(row)} yet. The best "
+            f"candidate is {code(best['candidate'])}{why}."
         )
-    elif best:
-        yield f"Reason: {quoted(best['why'], 400)}."
+    elif why:
+        yield f"Reason{why}."
     if best and best["tied_with"]:
         yield f"Tied with {', '.join(map(code, best['tied_with']))}."
     if row["hypothesis"]:
@@ -178,18 +178,29 @@ def _board(rows: list[Row]) -> Iterator[str]:
     ranked = sorted((row for row in rows if row["rank"]), key=lambda row: int(row["rank"]))
     yield from ("", "## Leaderboard", "")
     if not ranked:
-        yield "No candidate has an estimate yet."
+        yield "No candidate has a score yet."
         return
-    marked = any(is_clipped(row["estimate"]) for row in ranked[:_TOP])
-    yield (
+    yield _legend(ranked[:_TOP])
+    yield ""
+    head = ["#", "candidate", "round", "kind", *_columns(ranked[0]), "delta", "tasks"]
+    yield from table([*head, "hypothesis"], [_cells(row) for row in ranked[:_TOP]])
+    if len(ranked) > _TOP:
+        yield f"\n{len(ranked) - _TOP} more: `coevolve query top {min(len(ranked), 50)}`."
+
+
+def _legend(ranked: list[Row]) -> str:
+    """What the columns of the leaderboard are."""
+    if scored(ranked[0]) == "mean_score":
+        return (
+            "Mean scores; `delta` is the difference to the best score before the candidate's "
+            "round."
+        )
+    marked = any(is_clipped(row["estimate"]) for row in ranked)
+    return (
         "Estimates of the score on all tasks, ± standard error; `delta` is the difference to the "
         "best estimate before the candidate's round. Where intervals overlap widely, the order "
         f"is not reliable.{f' {CLIPPED}' if marked else ''}"
     )
-    yield ""
-    yield from table(_HEAD, [_cells(row) for row in ranked[:_TOP]])
-    if len(ranked) > _TOP:
-        yield f"\n{len(ranked) - _TOP} more: `coevolve query top {min(len(ranked), 50)}`."
 
 
 def _rounds(rows: list[Row]) -> Iterator[str]:
@@ -259,27 +270,39 @@ def _used(part: str, rows: list[Row]) -> tuple[str, ...]:
     """The row of a component."""
     ranked = [row for row in rows if row["rank"]]
     best = min(ranked, key=lambda row: int(row["rank"]), default=None)
-    shown = f"{code(best['name'])} {estimate(best['estimate'])}" if best else "none evaluated"
+    shown = f"{code(best['name'])} {estimate(best[scored(best)])}" if best else "none evaluated"
     return quoted(part, 60), str(len(rows)), shown, str(max(row["round"] for row in rows))
 
 
 def _cells(row: Row) -> tuple[str, ...]:
-    found = row["estimate"]
+    found = row[scored(row)]
     return (
         str(row["rank"]),
         code(row["name"]),
         str(row["round"] or "start"),
         row["kind"],
-        estimate(found),
-        interval(found),
+        *_columns(row).values(),
         difference(row["delta"]),
         tasks_seen(found),
         quoted(row["hypothesis"], 140),
     )
 
 
+def _columns(row: Row) -> dict[str, str]:
+    """The score of a candidate by the headings of the leaderboard."""
+    found = row[scored(row)]
+    if scored(row) == "mean_score":
+        return {"score": estimate(found)}
+    return {"estimate": estimate(found), "interval": interval(found)}
+
+
+def _word(row: Row) -> str:
+    return "estimate" if scored(row) == "estimate" else "score"
+
+
 def _estimate(row: Row) -> str:
-    if row["estimate"] is None:
+    found = row[scored(row)]
+    if found is None:
         return f"{row['status']}{': ' if row['reason'] else ''}{quoted(row['reason'])}".rstrip(".")
     delta = "" if row["delta"] is None else f", delta {difference(row['delta'])}"
-    return f"estimate {estimate(row['estimate'])} ({tasks_seen(row['estimate'])} tasks{delta})"
+    return f"{_word(row)} {estimate(found)} ({tasks_seen(found)} tasks{delta})"
