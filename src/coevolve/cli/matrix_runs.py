@@ -166,7 +166,7 @@ def _print(console: Screen, found: Sequence[dict[str, Any]]) -> None:
             ("run", "state", "round", "trials", "winner", "estimate", "test"),
             lines,
             right=("round", "trials", "estimate", "test"),
-            wrap=("run", "winner"),
+            wrap=("winner",),
             drop=("round", "trials", "winner"),
         )
     )
