@@ -20,9 +20,13 @@ OVERLOOKED = 3  # one of so many examples is
 class WordModel:
     """Counts the words that a question shares with examples and labels."""
 
-    identity = {"name": "word-model", "version": 1}
     window = 4096
     gives_scores = False
+
+    @property
+    def identity(self):
+        """All that its answers depend on."""
+        return {"name": "word-model", "version": 1}
 
     async def complete(self, request):
         """The label with most shared words; as JSON unless there are choices."""
