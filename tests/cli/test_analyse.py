@@ -41,6 +41,15 @@ def matrix(tmp_path: Path) -> Path:
     return path
 
 
+def test_settings_of_protocols_change_a_replay(whole: Path, tmp_path: Path) -> None:
+    words = ("--seeds", 1, "--protocols", "naive", "--fractions", "0.01", "--out", tmp_path)
+    done = run(whole, "--table", "ablation", *words, "--set", "rounding=floor")
+    assert done.returncode == 0, done.stderr
+    refused = run(whole, "--table", "ties", "--set", "rounding=floor", "--out", tmp_path)
+    assert refused.returncode == 2
+    assert "set has no effect on the table ties" in refused.stderr
+
+
 @pytest.mark.parametrize("table", ANALYSES)
 def test_every_table_of_a_run_is_printed_and_written(
     table: str, whole: Path, tmp_path: Path

@@ -4,6 +4,9 @@ import json
 from pathlib import Path
 from typing import Any
 
+import pytest
+
+from tests.benchmarks.textclass.files import PUBLISHED, needs_published
 from tests.cli.projects import coevolve, write_doubling
 
 
@@ -53,6 +56,52 @@ def test_an_earlier_run_tells_everything(finished: Path) -> None:
     low, high = found["all"]["hours"]
     assert 0 < low <= high
     assert found["all"]["tokens"] == [0, 0]
+
+
+PAPER = """
+[search]
+rounds = 20
+candidates = 3
+{search}
+[benchmark]
+kind = "synthetic"
+pools = {{ uspto = 30, symptom2disease = 50, law = 50 }}
+[proposer]
+kind = "synthetic"
+"""
+ROWS = [
+    ('protocol = "task-coevolve"\nfraction = 0.07\nrounding = "floor"', 480, "2/3/3", "down"),
+    ('protocol = "task-coevolve"\nfraction = 0.07', 660, "3/4/4", "up"),
+    ('protocol = "task-coevolve"\nfraction = 0.2', 1_560, "6/10/10", "up"),
+    ('protocol = "naive"\nfraction = 0.07\nrounding = "floor"', 480, "2/3/3", "down"),
+    ('protocol = "full"', 7_800, "", ""),
+]
+
+
+@pytest.mark.parametrize(("search", "evaluations", "drawn", "way"), ROWS)
+def test_the_rows_of_the_paper(
+    search: str, evaluations: int, drawn: str, way: str, tmp_path: Path
+) -> None:
+    """Pools of 30, 50 and 50 tasks, 20 rounds of 3 candidates."""
+    path = tmp_path / "paper.toml"
+    path.write_text(PAPER.format(search=search))
+    assert parts(path)["rounds"]["trials"][1] == evaluations
+    said = " ".join(coevolve("estimate", path).stdout.split())
+    names = "(uspto/symptom2disease/law)"
+    assert (f"gets {drawn} of 30/50/50 tasks {names}" in said) == bool(drawn)
+    assert (f"of each pool, rounded {way}." in said) == bool(drawn)
+
+
+@needs_published
+def test_the_7_percent_row_on_the_published_sets(tmp_path: Path) -> None:
+    path = tmp_path / "paper.toml"
+    path.write_text(
+        PAPER.format(search=ROWS[0][0]).partition("[benchmark]")[0]
+        + '[benchmark]\nkind = "textclass"\nsets = ["uspto", "s2d", "law"]\n'
+        f'data = "{PUBLISHED}"\n[proposer]\nkind = "offline"\n[model]\nname = "embedded"\n'
+    )
+    assert parts(path)["rounds"]["trials"][1] == 480
+    assert "2/3/3 of 30/50/50 tasks" in coevolve("estimate", path).stdout
 
 
 def test_a_cap_ends_it(tmp_path: Path) -> None:

@@ -54,11 +54,34 @@ def test_protocols_are_listed() -> None:
     (paper,) = (row for row in rows if row["name"] == "task-coevolve")
     assert paper["weighting"]["floor"] == 0.125
     assert all(row["summary"] for row in rows)
+    assert paper["settings"]["estimator"] == "phase-zero"
+    assert "estimator phase-zero (threshold 0.2)" in " ".join(listed.split())
+
+
+def test_the_settings_of_a_protocol_are_explained() -> None:
+    shown = " ".join(run("protocols", "task-coevolve").stdout.split())
+    assert "rounding ceil" in shown
+    assert "λ, positive, so that every task can be drawn." in shown
+    assert "One of exact, monte-carlo." in shown
+
+
+def test_settings_change_the_protocols_that_have_them() -> None:
+    rows = json.loads(run("worlds", "--json", *SMALL, "--set", "rounding=floor").stdout)
+    plain = json.loads(run("worlds", "--json", *SMALL).stdout)
+    assert rows[0] == plain[0]
+    done = run("worlds", *SMALL, "--fraction", "0.01", "--set", "rounding=floor", "--json")
+    assert [row["evaluations"] for row in json.loads(done.stdout)][1:] == [4, 4, 4]
 
 
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
+        (("worlds", "--set", "rounding"), "--set needs KEY=VALUE, such as rounding=floor"),
+        (("worlds", "--set", "rounding=up"), "rounding must be 'ceil' or 'floor', got 'up'"),
+        (("worlds", "--set", "first_look=0.2"), "first_look has no effect on full, naive"),
+        (("worlds", "--set", "floor=1", "--set", "floor=2"), "--set floor is given twice"),
+        (("worlds", "--set", "fraction=0.1"), "--set cannot change the fraction"),
+        (("protocols", "naiv"), "Did you mean 'naive'?"),
         (("worlds", "--fraction", "1.5"), "--fraction must be in (0, 1], got 1.5"),
         (("worlds", "--fraction", "nan"), "--fraction must be in (0, 1], got nan"),
         (("worlds", "--tasks", "0"), "--tasks must be at least 1, got 0"),

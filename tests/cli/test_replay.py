@@ -107,6 +107,14 @@ def test_identical_candidates(folder: Path) -> None:
     assert {"pairs_different", "winner_better", "evaluations", "share"} < set(first)
 
 
+def test_settings_are_recorded_with_the_protocols_that_have_them(folder: Path) -> None:
+    words = ("--protocols", "naive,task-coevolve", "--fractions", "0.2", "--seeds", "1", "--json")
+    done = run(folder, *words, "--set", "rounding=floor", "--set", "floor=0.2")
+    naive, paper = json.loads(done.stdout)["settings"]["protocols"]
+    assert naive["allocation"]["rounding"] == paper["allocation"]["rounding"] == "floor"
+    assert paper["weighting"]["floor"] == 0.2
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -116,6 +124,7 @@ def test_identical_candidates(folder: Path) -> None:
         (("FOLDER", "--protocols", "naive,naive"), "protocol 'naive' is given twice"),
         (("FOLDER", "--fractions", "0.2;0.3"), "--fractions must be numbers separated by commas"),
         (("FOLDER", "--fractions", "1.5"), "fractions must be in (0, 1], got 1.5"),
+        (("FOLDER", "--set", "floor=-1"), "floor must be at least 0, got -1"),
         (("FOLDER", "--seeds", "0"), "--seeds must be at least 1, got 0"),
         (("FOLDER", "--first-seed", "-1"), "seeds must be whole numbers of at least 0, got -1"),
         (("FOLDER", "--per-round", "0"), "per_round must be at least 1, got 0"),

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from coevolve import protocol
 from coevolve.core.choice import HighestEstimate
 from coevolve.errors import ConfigError, InputError
 from coevolve.executors.isolation import Limits
@@ -87,6 +88,16 @@ def test_a_starting_harness_may_win_if_that_is_wanted(tmp_path: Path) -> None:
     assert read(tmp_path, SMALL).search.rule().choice == HighestEstimate()
 
 
+def test_settings_of_the_protocol_are_keys_and_survive_json(tmp_path: Path) -> None:
+    keys = 'protocol = "task-coevolve"\nrounding = "floor"\nestimator = "hajek"\nbonus = 0.1'
+    config = read(tmp_path, SMALL.replace("rounds = 3", f"rounds = 3\n{keys}"))
+    rule = config.search.rule()
+    assert rule == protocol("task-coevolve", rounding="floor", estimator="hajek", bonus=0.1)
+    assert RunConfig.from_json(json.loads(json.dumps(config.to_json()))) == config
+    assert {"search.rounding", "search.bonus"} <= set(config.given_keys())
+    assert "search.floor" not in config.given_keys()
+
+
 @pytest.mark.parametrize(
     ("old", "new", "message"),
     [
@@ -103,6 +114,13 @@ def test_a_starting_harness_may_win_if_that_is_wanted(tmp_path: Path) -> None:
             "rounds = 3\nprotocol = 'halving'\ninclude_start = true",
             "include_start has no effect on protocol 'halving'",
         ),
+        (
+            "rounds = 3",
+            "rounds = 3\nprotocol = 'naive'\nfloor = 0.1",
+            "floor has no effect on protocol 'naive': it needs weighting = 'variance'",
+        ),
+        ("rounds = 3", "rounds = 3\nrounding = 'up'", "must be 'ceil' or 'floor', got 'up'"),
+        ("rounds = 3", "rounds = 3\nreserve = 2", "reserve must be in [0, 1], got 2"),
         ("rounds = 3", "rounds = 3\ndraw_per = 'x'", "must be 'round' or 'candidate', got 'x'"),
         ("rounds = 3", "rounds =", "is not valid TOML: Invalid value (at line 3"),
         ('kind = "synthetic"', 'kind = "synthetik"', "Did you mean 'synthetic'?"),

@@ -30,13 +30,13 @@ from coevolve.core.designs import SuccessiveDesign
 class Hardest:
     '''Weights by how many have failed a task so far.'''
 
-    power: float = 2.0
+    steepness: float = 2.0
     needs_history: ClassVar[bool] = True
     needs_model: ClassVar[bool] = False
     window: ClassVar[int | None] = None
 
     def __call__(self, view):
-        return (1.1 - view.history.anchors) ** self.power
+        return (1.1 - view.history.anchors) ** self.steepness
 
 
 mine = coevolve.SearchProtocol(name="hardest", weighting=Hardest(), design=SuccessiveDesign())
@@ -127,6 +127,25 @@ def test_a_protocol_of_the_project_stops_and_resumes(
         assert looked.exit_code == 0, (words, looked.output, looked.exception)
 
 
+def test_settings_of_a_protocol_of_the_project_are_keys_of_the_file(tmp_path: Path) -> None:
+    file = write_project(tmp_path, "my_rules:mine", registers=False)
+    text = file.read_text()
+    file.write_text(text.replace("[search]", '[search]\nsteepness = 3.5\nrounding = "floor"', 1))
+    folder = create_run(file)
+    forget()
+    with pytest.raises(HaltError):
+        work(folder, until="told")
+    forget()
+    rule = work(folder).selector.protocol
+    assert rule.weighting.steepness == 3.5  # type: ignore[attr-defined]
+    assert rule.allocation.rounding == "floor"  # type: ignore[attr-defined]
+    file.write_text(text.replace("[search]", "[search]\npowr = 3.5", 1))
+    with pytest.raises(
+        ConfigError, match="unknown key 'search.steepnes'. Did you mean 'search.steepness'"
+    ):
+        read_config(file)
+
+
 def test_what_the_project_defines_is_checked_like_the_rest(tmp_path: Path) -> None:
     file = write_project(tmp_path, "hardst", registers=True)
     text = file.read_text()
@@ -145,10 +164,12 @@ def test_what_the_project_defines_is_checked_like_the_rest(tmp_path: Path) -> No
 def test_recorded_parameters_of_an_own_part_outlive_a_change(tmp_path: Path) -> None:
     folder = create_run(write_project(tmp_path, "hardest", registers=True))
     benchmark = tmp_path / "benchmark.py"
-    benchmark.write_text(benchmark.read_text().replace("power: float = 2.0", "power: float = 5.0"))
+    benchmark.write_text(
+        benchmark.read_text().replace("steepness: float = 2.0", "steepness: float = 5.0")
+    )
     forget()
     weighting: Any = read_state(folder).selector.protocol.weighting
-    assert weighting.power == 2.0
+    assert weighting.steepness == 2.0
 
 
 def test_a_run_whose_protocol_is_gone_says_so(tmp_path: Path) -> None:

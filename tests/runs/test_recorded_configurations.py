@@ -6,12 +6,14 @@ from typing import Any
 
 import pytest
 
+from coevolve.core.protocol_settings import setting_types
 from coevolve.runs.config import RunConfig
 from coevolve.runs.session import recorded_config
 
 FILE = Path(__file__).with_name("recorded_configurations.jsonl")
 RECORDED = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 NEW_KEYS = {"executor.kind", "isolation.open_asks", "proposer.blocks", "search.history"}
+NEW_KEYS |= {f"search.{key}" for key in setting_types()}
 """Keys that the recording version did not know."""
 
 

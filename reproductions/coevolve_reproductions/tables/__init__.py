@@ -34,7 +34,7 @@ __all__ = [
     "save_figure",
 ]
 
-_REPLAY = frozenset({"protocols", "fractions", "seeds", "per_round"})
+_REPLAY = frozenset({"protocols", "fractions", "seeds", "per_round", "set"})
 _NOTHING: frozenset[str] = frozenset()
 
 

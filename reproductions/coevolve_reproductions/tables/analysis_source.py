@@ -1,9 +1,9 @@
 """The input of an analysis: its settings, replays, and the run or matrix."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from coevolve.analysis.matrix import Series
 from coevolve.analysis.matrix_files import read_events, read_matrix
@@ -34,6 +34,7 @@ class Settings:
         seeds: Number of replays of each.
         per_round: Candidates proposed per round.
         rounds: The rounds that the table difficulty shows.
+        set: Settings of the protocols, for those that have them.
 
     >>> Settings(seeds=5).given
     frozenset({'seeds'})
@@ -44,6 +45,7 @@ class Settings:
     seeds: int | None = None
     per_round: int | None = None
     rounds: tuple[int, ...] | None = None
+    set: Mapping[str, Any] | None = None
 
     @property
     def given(self) -> frozenset[str]:
@@ -80,6 +82,7 @@ def replayed(
         fractions=settings.fractions or (FRACTION,),
         seeds=range(SEEDS if settings.seeds is None else settings.seeds),
         per_round=1 if settings.per_round is None else settings.per_round,
+        settings=settings.set,
     )
     groups = [Replayed(p, f, []) for f in plan.fractions for p in plan.protocols]
     total = len(groups) * len(plan.seeds)

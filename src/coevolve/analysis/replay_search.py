@@ -15,6 +15,7 @@ from coevolve.core.choice import Choice
 from coevolve.core.estimators import Estimate
 from coevolve.core.outcomes import Missing, is_whole
 from coevolve.core.pool import Pool
+from coevolve.core.protocol_settings import changed_where_fitting
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
 from coevolve.core.selector import Selector
@@ -49,13 +50,18 @@ class Plan:
         seeds: Iterable[int] = range(20),
         per_round: int = 1,
         bernoulli: bool = False,
+        settings: Mapping[str, Any] | None = None,
     ) -> Self:
-        """Plan for protocols by name, or the protocols themselves."""
+        """Plan for protocols by name, or the protocols themselves.
+
+        `settings` change those of the protocols that have them.
+        """
+        rules = [
+            known if isinstance(known, SearchProtocol) else find_protocol(known)
+            for known in protocols
+        ]
         return cls(
-            protocols=tuple(
-                known if isinstance(known, SearchProtocol) else find_protocol(known)
-                for known in protocols
-            ),
+            protocols=tuple(changed_where_fitting(rules, settings or {})),
             fractions=tuple(float(fraction) for fraction in fractions),
             seeds=tuple(seeds),
             per_round=per_round,

@@ -12,8 +12,10 @@ from rich.text import Text
 from coevolve.cli.command_arguments import (
     JOURNAL,
     AsJson,
+    ProtocolSettings,
     names,
     numbers,
+    protocol_settings,
     whole_numbers,
 )
 from coevolve.cli.console_output import Screen, echo_json, fitted, with_bar
@@ -62,6 +64,7 @@ def analyse(
         Path | None,
         typer.Option(help="The figure's file, .svg, .png or .pdf.", show_default="SVG in --out"),
     ] = None,
+    changes: ProtocolSettings = None,
     as_json: AsJson = False,
 ) -> None:
     """Print an analysis from the paper, and write it as a CSV file and a figure."""
@@ -81,6 +84,7 @@ def analyse(
         seeds=seeds,
         per_round=per_round,
         rounds=None if rounds is None else whole_numbers("--rounds", rounds),
+        set=protocol_settings(changes) or None,
     )
     if seeds is not None and seeds < 1:
         raise InputError(f"--seeds must be at least 1, got {seeds}.")

@@ -1,7 +1,9 @@
-"""Arguments that several commands take: the run, lists of names and numbers."""
+"""Arguments that several commands take: the run, lists of names and numbers, settings."""
 
+import tomllib
+from collections.abc import Iterable
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -32,6 +34,16 @@ SET_NEEDS_FILE = (
     "recorded."
 )
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
+ProtocolSettings = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Change a setting, such as rounding=floor, of the protocols that have it; may be "
+        "repeated. `coevolve protocols` lists the settings.",
+        show_default=False,
+    ),
+]
 
 
 def find_run(given: Path | None) -> Path:
@@ -98,6 +110,34 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
         raise InputError(
             f"{option} must be whole numbers separated by commas, got {text!r}."
         ) from None
+
+
+def protocol_settings(given: Iterable[str] | None) -> dict[str, Any]:
+    """Settings of protocols as KEY=VALUE; the value is one of TOML, or a word.
+
+    >>> protocol_settings(["rounding=floor", "floor=0.2"])
+    {'rounding': 'floor', 'floor': 0.2}
+    """
+    found: dict[str, Any] = {}
+    for text in given or ():
+        key, mark, value = (part.strip() for part in text.partition("="))
+        if not (key and mark and value):
+            raise InputError(f"--set needs KEY=VALUE, such as rounding=floor, got {text!r}.")
+        if key in found:
+            raise InputError(f"--set {key} is given twice; give it once.")
+        if key == "fraction":
+            raise InputError("--set cannot change the fraction; the command has an option for it.")
+        found[key] = _value(value)
+    return found
+
+
+def _value(text: str) -> Any:
+    """A value of TOML; a word that is none is a text."""
+    try:
+        found = tomllib.loads(f"value = {text}")
+    except tomllib.TOMLDecodeError:
+        return text
+    return found["value"] if len(found) == 1 else text
 
 
 def is_run(path: Path) -> bool:

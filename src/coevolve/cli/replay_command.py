@@ -23,7 +23,13 @@ from coevolve.analysis import (
 )
 from coevolve.analysis import replay as replayed
 from coevolve.analysis.replay_search import PROTOCOLS, Plan
-from coevolve.cli.command_arguments import AsJson, names, numbers
+from coevolve.cli.command_arguments import (
+    AsJson,
+    ProtocolSettings,
+    names,
+    numbers,
+    protocol_settings,
+)
 from coevolve.cli.console_output import Screen, echo_json, with_bar
 from coevolve.core.protocols import protocols as registered
 from coevolve.errors import InputError
@@ -92,6 +98,7 @@ def replay(
     workers: Annotated[
         int | None, typer.Option(help="Number of processes.", show_default="number of cores")
     ] = None,
+    changes: ProtocolSettings = None,
     as_json: AsJson = False,
 ) -> None:
     """Replay protocols on outcome matrices and compare their results."""
@@ -103,6 +110,7 @@ def replay(
         seeds=range(first_seed, first_seed + seeds),
         per_round=per_round,
         bernoulli=bernoulli,
+        settings=protocol_settings(changes),
     )
     found = [
         matrix.limited(series=max_series, candidates=max_candidates)

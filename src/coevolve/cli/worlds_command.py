@@ -9,8 +9,11 @@ from rich.table import Table
 from rich.text import Text
 
 from coevolve.benchmarks.synthetic import RoundDone, SyntheticWorld, search, summary
-from coevolve.cli.command_arguments import AsJson
+from coevolve.cli.command_arguments import AsJson, ProtocolSettings, protocol_settings
 from coevolve.cli.console_output import Screen, echo_json, table
+from coevolve.core.protocol_settings import changed_where_fitting
+from coevolve.core.protocols import SearchProtocol
+from coevolve.core.protocols import protocol as known_protocol
 from coevolve.errors import InputError
 from coevolve.formatting import score
 
@@ -28,6 +31,7 @@ def worlds(
         int, typer.Option(help="Searches per protocol, each in a world of its own.")
     ] = 20,
     seed: Annotated[int, typer.Option(help="Seed of the first world.")] = 0,
+    changes: ProtocolSettings = None,
     as_json: AsJson = False,
 ) -> None:
     """Compare four protocols on synthetic searches whose true scores are known."""
@@ -37,9 +41,12 @@ def worlds(
             raise InputError(f"{option} must be at least {least[option]}, got {value}.")
     if not 0 < fraction <= 1:
         raise InputError(f"--fraction must be in (0, 1], got {fraction}.")
+    rules = changed_where_fitting(
+        [known_protocol(name) for name in PROTOCOLS], protocol_settings(changes)
+    )
     given = [SyntheticWorld(pools={"all": tasks}, seed=seed + i) for i in range(searches)]
 
-    def run(protocol: str, report: Callable[[RoundDone], None]) -> dict[str, Any]:
+    def run(protocol: SearchProtocol, report: Callable[[RoundDone], None]) -> dict[str, Any]:
         options = {"fraction": fraction, "rounds": rounds, "per_round": per_round}
         return summary(
             [search(world, protocol=protocol, report=report, **options) for world in given]  # type: ignore[arg-type]
@@ -53,7 +60,7 @@ def worlds(
             f"protocols {fraction:.0%} of them per round.",
         )
     )
-    rows = _with_progress(console, rounds * searches, run)
+    rows = _with_progress(console, rules, rounds * searches, run)
     if as_json:
         echo_json(rows)
     else:
@@ -62,8 +69,9 @@ def worlds(
 
 def _with_progress(
     console: Screen,
+    rules: Sequence[SearchProtocol],
     steps: int,
-    run: Callable[[str, Callable[[RoundDone], None]], dict[str, Any]],
+    run: Callable[[SearchProtocol, Callable[[RoundDone], None]], dict[str, Any]],
 ) -> list[dict[str, Any]]:
     """Run every protocol with a progress bar, or with plain lines without a terminal."""
     columns = (
@@ -75,8 +83,8 @@ def _with_progress(
     )
     rows = []
     with Progress(*columns, console=console, disable=not console.is_terminal) as progress:
-        for protocol in PROTOCOLS:
-            bar = progress.add_task(protocol, total=steps, note="")
+        for protocol in rules:
+            bar = progress.add_task(protocol.name, total=steps, note="")
 
             def show(done: RoundDone, bar: Any = bar) -> None:
                 note = f"round {done.round}: best estimate {score(done.estimate)}"
@@ -87,7 +95,7 @@ def _with_progress(
             note = f"true score of the winner {_number(row, 'truth', digits=3)}"
             progress.update(bar, note=note)
             if not console.is_terminal:
-                console.print(f"{protocol}: {row['searches']} searches done, {note}")
+                console.print(f"{protocol.name}: {row['searches']} searches done, {note}")
     return rows
 
 

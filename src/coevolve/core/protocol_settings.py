@@ -76,11 +76,14 @@ class Setting(NamedTuple):
 def settings_of(rule: "SearchProtocol") -> dict[str, Setting]:
     """The settings of a protocol by key, each part before its fields.
 
+    A field that two of its parts have is left out: the key would not say which is meant.
+
     >>> from coevolve import protocol
     >>> {key: found.value for key, found in settings_of(protocol("naive")).items()}["design"]
     'fixed'
     """
     found: dict[str, Setting] = {}
+    twice = _owned_twice(rule)
     for part in PARTS:
         value = getattr(rule, part)
         found[part] = Setting(part, part_name(part, value), _names(part), _summary(value))
@@ -89,6 +92,7 @@ def settings_of(rule: "SearchProtocol") -> dict[str, Setting]:
         found |= {
             key: Setting(part, getattr(value, key), its, meanings.get(key, ""))
             for key, its in _scalars(value).items()
+            if key not in twice
         }
     return found
 
@@ -210,7 +214,9 @@ def _part(rule: "SearchProtocol", part: str, settings: Mapping[str, Any]) -> Any
 
 def _unfit(rule: "SearchProtocol", key: str) -> str:
     """Why a setting has no effect on a protocol; empty if it has one."""
-    found = settings_of(rule)
+    found, twice = settings_of(rule), _owned_twice(rule)
+    if key in twice:
+        return f"it is a field of its {twice[key]}; replace the part itself, in Python"
     if key not in found:
         return f"it needs {_owners(key)}"
     part = found[key].part
@@ -221,6 +227,15 @@ def _unfit(rule: "SearchProtocol", key: str) -> str:
     if key == "repetitions" and getattr(rule.design, "inclusion", "") == "exact":
         return "its probabilities are exact; it needs inclusion = 'monte-carlo'"
     return ""
+
+
+def _owned_twice(rule: "SearchProtocol") -> dict[str, str]:
+    """The fields that several parts of a protocol have, and these parts."""
+    owners: dict[str, list[str]] = {}
+    for part in PARTS:
+        for key in _scalars(getattr(rule, part)):
+            owners.setdefault(key, []).append(part)
+    return {key: " and its ".join(parts) for key, parts in owners.items() if len(parts) > 1}
 
 
 def _owners(key: str) -> str:

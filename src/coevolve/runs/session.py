@@ -41,6 +41,7 @@ from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.config_overrides import Override
 from coevolve.runs.extension import extend
 from coevolve.runs.fingerprint import fingerprint
+from coevolve.runs.table_order import in_order, orders_of
 from coevolve.search.benchmark_version import check_version
 from coevolve.search.budget import Settings
 from coevolve.search.candidate import Files
@@ -55,11 +56,11 @@ from coevolve.store import RunStore, owner
 
 OVERRIDES = "overrides"
 """The key of a recorded configuration with the values that options or a matrix gave it."""
-_ABOUT = ("given", "file", "named", "seeded", OVERRIDES)
+_ABOUT = ("given", "file", "named", "seeded", OVERRIDES, "orders")
 """Keys of a recorded configuration that are not tables.
 
-They say which keys were set, in which file, and what options gave: the run's name and seed, and
-other values than those in the file.
+They say which keys were set, in which file, what options gave (the run's name and seed, and other
+values than those in the file), and the order of tables.
 """
 ERRORS = "errors.log"
 """The file of a run folder with the tracebacks of errors that stopped the run."""
@@ -124,7 +125,7 @@ def open_folder(
     """
     given, base = config.given_keys(), base.resolve()
     opening = check_new_run(config, base, past=past, skip_unknown=skip_unknown)
-    probe = _probed(opening.proposer)
+    probe, recorded = _probed(opening.proposer), opening.config.to_json()
     with _empty_store(folder) as store:
         open_run(
             store,
@@ -134,9 +135,10 @@ def open_folder(
             starts=opening.starts,
             test=opening.test,
             config={
-                **opening.config.to_json(),
+                **recorded,
                 "project": os.path.relpath(base, folder.resolve()),
                 "given": given,
+                "orders": orders_of(recorded),
                 **(about or {}),
             },
             imports=opening.imports,
@@ -373,7 +375,9 @@ def recorded_config(opened: Event, folder: Path) -> tuple[RunConfig, Path]:
             f"{folder} is an evaluation, not a run; `coevolve evaluate` continues it."
         )
     base = (folder / recorded.pop("project", ".")).resolve()
+    orders = recorded.get("orders", ())
     recorded = {key: value for key, value in recorded.items() if key not in _ABOUT}
+    recorded = in_order(recorded, orders)
     recorded["search"] = {"protocol": FIRST_DEFAULT, **recorded["search"]}
     source = f"the configuration of {folder}"
     try:
