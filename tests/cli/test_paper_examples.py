@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from coevolve.runs.run_matrix import MatrixRun, read_matrix
+from coevolve.runs.run_matrix import MatrixRun, read_run_matrix
 from tests.benchmarks.textclass.files import PUBLISHED, needs_published
 from tests.cli.projects import COMMAND, coevolve
 
@@ -29,7 +29,7 @@ EVALUATIONS = {
 
 
 def described(path: Path) -> dict[str, MatrixRun]:
-    return {run.name: run for run in read_matrix(path).runs()}
+    return {run.name: run for run in read_run_matrix(path).runs()}
 
 
 def changes(run: MatrixRun) -> dict[str, Any]:

@@ -6,7 +6,7 @@ import pytest
 
 from coevolve.errors import ConfigError, InputError
 from coevolve.runs.config_overrides import parse_overrides
-from coevolve.runs.run_matrix import check_new_runs, read_matrix
+from coevolve.runs.run_matrix import check_new_runs, read_run_matrix
 
 BASE = """
 [run]
@@ -42,7 +42,7 @@ def folder(tmp_path: Path) -> Path:
 
 
 def test_every_row_and_seed_is_a_run(folder: Path) -> None:
-    runs = read_matrix(folder / "m.toml").runs()
+    runs = read_run_matrix(folder / "m.toml").runs()
     assert [run.folder.relative_to(folder).as_posix() for run in runs] == [
         "runs/all/full-s1",
         "runs/all/full-s2",
@@ -58,14 +58,14 @@ def test_every_row_and_seed_is_a_run(folder: Path) -> None:
 
 
 def test_a_part_of_a_matrix_with_other_values(folder: Path) -> None:
-    part = read_matrix(folder / "m.toml").chosen(only=["naive-7", "full"], seeds=[7])
+    part = read_run_matrix(folder / "m.toml").chosen(only=["naive-7", "full"], seeds=[7])
     runs = part.runs(parse_overrides(["search.rounds=1", "search.protocol=joint"]))
     assert [run.name for run in runs] == ["full-s7", "naive-7-s7"]
     assert {(run.config.search.rounds, run.config.search.protocol) for run in runs} == {
         (1, "joint")
     }
     with pytest.raises(InputError, match=r"has no row 'naive'; .* Did you mean 'naive-7'\?"):
-        read_matrix(folder / "m.toml").chosen(only=["naive"])
+        read_run_matrix(folder / "m.toml").chosen(only=["naive"])
     for seeds in ([-1], [1, 1]):
         with pytest.raises(InputError, match="seeds must be different whole numbers"):
             part.chosen(seeds=seeds)
@@ -75,8 +75,8 @@ def test_rows_of_another_matrix_are_the_same_runs(folder: Path) -> None:
     (folder / "more.toml").write_text(
         'base = "base.toml"\n[include]\n"m.toml" = ["naive-7"]\n[rows.joint]\n'
     )
-    runs = read_matrix(folder / "more.toml").runs()
-    (same,) = read_matrix(folder / "m.toml").chosen(only=["naive-7"]).runs()
+    runs = read_run_matrix(folder / "more.toml").runs()
+    (same,) = read_run_matrix(folder / "m.toml").chosen(only=["naive-7"]).runs()
     assert [run.name for run in runs] == ["naive-7-s5", "joint-s0"]
     assert (runs[0].folder, runs[0].overrides) == (same.folder, same.overrides)
 
@@ -102,7 +102,7 @@ def test_mistakes_in_the_file_are_named(folder: Path, text: str, message: str) -
     (folder / "k.toml").write_text(MATRIX)
     (folder / "m.toml").write_text(text)
     with pytest.raises(ConfigError, match=message):
-        read_matrix(folder / "m.toml")
+        read_run_matrix(folder / "m.toml")
 
 
 def test_mistakes_of_all_rows_are_found_together(folder: Path) -> None:
@@ -111,7 +111,7 @@ def test_mistakes_of_all_rows_are_found_together(folder: Path) -> None:
         '[rows.c]\nbase = "none.toml"\n[rows.d]'
     )
     with pytest.raises(ConfigError) as raised:
-        read_matrix(folder / "m.toml").runs()
+        read_run_matrix(folder / "m.toml").runs()
     message = str(raised.value)
     assert "nothing was started" in message
     assert "Did you mean 'search.fraction'? 'search.fractoin' comes from row 'a' of" in message
@@ -121,12 +121,12 @@ def test_mistakes_of_all_rows_are_found_together(folder: Path) -> None:
     everywhere = parse_overrides(["search.rounds=0"])
     (folder / "m.toml").write_text('base = "base.toml"\n[rows.a]\n[rows.b]')
     with pytest.raises(ConfigError, match=r"a, b: .*'search\.rounds' comes from --set"):
-        read_matrix(folder / "m.toml").runs(everywhere)
+        read_run_matrix(folder / "m.toml").runs(everywhere)
 
 
 def test_what_cannot_start_is_found_before_anything_runs(folder: Path) -> None:
     (folder / "m.toml").write_text('base = "base.toml"\n[rows.a]\n[rows.b.budget]\ntrials = 3')
-    runs = read_matrix(folder / "m.toml").runs()
+    runs = read_run_matrix(folder / "m.toml").runs()
     with pytest.raises(ConfigError, match=r"nothing was started\.\nb: .*trials"):
         check_new_runs(folder / "m.toml", runs)
     assert not (folder / "runs").exists()

@@ -41,9 +41,9 @@ class MatrixPart:
 
     def read(self) -> "tuple[RunMatrix, list[MatrixRun]]":
         """The chosen rows and their runs; all configurations are read."""
-        from coevolve.runs.run_matrix import read_matrix
+        from coevolve.runs.run_matrix import read_run_matrix
 
-        matrix = read_matrix(self.file).chosen(only=self.only, seeds=self.seeds)
+        matrix = read_run_matrix(self.file).chosen(only=self.only, seeds=self.seeds)
         return matrix, matrix.runs(self.overrides)
 
 

@@ -191,7 +191,7 @@ def check_new_runs(file: Path, runs: Iterable[MatrixRun]) -> None:
     _refuse(file, wrong)
 
 
-def read_matrix(path: Path) -> RunMatrix:
+def read_run_matrix(path: Path) -> RunMatrix:
     """The matrix in a TOML file, with the rows that it includes.
 
     Raises:
