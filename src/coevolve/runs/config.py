@@ -13,11 +13,13 @@ from pydantic import (
     PlainSerializer,
     PlainValidator,
     SerializeAsAny,
+    SerializerFunctionWrapHandler,
     ValidationError,
     ValidationInfo,
     create_model,
+    model_serializer,
 )
-from pydantic_core import ErrorDetails, PydanticCustomError
+from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from coevolve import registry
 from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, FactoryBenchmark
@@ -82,6 +84,15 @@ class SearchSettings(
     leaks: Literal["report", "refuse"] = "report"
     history: Text | None = None
 
+    @model_serializer(mode="wrap")
+    def _without_unset_keys_of_others(
+        self, handler: SerializerFunctionWrapHandler
+    ) -> dict[str, Any]:
+        """Leave out keys of a user's own protocol that are not set: another may not have them."""
+        known: dict[str, Any] = handler(self)
+        base = SearchSettings.model_fields
+        return {key: value for key, value in known.items() if key in base or value is not None}
+
     def rule(self) -> SearchProtocol:
         """The protocol with its settings; with `include_start`, a starting harness may win.
 
@@ -110,13 +121,17 @@ def _read_search(value: Any, info: ValidationInfo) -> SearchSettings:
 
 
 def _with_keys_of(name: Any, folder: Path | None) -> type[SearchSettings]:
-    """The class that reads `[search]` for a protocol; unknown ones are refused later."""
+    """The class that reads `[search]` for a protocol."""
     if not isinstance(name, str):
         return SearchSettings
     try:
         found = registry.find("protocols", name, folder=folder)
-    except InputError:
-        return SearchSettings
+    except InputError as error:
+        if not registry.REFERENCE.match(name):
+            return SearchSettings  # the benchmark may register it
+        wrong = PydanticCustomError("plug", "{why}", {"why": str(error)})
+        line = InitErrorDetails(type=wrong, loc=("protocol",), input=name)
+        raise ValidationError.from_exception_data("search", [line]) from None
     if not isinstance(found, SearchProtocol):
         return SearchSettings
     types = {key: one.type for key, one in settings_of(found).items()}

@@ -111,11 +111,12 @@ class Drawn:
         """
         names = "" if self.pools == ("all",) else f" ({'/'.join(self.pools)})"
         tasks, sizes = "/".join(map(str, self.tasks)), "/".join(map(str, self.sizes))
-        least = self.rounding == "floor" and min(self.sizes) * self.fraction < 1
-        how = {"ceil": "up", "floor": "down"}[self.rounding]
+        exact = [round(size * self.fraction, 9) for size in self.sizes]
         each = "the tasks" if self.pools == ("all",) else "each pool"
-        text = f"{tasks} of {sizes} tasks{names}: {100 * self.fraction:.4g}% of {each}, "
-        text += f"rounded {how}{', at least 1' if least else ''}."
+        text = f"{tasks} of {sizes} tasks{names}: {100 * self.fraction:.4g}% of {each}"
+        if any(number != int(number) for number in exact):
+            text += f", rounded {'up' if self.rounding == 'ceil' else 'down'}"
+        text += ", at least 1." if min(exact) < 1 and self.rounding == "floor" else "."
         if self.first is None:
             return f"A candidate gets {text}"
         first = "/".join(map(str, self.first))
