@@ -26,7 +26,7 @@ def test_trials_are_known_and_the_rest_is_unknown(tmp_path: Path) -> None:
     assert found["all"]["hours"] is None
     done = coevolve("estimate", path)
     assert "unknown" in done.stdout
-    assert "The cost of a trial is unknown. Add --trial" in done.stdout
+    assert "The cost of a trial is unknown. Add --like RUN" in done.stdout
     assert not (tmp_path / "runs").exists()
 
 

@@ -20,6 +20,8 @@ from coevolve.benchmarks.textclass.published_sets import law_split
 from coevolve.core.selector import Selector
 from coevolve.past_results import read_past
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.config_overrides import Override
+from coevolve.runs.run_matrix import read_run_matrix
 from tests.fuzz.inputs import changed, json_bytes, spoiled
 from tests.fuzz.target import Target, json_lines, resealed, scratch, written
 
@@ -43,6 +45,17 @@ name = "openai/gpt"
 key = "KEY"
 [budget]
 trials = 100
+"""
+_MATRIX = b"""
+base = "base.toml"
+seeds = [1, 2]
+[include]
+"other.toml" = ["full"]
+[rows.naive-7]
+seeds = [5]
+[rows.naive-7.search]
+protocol = "naive"
+fraction = 0.07
 """
 
 
@@ -174,6 +187,21 @@ TARGETS: tuple[Target, ...] = (
         written_by="user",
         inputs=spoiled(_TOML) | st.binary(max_size=60),
         read=lambda data: read_config(written("mine.toml", data)),
+    ),
+    Target(
+        name="file of a run matrix",
+        written_by="user",
+        inputs=spoiled(_MATRIX) | st.binary(max_size=60),
+        read=lambda data: read_run_matrix(written("matrix.toml", data)),
+    ),
+    Target(
+        name="KEY=VALUE of --set",
+        written_by="user",
+        inputs=spoiled(b'benchmark.pools."a b"={x = [1, "y"]}').map(
+            lambda data: data.decode(errors="replace")
+        )
+        | st.text(max_size=40),
+        read=Override.parse,
     ),
     Target(
         name="recorded configurations",

@@ -220,5 +220,5 @@ def test_a_forecast_says_what_is_unknown_and_what_a_cap_ends() -> None:
     unknown = forecast(
         selector, settings, starts=2, test_tasks=0, workers=1, trial={}, proposal={}
     )
-    assert unknown.notes[0].startswith("The cost of a trial is unknown. Add --trial")
+    assert unknown.notes[0].startswith("The cost of a trial is unknown. Add --like RUN")
     assert unknown.notes[1].startswith("The cost of proposing is unknown.")

@@ -38,13 +38,15 @@ AcceptChange = Annotated[
 class Decision:
     """The options of the user: take the new limits, or ignore what the file has changed.
 
-    `limits` are those of other options; what the file says about them does not matter.
+    `limits` are those of other options; what the file says about them does not matter. `matrix` is
+    the file of the matrix that the run belongs to.
     """
 
     extend: bool = False
     ignore: bool = False
     ask: bool = False
     limits: Mapping[str, float]
+    matrix: Path | None = None
 
     def new_limits(
         self, state: "RunState", folder: Path, file: Path, config: "RunConfig"
@@ -66,9 +68,9 @@ class Decision:
         kept = [change for change in changes if not change.limit]
         if self.extend and kept and not self.ignore:
             raise ChangedConfigError(
-                f"--extend takes only new limits, but {file} has also changed:\n{listed(kept)}\n"
-                "Add --ignore-changes to keep what the run recorded, or start a new run with "
-                f"`coevolve run {file} --name NAME`."
+                f"--extend takes only new limits, but {self.matrix or file} has also changed:\n"
+                f"{listed(kept)}\n"
+                f"Add --ignore-changes to keep what the run recorded, or {self._new_run(file)}."
             )
         if self.extend:
             return {**new_limits(changes), **self.limits}
@@ -79,37 +81,47 @@ class Decision:
         from coevolve.runs.config_changes import listed, new_limits
 
         limits = new_limits(changes)
-        differs = f"{file} differs from what the run in {folder} recorded:\n{listed(changes)}"
+        source = self.matrix or file
+        differs = f"{source} differs from what the run in {folder} recorded:\n{listed(changes)}"
         if not self.ask:
-            raise ChangedConfigError(f"{differs}\n{_options(folder, file, changes)}")
+            raise ChangedConfigError(f"{differs}\n{self._options(folder, file, changes)}")
         echo(differs, err=True)
         letters = {"i": "ignore the changes", "q": "quit"}
         if all(change.raised for change in changes):
             letters = {"e": "extend the run with the new limits", **letters}
         chosen = ask_letter(letters)
         if chosen == "q":
-            echo(_options(folder, file, changes), err=True)
+            echo(self._options(folder, file, changes), err=True)
             raise typer.Exit(2)
         return limits if chosen == "e" else {}
 
+    def _options(self, folder: Path, file: Path, changes: "list[ConfigChange]") -> str:
+        from coevolve.runs.config_changes import HISTORY
 
-def _options(folder: Path, file: Path, changes: "list[ConfigChange]") -> str:
-    from coevolve.runs.config_changes import HISTORY
+        command = f"coevolve resume {folder}"
+        found = [(f"coevolve run {file} --name NAME", "start a new run")]
+        if self.matrix is not None:
+            command = f"coevolve run --matrix {self.matrix}"
+            found = [("another name for the row", "start a new run")]
+        found.insert(0, (f"{command} --ignore-changes", "continue with what was recorded"))
+        for past in (change.now for change in changes if change.key == HISTORY and change.now):
+            imported = f"coevolve import {file.parent / past} --to {folder}"
+            found.insert(0, (imported, "import the other results into the run"))
+        if any(change.raised for change in changes):
+            command, what = f"{command} --extend", "take the new limits"
+            if not all(change.limit for change in changes):
+                command, what = f"{command} --ignore-changes", f"{what}, and nothing else"
+            found.insert(0, (command, what))
+        width = max(len(command) for command, _ in found)
+        return "\n".join(
+            ["Decide:", *(f"  {command:<{width}}  {what}" for command, what in found)]
+        )
 
-    found = [
-        (f"coevolve resume {folder} --ignore-changes", "continue with what was recorded"),
-        (f"coevolve run {file} --name NAME", "start a new run"),
-    ]
-    for past in (change.now for change in changes if change.key == HISTORY and change.now):
-        command = f"coevolve import {file.parent / past} --to {folder}"
-        found.insert(0, (command, "import the other results into the run"))
-    if any(change.raised for change in changes):
-        command, what = f"coevolve resume {folder} --extend", "take the new limits"
-        if not all(change.limit for change in changes):
-            command, what = f"{command} --ignore-changes", f"{what}, and nothing else"
-        found.insert(0, (command, what))
-    width = max(len(command) for command, _ in found)
-    return "\n".join(["Decide:", *(f"  {command:<{width}}  {what}" for command, what in found)])
+    def _new_run(self, file: Path) -> str:
+        """How to start a new run."""
+        if self.matrix is not None:
+            return "give the row another name, which starts a new run"
+        return f"start a new run with `coevolve run {file} --name NAME`"
 
 
 def wanted_limits(state: "RunState", limits: Mapping[str, Any]) -> dict[str, Any]:

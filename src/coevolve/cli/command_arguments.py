@@ -19,6 +19,20 @@ Run = Annotated[
     ),
 ]
 Quiet = Annotated[bool, typer.Option("--quiet", "-q", help="Print only the final result.")]
+Set = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--set",
+        metavar="KEY=VALUE",
+        help="Another value for a key of the TOML file, such as search.fraction=0.2. May be "
+        "repeated.",
+        show_default=False,
+    ),
+]
+SET_NEEDS_FILE = (
+    "--set changes values of a TOML file; name the file. A run keeps the configuration that it "
+    "recorded."
+)
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 ProtocolSettings = Annotated[
     list[str] | None,

@@ -8,7 +8,7 @@ import typer
 
 from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet
 from coevolve.cli.console_output import Screen
-from coevolve.cli.run_command import work
+from coevolve.cli.run_progress import work
 
 FILE = "service_desk.toml"
 _AS_ROOT = b"""

@@ -8,8 +8,9 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
-from coevolve.cli.command_arguments import AsJson, find_run
+from coevolve.cli.command_arguments import SET_NEEDS_FILE, AsJson, Set, find_run
 from coevolve.cli.console_output import Screen, echo, echo_json, redirected_prints
+from coevolve.errors import InputError
 from coevolve.formatting import plural
 
 if TYPE_CHECKING:
@@ -33,19 +34,26 @@ def doctor(
             "--repair", help="Repair a damaged journal: keep the intact events before the damage."
         ),
     ] = False,
+    changed: Set = None,
     as_json: AsJson = False,
 ) -> None:
     """Check machine, isolation, project and journal; exit with 1 if something must be fixed."""
+    file = target is not None and target.suffix == ".toml"
+    if changed and (repair or not file):
+        raise InputError(SET_NEEDS_FILE)
     if repair:
         _repair(find_run(target), as_json)
         return
+    from coevolve.runs.config_overrides import parse_overrides
     from coevolve.runs.health_checks import check_all
 
-    known = target is None or target.suffix == ".toml"
+    overrides = parse_overrides(changed or ())
     console = Screen()
     findings: list[Finding] = []
     with redirected_prints(as_json):
-        for finding in check_all(target if known else find_run(target)):
+        for finding in check_all(
+            target if target is None or file else find_run(target), overrides=overrides
+        ):
             findings.append(finding)
             if not as_json:
                 console.print(_line(finding))

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from coevolve.cli.command_arguments import AsJson, find_run
+from coevolve.cli.command_arguments import AsJson, Set, find_run
 from coevolve.cli.console_output import (
     Screen,
     echo_json,
@@ -31,20 +31,27 @@ def estimate(
         bool,
         typer.Option("--trial", help="Measure the cost: run one trial of each starting harness."),
     ] = False,
+    changed: Set = None,
     as_json: AsJson = False,
 ) -> None:
     """Estimate the trials, tokens, dollars and hours of a run as ranges; nothing is recorded."""
+    from coevolve.runs.config_overrides import parse_overrides
     from coevolve.runs.cost_trial import forecast_run
 
     if like is not None and trial:
         raise InputError("--like and --trial both set the cost of a trial; use one of them.")
     with redirected_prints(as_json):
-        found = forecast_run(file, like=None if like is None else find_run(like), trial=trial)
+        found = forecast_run(
+            file,
+            like=None if like is None else find_run(like),
+            trial=trial,
+            overrides=parse_overrides(changed or ()),
+        )
     if as_json:
         echo_json(found.to_json())
         return
     console = Screen()
-    console.print(_table(found, console.width))
+    console.print(forecast_table(found, console.width))
     if found.drawn is not None:
         console.print(str(found.drawn))
     console.print(str(found.savings))
@@ -52,7 +59,8 @@ def estimate(
         console.print(note)
 
 
-def _table(found: "Forecast", width: int) -> Table:
+def forecast_table(found: "Forecast", width: int) -> Table:
+    """The parts of a run with their costs, the total, and the caps."""
     from coevolve.search.budget import CAPS
     from coevolve.views.forecast import shown
     from coevolve.views.spend import Range

@@ -11,9 +11,9 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet, find_run
+from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet, Set, find_run
 from coevolve.cli.console_output import SteadyScreen, echo_json, redirected_prints
-from coevolve.cli.run_command import INTERRUPTED, SIGNALS, until_signal
+from coevolve.cli.run_progress import INTERRUPTED, SIGNALS, until_signal
 from coevolve.errors import InputError, StopRun
 from coevolve.formatting import plural
 
@@ -88,12 +88,19 @@ def evaluate(
         typer.Option(help="Trials of each task. Default: as configured.", show_default=False),
     ] = None,
     workers: Workers = None,
+    changed: Set = None,
     quiet: Quiet = False,
     as_json: AsJson = False,
 ) -> None:
     """Evaluate harnesses on all or chosen tasks, and compare their scores."""
+    from coevolve.runs.config_overrides import parse_overrides
     from coevolve.runs.evaluate import plan_evaluation
 
+    if changed and config is None:
+        raise InputError(
+            "--set changes values of a TOML file; name it with --config. A run keeps the "
+            "configuration that it recorded."
+        )
     console = SteadyScreen(stderr=as_json)
     folder = _run(config, run)
     with redirected_prints(as_json):
@@ -106,6 +113,7 @@ def evaluate(
             tasks=None if tasks is None else partial(chosen_tasks, words=tasks),
             trials=trials,
             workers=workers,
+            overrides=parse_overrides(changed or ()),
         )
         found = watch(console, plan.run, plan.warnings(), quiet=quiet)
     print_table(console, found, as_json=as_json)

@@ -10,7 +10,7 @@ import typer
 from rich.padding import Padding
 from rich.text import Text
 
-from coevolve.cli.command_arguments import JOURNAL, AsJson, find_run
+from coevolve.cli.command_arguments import JOURNAL, SET_NEEDS_FILE, AsJson, Set, find_run
 from coevolve.cli.console_output import Screen, echo, echo_json, redirected_prints
 from coevolve.errors import InputError
 from coevolve.formatting import dollars, json_text, visible
@@ -46,13 +46,14 @@ def propose(
         bool,
         typer.Option("--view", help="Only write what the proposer would see; do not call it."),
     ] = False,
+    changed: Set = None,
     as_json: AsJson = False,
 ) -> None:
     """Propose and check the next candidates; nothing is evaluated or recorded."""
     from coevolve.proposers.workspace import lay_out
     from coevolve.runs.proposal_trial import proposal_trial
 
-    config, base, run = _project(target)
+    config, base, run = _project(target, changed or [])
     wanted, to = count or config.search.candidates, _empty(to)
     console = Screen()
     with redirected_prints(as_json), proposal_trial(config, base, run) as attempt:
@@ -94,15 +95,18 @@ def _ask(attempt: "ProposalTrial", count: int, to: Path) -> "TriedProposal":
     return asyncio.run(attempt.propose(count, workspace=to))
 
 
-def _project(target: Path | None) -> "tuple[RunConfig, Path, Path | None]":
+def _project(target: Path | None, changed: list[str]) -> "tuple[RunConfig, Path, Path | None]":
     """The configuration, the folder its paths are relative to, and the run if there is one."""
     from coevolve.runs.config import read_config
+    from coevolve.runs.config_overrides import parse_overrides
     from coevolve.runs.session import config_of_run, run_folder
 
     if target is not None and target.suffix == ".toml":
-        config = read_config(target)
+        config = read_config(target, overrides=parse_overrides(changed))
         folder = run_folder(target, config)
         return config, target.parent, folder if (folder / JOURNAL).exists() else None
+    if changed:
+        raise InputError(SET_NEEDS_FILE)
     folder = find_run(target)
     found = config_of_run(folder)
     if found is None:

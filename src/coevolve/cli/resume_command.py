@@ -14,7 +14,7 @@ from coevolve.cli.changed_config import (
 )
 from coevolve.cli.command_arguments import AsJson, Quiet, Run, find_run
 from coevolve.cli.console_output import at_terminal, redirected_prints
-from coevolve.cli.run_command import work
+from coevolve.cli.run_progress import work
 
 
 def resume(
@@ -46,7 +46,7 @@ def resume(
     The result of a stopped run is the same as without the stop.
     """
     from coevolve.runs.config import read_config
-    from coevolve.runs.config_changes import config_in_file
+    from coevolve.runs.config_changes import config_in_file, recorded_overrides
     from coevolve.runs.session import read_state
 
     given = {"rounds": rounds, "trials": trials, "tokens": tokens, "dollars": dollars}
@@ -63,7 +63,10 @@ def resume(
         found = None
         if extend or not ignore_changes:
             named = run is not None and run.is_file()
-            found = (run, read_config(run)) if run and named else config_in_file(state, folder)
+            if run is not None and named:
+                found = run, read_config(run, overrides=recorded_overrides(state, extend=extend))
+            else:
+                found = config_in_file(state, folder, extend=extend)
         if found is not None:
             decided = decision.new_limits(state, folder, *found)
             limits = limits if decided is None else decided

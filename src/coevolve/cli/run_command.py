@@ -1,9 +1,7 @@
 """`coevolve run`: a search from its TOML file to its end."""
 
-import asyncio
 import contextlib
-import signal
-from collections.abc import Coroutine, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -17,24 +15,44 @@ from coevolve.cli.changed_config import (
     check_extends,
     wanted_limits,
 )
-from coevolve.cli.command_arguments import AsJson, Quiet
-from coevolve.cli.console_output import SteadyScreen, at_terminal, echo_json, redirected_prints
-from coevolve.errors import ConfigError, InputError, StopRun
+from coevolve.cli.command_arguments import AsJson, Quiet, Set, names, whole_numbers
+from coevolve.cli.console_output import at_terminal, redirected_prints
+from coevolve.cli.matrix_runs import MatrixPart, run_all
+from coevolve.cli.plan_display import print_matrix_plan, print_plan
+from coevolve.cli.run_progress import work
+from coevolve.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
-    from coevolve.cli.run_display import PlainView
-    from coevolve.search.loop import Search
     from coevolve.search.run_state import RunState
-
-SIGNALS = (signal.SIGINT, signal.SIGTERM)
-INTERRUPTED = 128
-"""Added to the number of a signal to make an exit code."""
 
 
 def run(
     file: Annotated[
-        Path, typer.Argument(metavar="FILE.toml", help="The configuration of the search.")
-    ],
+        Path | None,
+        typer.Argument(
+            metavar="FILE.toml", help="The configuration of the search.", show_default=False
+        ),
+    ] = None,
+    matrix: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE.toml",
+            help="Run all rows and seeds of a matrix, in place of one search.",
+            show_default=False,
+        ),
+    ] = None,
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="ROW,...", help="Only these rows of the matrix.", show_default=False),
+    ] = None,
+    seeds: Annotated[
+        str | None,
+        typer.Option(
+            metavar="N,...",
+            help="Seeds of all rows, in place of those in the matrix.",
+            show_default=False,
+        ),
+    ] = None,
     name: Annotated[
         str | None,
         typer.Option(metavar="NAME", help="The name of the run, in place of the file's."),
@@ -42,6 +60,19 @@ def run(
     seed: Annotated[
         int | None,
         typer.Option(metavar="N", min=0, help="The seed of the run, in place of the file's."),
+    ] = None,
+    changed: Set = None,
+    dry_run: Annotated[
+        bool,
+        typer.Option("--dry-run", help="Print what would run and what it costs; create nothing."),
+    ] = False,
+    like: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="RUN",
+            help="With --dry-run: take the cost of a trial from this earlier run.",
+            show_default=False,
+        ),
     ] = None,
     extend: Extend = False,
     ignore_changes: IgnoreChanges = False,
@@ -51,25 +82,57 @@ def run(
 ) -> None:
     """Run a search: propose, check, evaluate and choose, until the last round or a budget cap.
 
-    If the file has a run already, --extend or --ignore-changes continues it.
+    If the file has a run already, --extend or --ignore-changes continues it. With --matrix, the
+    same command starts what is new, resumes what was stopped, and skips what has ended.
     """
     from coevolve.runs.config import read_config
+    from coevolve.runs.config_overrides import parse_overrides
     from coevolve.runs.run import Run
     from coevolve.runs.session import create_run, discarded_if_refused, run_folder
 
+    _check_options(
+        file,
+        matrix,
+        of_matrix={"--only": only, "--seeds": seeds},
+        of_run={"--name": name, "--seed": seed},
+    )
+    if dry_run and (extend or ignore_changes or accept_change):
+        raise InputError(
+            "--dry-run continues no run; leave out --extend, --ignore-changes and --accept-change."
+        )
+    if like is not None and not dry_run:
+        raise InputError("--like has no effect without --dry-run.")
+    overrides = parse_overrides(changed or ())
+    decision = Decision(
+        extend=extend,
+        ignore=ignore_changes,
+        ask=at_terminal() and not as_json,
+        limits={},
+        matrix=matrix,
+    )
+    if matrix is not None:
+        part = MatrixPart(
+            file=matrix,
+            only=() if only is None else names("--only", only),
+            seeds=() if seeds is None else whole_numbers("--seeds", seeds),
+            overrides=overrides,
+        )
+        if dry_run:
+            print_matrix_plan(part, like=like, as_json=as_json)
+        else:
+            run_all(part, decision, accept_change=accept_change, quiet=quiet, as_json=as_json)
+        return
+    assert file is not None
+    if dry_run:
+        print_plan(file, name=name, seed=seed, overrides=overrides, like=like, as_json=as_json)
+        return
     limits: dict[str, Any] = {}
     with redirected_prints(as_json):
-        config = read_config(file, name=name, seed=seed)
+        config = read_config(file, name=name, seed=seed, overrides=overrides)
         existing = Run(run_folder(file, config))
         existing_run = existing.started
         if existing_run:
             folder, state = existing.folder, existing.state
-            decision = Decision(
-                extend=extend,
-                ignore=ignore_changes,
-                ask=at_terminal() and not as_json,
-                limits={},
-            )
             decided = decision.new_limits(state, folder, file, config)
             if decided is None:
                 raise ConfigError(_already(folder, file, state))
@@ -82,9 +145,29 @@ def run(
                 "and --accept-change."
             )
         else:
-            folder = create_run(file, name=name, seed=seed)
+            folder = create_run(file, name=name, seed=seed, overrides=overrides)
     with contextlib.nullcontext() if existing_run else discarded_if_refused(folder):
         work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
+
+
+def _check_options(
+    file: Path | None,
+    matrix: Path | None,
+    *,
+    of_matrix: Mapping[str, object],
+    of_run: Mapping[str, object],
+) -> None:
+    """Refuse options that have no effect on one search, or on a matrix."""
+    if (file is None) == (matrix is None):
+        raise InputError(
+            "run needs FILE.toml, the configuration of a search, or --matrix FILE.toml"
+            + ("." if file is None else "; use one of them.")
+        )
+    for option, value in (of_run if file is None else of_matrix).items():
+        if value is not None:
+            instead = "; its rows and seeds name its runs" if file is None else ""
+            what = "with" if file is None else "without"
+            raise InputError(f"{option} has no effect {what} --matrix{instead}.")
 
 
 def _already(folder: Path, file: Path, state: "RunState") -> str:
@@ -99,132 +182,4 @@ def _already(folder: Path, file: Path, state: "RunState") -> str:
     return (
         f"{folder} already has a run; {how}, or start a new one with `coevolve run {file} "
         "--name NAME`."
-    )
-
-
-def work(
-    folder: Path,
-    *,
-    quiet: bool,
-    as_json: bool,
-    limits: Mapping[str, float | None] | None = None,
-    accept_change: bool = False,
-) -> None:
-    """Continue a run to its end, show its progress, and print its result.
-
-    `limits` are those of an extension; `accept_change` continues with a changed benchmark.
-    """
-    from coevolve.cli.run_display import make_view
-    from coevolve.runs.run import Run
-
-    console, run = SteadyScreen(stderr=as_json), Run(folder)
-    if (state := run.state).ended is not None and not limits:
-        _close(console, folder, state, as_json=as_json)
-        if not as_json:
-            _print_how_to_extend(console, folder, state)
-        return
-    try:
-        with (
-            redirected_prints(as_json),
-            make_view(console, quiet=quiet) as view,
-            run.session(view.listen, accept_change=accept_change, limits=limits) as search,
-        ):
-            view.attach(search)
-            code = asyncio.run(_until_done(search, view))
-    except KeyboardInterrupt:
-        _print_how_to_resume(console, folder)
-        raise typer.Exit(INTERRUPTED + signal.SIGINT) from None
-    except StopRun as stop:
-        if not stop.resumable or not run.state.sessions:
-            raise
-        raise StopRun(f"{stop}\nThen resume the run: coevolve resume {folder}") from stop
-    if code:
-        _print_how_to_resume(console, folder)
-    if as_json or not code:
-        _close(console, folder, search.state, as_json=as_json)
-    if code:
-        raise typer.Exit(code)
-
-
-def _close(console: SteadyScreen, folder: Path, state: "RunState", *, as_json: bool) -> None:
-    """Print the result of a run."""
-    from coevolve.cli.run_display import print_closing
-    from coevolve.runs.result import RunFolder
-    from coevolve.views.report import report
-
-    now, winner = report(state), (state.chosen or {}).get("candidate")
-    candidate = None if winner is None else state.candidates[winner].candidate
-    place = None if candidate is None else RunFolder(folder).checkout(candidate)
-    if as_json:
-        found: dict[str, Any] = {
-            **now.to_json(),
-            "folder": str(folder),
-            "winner_folder": None if place is None else str(place),
-            "full_tokens": now.spend.full_tokens,
-        }
-        echo_json(found)
-        return
-    if place is not None and candidate is not None and len(candidate.files) == 1:
-        place /= next(iter(candidate.files))
-    print_closing(console, now, place)
-
-
-async def _until_done(search: "Search", view: "PlainView") -> int:
-    """0 at the end of the run, or the exit code of the signal that stopped it."""
-    ticking = asyncio.create_task(_tick(view))
-    try:
-        found = await until_signal(search.run())
-    finally:
-        ticking.cancel()
-        with contextlib.suppress(asyncio.CancelledError):
-            await ticking
-    return found if isinstance(found, int) else 0
-
-
-async def until_signal[T](work: Coroutine[Any, Any, T]) -> T | int:
-    """The result of some work, or the exit code of the signal that stopped it.
-
-    The first signal stops the work cleanly; after it, signals have their usual effect.
-    """
-    loop, task = asyncio.get_running_loop(), asyncio.create_task(work)
-    received: list[int] = []
-
-    def stop(number: int) -> None:
-        received.append(number)
-        for known in SIGNALS:
-            loop.remove_signal_handler(known)
-        task.cancel()
-
-    for number in SIGNALS:
-        loop.add_signal_handler(number, stop, number)
-    try:
-        return await task
-    except asyncio.CancelledError:
-        if not received:
-            raise
-        return INTERRUPTED + received[0]
-
-
-async def _tick(view: "PlainView") -> None:
-    from coevolve.cli.run_display import TICK
-
-    while True:
-        await asyncio.sleep(TICK)
-        view.tick()
-
-
-def _print_how_to_extend(console: SteadyScreen, folder: Path, state: "RunState") -> None:
-    from coevolve.runs.extension import limit_reached
-
-    limit = limit_reached(state)
-    console.print(
-        f"The run has ended. Extend it with: coevolve resume {folder} --{limit} TOTAL",
-        soft_wrap=True,
-    )
-
-
-def _print_how_to_resume(console: SteadyScreen, folder: Path) -> None:
-    console.print(
-        f"Stopped; nothing recorded is lost. Resume with: coevolve resume {folder}",
-        soft_wrap=True,
     )

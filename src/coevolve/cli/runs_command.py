@@ -22,7 +22,7 @@ def runs(
     """List the runs of a folder: state, rounds, best candidate and spending."""
     if not folder.is_dir():
         raise InputError(f"{folder} is not a folder.")
-    found = [_row(path) for path in run_folders(folder)]
+    found = [run_row(path) for path in run_folders(folder)]
     if as_json:
         echo_json(found)
     elif not found:
@@ -31,7 +31,8 @@ def runs(
         _print(found, folder)
 
 
-def _row(folder: Path) -> dict[str, Any]:
+def run_row(folder: Path) -> dict[str, Any]:
+    """A run as JSON: its state, rounds, best candidate and spending."""
     from coevolve.runs.session import read_state
     from coevolve.store import owner
     from coevolve.views.report import report
@@ -49,6 +50,7 @@ def _row(folder: Path) -> dict[str, Any]:
         "rounds": now.rounds,
         "best": now.best,
         "score": None if best is None or best.estimate is None else best.estimate["value"],
+        "test": None if best is None else best.test,
         "trials": int(now.spend.totals["trials"]),
         "dollars": now.spend.totals["dollars"],
     }

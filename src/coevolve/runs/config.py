@@ -1,7 +1,7 @@
 """The configuration of a run: the tables of one TOML file, and sentences for mistakes in it."""
 
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields
 from functools import cache
 from pathlib import Path
@@ -31,6 +31,7 @@ from coevolve.executors.executor_settings import ExecutorSettings, FactoryExecut
 from coevolve.executors.isolation import Limits
 from coevolve.models.model_settings import ModelPlug, ModelSettings
 from coevolve.proposers.proposer_settings import FactoryProposer, ProposerSettings
+from coevolve.runs.config_overrides import Override, apply_overrides, with_origins
 from coevolve.search.budget import Budget, Settings
 from coevolve.settings import Amount, Count, Plugged, Table, Text
 
@@ -254,7 +255,7 @@ class RunConfig(Table):
         try:
             config = cls.model_validate(data, context={"folder": folder})
         except ValidationError as error:
-            raise ConfigError(_joined(source, _sentences(error))) from None
+            raise explained(source, error) from None
         try:
             config._check_protocol(folder)
             for table in (getattr(config, name) for name in _TABLES):
@@ -310,33 +311,67 @@ def flattened(tables: Mapping[str, Any], before: str = "") -> dict[str, Any]:
     return found
 
 
-def read_config(path: Path, *, name: str | None = None, seed: int | None = None) -> RunConfig:
+def read_config(
+    path: Path,
+    *,
+    name: str | None = None,
+    seed: int | None = None,
+    overrides: Sequence[Override] = (),
+) -> RunConfig:
     """The configuration in a TOML file; the file's name is the run's unless `run.name` is given.
 
     Args:
         path: The file.
         name: The name of the run, in place of the one in the file.
         seed: The seed of the run, in place of the one in the file.
+        overrides: Other values in place of those in the file.
 
     Raises:
         ConfigError: The file is missing, is not TOML, or has a key or value that a run cannot
             use; the message names the file, the key, the value and what is expected.
     """
+    data = read_toml(path)
+    given = {
+        key: value for key, value in {"name": name, "seed": seed}.items() if value is not None
+    }
+    for one in overrides:
+        if one.path[0] == "run" and one.path[-1] in given:
+            raise ConfigError(
+                f"{path}: {one.key!r} comes from {one.source}, and also from another option or "
+                "the matrix; use one of them."
+            )
     try:
-        data = tomllib.loads(path.read_text(encoding="utf-8"))
+        if isinstance(run := data.setdefault("run", {}), dict):
+            run.setdefault("name", path.stem)
+        apply_overrides(data, overrides)
+        if isinstance(run := data["run"], dict):
+            run |= given
+        config = RunConfig.from_json(data, source=str(path), folder=path.parent)
+        config.check_paths(path.parent, source=str(path))
+    except ConfigError as error:
+        raise ConfigError(with_origins(str(error), overrides)) from error
+    return config
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The tables of a TOML file.
+
+    Raises:
+        ConfigError: The file is missing, or is not TOML.
+    """
+    try:
+        return tomllib.loads(path.read_text(encoding="utf-8"))
     except FileNotFoundError:
         raise ConfigError(f"there is no file {path}; `coevolve init` writes one.") from None
     except (OSError, UnicodeDecodeError) as error:
         raise ConfigError(f"{path} cannot be read: {error}") from error
     except (ValueError, RecursionError) as error:  # TOMLDecodeError, or a number too long
         raise ConfigError(f"{path} is not valid TOML: {error}.") from error
-    if isinstance(run := data.setdefault("run", {}), dict):
-        run.setdefault("name", path.stem)
-        given = {"name": name, "seed": seed}
-        run |= {key: value for key, value in given.items() if value is not None}
-    config = RunConfig.from_json(data, source=str(path), folder=path.parent)
-    config.check_paths(path.parent, source=str(path))
-    return config
+
+
+def explained(source: str, error: ValidationError) -> ConfigError:
+    """What is wrong in the tables of a file, a sentence for each mistake."""
+    return ConfigError(_joined(source, _sentences(error)))
 
 
 def _joined(source: str, found: list[str]) -> str:

@@ -10,8 +10,9 @@ from typing import Any
 from coevolve.errors import ChangedConfigError
 from coevolve.past_results.past_files import past_digest
 from coevolve.runs.config import RunConfig, flattened, read_config
+from coevolve.runs.config_overrides import Override
 from coevolve.runs.extension import limits_of
-from coevolve.runs.session import BY_OPTIMIZE, recorded_config
+from coevolve.runs.session import BY_OPTIMIZE, OVERRIDES, recorded_config
 from coevolve.search.budget import Settings
 from coevolve.search.run_state import RunState
 
@@ -35,7 +36,7 @@ class ConfigChange:
 
     @property
     def limit(self) -> bool:
-        return self.key == "search.rounds" or self.key.startswith("budget.")
+        return _is_limit(self.key)
 
     @property
     def raised(self) -> bool:
@@ -80,6 +81,10 @@ def config_changes(state: RunState, folder: Path, config: RunConfig) -> list[Con
     return found
 
 
+def _is_limit(key: str) -> bool:
+    return key == "search.rounds" or key.startswith("budget.")
+
+
 def _limits(settings: Settings) -> dict[str, Any]:
     """The limits of a run by the keys of the file."""
     tables = {"rounds": "search"}
@@ -92,18 +97,31 @@ def new_limits(changes: Iterable[ConfigChange]) -> dict[str, Any]:
     return {change.key.partition(".")[2]: change.now for change in changes if change.limit}
 
 
-def config_in_file(state: RunState, folder: Path) -> tuple[Path, RunConfig] | None:
+def config_in_file(
+    state: RunState, folder: Path, *, extend: bool = False
+) -> tuple[Path, RunConfig] | None:
     """The TOML file that a run was started with, and its configuration.
 
-    None if it is not there any more, or describes another run by now.
+    None if it is not there any more, or describes another run by now. Options that changed values
+    of the file when the run began change them here too; not limits, if the run is to `extend` to
+    those in the file.
     """
     name = state.config.get("file")
     path = Path(os.path.normpath(folder / state.config.get("project", ".") / (name or ".")))
     if name is None or not path.is_file():
         return None
-    config = read_config(path)
+    config = read_config(path, overrides=recorded_overrides(state, extend=extend))
     renamed = config.run.name != state.name and not state.config.get("named", False)
     return None if renamed else (path, config)
+
+
+def recorded_overrides(state: RunState, *, extend: bool = False) -> tuple[Override, ...]:
+    """The values that options, or a matrix, gave the run in place of those in its file.
+
+    With `extend`, its limits are left out.
+    """
+    found = map(Override.from_json, state.config.get(OVERRIDES, ()))
+    return tuple(one for one in found if not (extend and _is_limit(one.key)))
 
 
 def check_config(state: RunState, folder: Path, config: RunConfig) -> None:

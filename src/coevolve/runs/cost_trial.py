@@ -1,6 +1,7 @@
 """The expected cost of a run: from an earlier run, or from one trial of each start."""
 
 import asyncio
+from collections.abc import Sequence
 from pathlib import Path
 
 from coevolve.benchmarks.base import Benchmark, sealed_tasks
@@ -9,6 +10,7 @@ from coevolve.core.outcomes import Usage
 from coevolve.errors import StateError, StopRun, titled
 from coevolve.runs.building import build_benchmark, build_executor, trial_gateway, workers
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.config_overrides import Override
 from coevolve.runs.session import new_selector, past_of, run_folder
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import MemoryJournal
@@ -22,16 +24,36 @@ DOUBT = 2.0
 """The factor by which the cost of a single trial may differ from the mean, either way."""
 
 
-def forecast_run(file: Path, *, like: Path | None = None, trial: bool = False) -> Forecast:
+def forecast_run(
+    file: Path,
+    *,
+    like: Path | None = None,
+    trial: bool = False,
+    overrides: Sequence[Override] = (),
+) -> Forecast:
     """The expected cost of the run that a TOML file describes; nothing is recorded.
 
     Args:
         file: The TOML file.
         like: The folder of an earlier run that tells what trials and proposals cost.
         trial: Whether to measure the cost on one trial of each starting harness.
+        overrides: Other values in place of those in the file.
     """
-    config = read_config(file)
-    benchmark = build_benchmark(config, file.parent)
+    config = read_config(file, overrides=overrides)
+    return forecast_config(
+        file, config, build_benchmark(config, file.parent), like=like, trial=trial
+    )
+
+
+def forecast_config(
+    file: Path,
+    config: RunConfig,
+    benchmark: Benchmark,
+    *,
+    like: Path | None = None,
+    trial: bool = False,
+) -> Forecast:
+    """The expected cost of the run of a configuration, which is that of a TOML file."""
     past = _imports(run_folder(file, config)) or past_of(config, file.parent, benchmark)
     each: Costs = {}
     proposal: Costs = FREE if config.proposer.free else {}

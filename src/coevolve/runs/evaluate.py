@@ -10,6 +10,7 @@ from coevolve.core.pool import Pool
 from coevolve.errors import ChangedBenchmarkError, InputError, nearest
 from coevolve.runs.building import build_benchmark, check_model, priced
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.config_overrides import Override
 from coevolve.runs.evaluation_place import EvaluationPlace
 from coevolve.runs.harness_sources import HarnessFinder, HarnessSource
 from coevolve.runs.model_choice import with_model
@@ -185,16 +186,18 @@ def plan_evaluation(
     tasks: Sequence[str] | Callable[[Pool], Sequence[str]] | None = None,
     trials: int | None = None,
     workers: int | None = None,
+    overrides: Sequence[Override] = (),
 ) -> EvaluationPlan:
     """Check everything that can be checked before the first trial.
 
     Arguments are as for `evaluate`; `tasks` may also be a function that chooses from a pool.
+    `overrides` are other values in place of those in the file `config`.
     """
     split = _split(split)
     check_number("trials", trials, MOST_TRIALS)
     check_number("workers", workers)
     folder = None if run is None else Path(run)
-    settings, base = _project(config, folder)
+    settings, base = _project(config, folder, overrides)
     places = []
     for text in models or [""]:
         known = priced(with_model(settings, text, base) if text or models else settings)
@@ -266,7 +269,9 @@ def _pool(place: EvaluationPlace, split: Split) -> Pool:
 
 
 def _project(
-    config: Path | str | Mapping[str, Any] | None, run: Path | None
+    config: Path | str | Mapping[str, Any] | None,
+    run: Path | None,
+    overrides: Sequence[Override],
 ) -> tuple[RunConfig, Path]:
     """The configuration, and the folder that its paths are relative to."""
     if isinstance(config, Mapping):
@@ -274,7 +279,7 @@ def _project(
         settings.check_paths(Path())
         return settings, Path()
     if config is not None:
-        return read_config(Path(config)), Path(config).parent
+        return read_config(Path(config), overrides=overrides), Path(config).parent
     if run is None:
         raise InputError("evaluate needs a configuration or a run.")
     with RunStore.read(run) as store:

@@ -3,7 +3,7 @@
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from coevolve.benchmarks.base import Benchmark, leak_scan_of
@@ -21,6 +21,7 @@ from coevolve.runs.building import build_benchmark
 from coevolve.runs.building import check_model as usable_model
 from coevolve.runs.building import workers as planned_workers
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.config_overrides import Override
 from coevolve.runs.session import (
     config_of_run,
     find_protocol,
@@ -40,12 +41,17 @@ _SOME_DISK = 2.0
 _OLDEST = (3, 12)
 
 
-def check_all(target: Path | None = None) -> Iterator[Finding]:
-    """Every check of the machine, and of a project (a TOML file) or a run (its folder)."""
+def check_all(
+    target: Path | None = None, *, overrides: Sequence[Override] = ()
+) -> Iterator[Finding]:
+    """Every check of the machine, and of a project (a TOML file) or a run (its folder).
+
+    `overrides` are other values in place of those in the file.
+    """
     config, base, folder = None, Path(), None
     if target is not None and target.suffix == ".toml":
         try:
-            config, base = read_config(target), target.parent
+            config, base = read_config(target, overrides=overrides), target.parent
         except CoevolveError as error:
             yield failed("configuration", str(error), "Correct the file and check again.")
         else:

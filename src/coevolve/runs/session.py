@@ -7,7 +7,7 @@ import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -38,10 +38,13 @@ from coevolve.runs.building import (
     sweep,
 )
 from coevolve.runs.config import RunConfig, read_config
+from coevolve.runs.config_overrides import Override
 from coevolve.runs.extension import extend
 from coevolve.runs.fingerprint import fingerprint
 from coevolve.runs.table_order import in_order, orders_of
 from coevolve.search.benchmark_version import check_version
+from coevolve.search.budget import Settings
+from coevolve.search.candidate import Files
 from coevolve.search.effects import fold
 from coevolve.search.journal import Recorder
 from coevolve.search.loop import Search, check_opening, import_past, open_run
@@ -51,11 +54,13 @@ from coevolve.search.run_state import EVALUATION, RunState
 from coevolve.search.trials import Executor
 from coevolve.store import RunStore, owner
 
-_ABOUT = ("given", "file", "named", "seeded", "orders")
+OVERRIDES = "overrides"
+"""The key of a recorded configuration with the values that options or a matrix gave it."""
+_ABOUT = ("given", "file", "named", "seeded", OVERRIDES, "orders")
 """Keys of a recorded configuration that are not tables.
 
-They say which keys were set, in which file, whether options gave the run's name and seed, and the
-order of tables.
+They say which keys were set, in which file, what options gave (the run's name and seed, and other
+values than those in the file), and the order of tables.
 """
 ERRORS = "errors.log"
 """The file of a run folder with the tracebacks of errors that stopped the run."""
@@ -76,6 +81,7 @@ def create_run(
     *,
     name: str | None = None,
     seed: int | None = None,
+    overrides: Sequence[Override] = (),
     past: PastResults | None = None,
     skip_unknown: bool = False,
 ) -> Path:
@@ -88,12 +94,18 @@ def create_run(
         path: The TOML file.
         name: The name of the run, if it is not that of the file.
         seed: The seed of the run, if it is not that of the file.
+        overrides: Other values in place of those in the file.
         past: Past results to begin with, besides those that the file names.
         skip_unknown: Whether to leave out rows of `past` whose tasks are unknown.
     """
-    config = read_config(path, name=name, seed=seed)
+    config = read_config(path, name=name, seed=seed, overrides=overrides)
     folder = run_folder(path, config)
-    about = {"file": path.name, "named": name is not None, "seeded": seed is not None}
+    about = {
+        "file": path.name,
+        "named": name is not None,
+        "seeded": seed is not None,
+        OVERRIDES: [one.to_json() for one in overrides],
+    }
     open_folder(folder, config, path.parent, about=about, past=past, skip_unknown=skip_unknown)
     return folder
 
@@ -111,7 +123,56 @@ def open_folder(
 
     `about` is recorded with the configuration.
     """
-    given = config.given_keys()
+    given, base = config.given_keys(), base.resolve()
+    opening = check_new_run(config, base, past=past, skip_unknown=skip_unknown)
+    probe, recorded = _probed(opening.proposer), opening.config.to_json()
+    with _empty_store(folder) as store:
+        open_run(
+            store,
+            name=config.run.name,
+            settings=opening.settings,
+            selector=opening.selector,
+            starts=opening.starts,
+            test=opening.test,
+            config={
+                **recorded,
+                "project": os.path.relpath(base, folder.resolve()),
+                "given": given,
+                "orders": orders_of(recorded),
+                **(about or {}),
+            },
+            imports=opening.imports,
+            probe=probe,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Opening:
+    """What a new run is opened with: its configuration with prices, and what was built from it."""
+
+    config: RunConfig
+    settings: Settings
+    selector: Selector
+    starts: Mapping[str, Files]
+    test: Pool | None
+    imports: Sequence[Mapping[str, Any]]
+    proposer: Proposer
+
+
+def check_new_run(
+    config: RunConfig,
+    base: Path,
+    *,
+    past: PastResults | None = None,
+    skip_unknown: bool = False,
+) -> Opening:
+    """Check everything that can be checked before there is a run; nothing is created.
+
+    Arguments are as for `open_folder`.
+
+    Raises:
+        ConfigError: A run of this configuration cannot start here.
+    """
     config, base = priced(config), base.resolve()
     benchmark = build_benchmark(config, base)
     proposer = build_proposer(config, base)
@@ -125,26 +186,15 @@ def open_folder(
         importing = _importing(config, benchmark, imports)
         imports.append(importing.event(past, skip_unknown=skip_unknown))
     check_opening(settings, selector, benchmark.starts, test, imports)
-    probe = _probed(proposer)
-    recorded = config.to_json()
-    with _empty_store(folder) as store:
-        open_run(
-            store,
-            name=config.run.name,
-            settings=settings,
-            selector=selector,
-            starts=benchmark.starts,
-            test=test,
-            config={
-                **recorded,
-                "project": os.path.relpath(base, folder.resolve()),
-                "given": given,
-                "orders": orders_of(recorded),
-                **(about or {}),
-            },
-            imports=imports,
-            probe=probe,
-        )
+    return Opening(
+        config=config,
+        settings=settings,
+        selector=selector,
+        starts=benchmark.starts,
+        test=test,
+        imports=imports,
+        proposer=proposer,
+    )
 
 
 def _probed(proposer: Proposer) -> Usage | None:

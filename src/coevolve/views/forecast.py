@@ -1,7 +1,7 @@
 """The expected cost of a run before it starts: ranges, and what is unknown."""
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -163,7 +163,7 @@ def forecast(
     ]
     spent = _in_hours({name: one * settings.rounds for name, one in proposal.items()})
     parts.append(Part(name="proposing", trials=Range(0, 0), spent=spent))
-    total, caps = _sum(parts), settings.budget.to_json()
+    total, caps = total_of(parts), settings.budget.to_json()
     within = capped(total, caps)
     rounds = Range(settings.rounds, settings.rounds * settings.candidates)
     savings = Savings.of(
@@ -230,8 +230,8 @@ def shown(one: Range | None, measure: str) -> str:
 def _notes(trial: Costs, proposal: Costs, measured: bool, cut: bool) -> Iterable[str]:
     if not trial:
         yield (
-            "The cost of a trial is unknown. Add --trial to measure it on one trial of each "
-            "starting harness, or --like RUN to take it from an earlier run."
+            "The cost of a trial is unknown. Add --like RUN to take it from an earlier run, or "
+            "measure it on one trial of each starting harness: coevolve estimate FILE.toml --trial"
         )
     if measured:
         yield (
@@ -262,7 +262,7 @@ def _in_hours(spent: Costs) -> Costs:
     return found | ({"hours": spent["seconds"] * (1 / 3600)} if "seconds" in spent else {})
 
 
-def _sum(parts: list[Part]) -> Part:
+def total_of(parts: Sequence[Part]) -> Part:
     """The total of all parts; a measure that is unknown for one of them is unknown."""
     trials = Range(0, 0)
     for part in parts:
