@@ -308,7 +308,7 @@ class TestEvaluate:
             return 0.5
 
         result = search(evaluate=evaluate, workers=2, protocol="full")
-        assert [c.estimate.value for c in result.candidates] == [0.5] * 4
+        assert [c.estimate and c.estimate.value for c in result.candidates] == [0.5] * 4
 
     def test_coroutines_run_at_once(self) -> None:
         now, most = 0, 0
