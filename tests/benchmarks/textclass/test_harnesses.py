@@ -1,15 +1,18 @@
 """The harnesses that come with the package do what their files say."""
 
 import json
+import re
 from typing import Any
 
 import pytest
 
 from coevolve.benchmarks.textclass import TextClassification
+from coevolve.benchmarks.textclass.data_sets import load_set, shuffled
 from coevolve.benchmarks.textclass.harness_check import check
 from coevolve.benchmarks.textclass.harness_files import BUILT_IN, built_in, harness_files
 from coevolve.errors import ConfigError
 from coevolve.models.model_client import StubModel
+from tests.benchmarks.textclass.files import PUBLISHED, needs_published
 from tests.benchmarks.textclass.lives import OPEN, TASK, alive
 
 SMALL: dict[str, Any] = {"window": 8192, "gives_scores": True}
@@ -21,6 +24,12 @@ ANIMALS = (
     ("It chases mice at night.", "cat"),
     ("It drinks milk and purrs.", "cat"),
 )
+FEW_SHOT_ALL = """
+from text_classification.agents.fewshot_all import FewShotAll
+
+class Mine(FewShotAll):
+    pass
+"""
 FACTS = "被告人李某于某日在某地秘密窃取他人手机一部，价值人民币三千元，后被公安机关抓获。" * 40
 
 
@@ -60,7 +69,8 @@ def test_a_small_model_chooses_among_the_labels(name: str) -> None:
         life.learn(*ANIMALS[:1])
         life.predict("It barks at mice.")
         assert life.asked[-1]["choices"] == TASK["labels"]
-        assert life.prompts[-1].endswith("Question: It barks at mice.\nAnswer:")
+        words = ("Q", "A") if name == "few-shot" else ("Question", "Answer")
+        assert life.prompts[-1].endswith("{}: It barks at mice.\n{}:".format(*words))
 
 
 @pytest.mark.parametrize("name", [name for name in BUILT_IN if name not in ("vote", "playbook")])
@@ -83,10 +93,9 @@ def test_answers_that_never_repeat_are_written_freely(name: str) -> None:
         assert set(life.asked[-1]["choices"]) == {"C.CO", "C.CN"}
 
 
-@pytest.mark.parametrize("name", ["few-shot", "few-shot-k"])
-def test_few_shot_prompts_begin_alike(name: str) -> None:
+def test_few_shot_k_prompts_begin_alike() -> None:
     for stub in (SMALL, LARGE):
-        with alive(harness_files(name), **stub) as life:
+        with alive(harness_files("few-shot-k"), **stub) as life:
             life.learn(*ANIMALS)
             life.predict("Does it bark?")
             life.predict("Has it whiskers?")
@@ -96,19 +105,99 @@ def test_few_shot_prompts_begin_alike(name: str) -> None:
             assert second.startswith(shown)
 
 
-def test_few_shot_shows_what_fits_the_cap_and_the_window() -> None:
-    animals = [(f"It is number {number}. " + "It barks. " * 50, "dog") for number in range(100)]
+def order(prompt: str) -> list[str]:
+    """The questions of the animals in a prompt, in their order."""
+    return sorted((question for question, _ in ANIMALS), key=prompt.index)
+
+
+def test_few_shot_shuffles_all_examples_for_every_question() -> None:
+    for stub in (SMALL, LARGE):
+        with alive(harness_files("few-shot"), **stub) as life:
+            life.learn(*ANIMALS)
+            for question in ("Does it bark?", "Has it whiskers?", "Does it bark?"):
+                life.predict(question)
+            first, second, again = life.prompts
+            assert order(first) != order(second)
+            assert again == first
+
+
+def test_the_order_of_few_shot_is_the_same_in_every_process() -> None:
+    rows = [(f"Row {number}", "dog") for number in range(6)]
+    with alive(harness_files("few-shot"), **LARGE) as life:
+        life.learn(*rows)
+        life.predict("Does it bark?")
+        assert re.findall(r"Q: Row (\d)\nA: dog\n\n", life.prompts[0]) == list("301524")
+
+
+def fifty(number: int) -> tuple[str, str]:
+    """An example of 506 characters, and 104 words with its question and answer."""
+    return f"It is number {number:02}. " + "It barks. " * 48, "dog"
+
+
+def test_few_shot_fills_30_000_characters_until_the_first_that_does_not_fit() -> None:
     with alive(harness_files("few-shot"), window=None, gives_scores=False) as life:
-        life.learn(*animals)
+        life.learn(*map(fifty, range(100)))
         life.predict("?")
         [prompt] = life.prompts
-        assert 29_000 < len(prompt) < 31_000
-    with alive(harness_files("few-shot"), window=2_000, gives_scores=False) as life:
-        life.learn(*animals)
+        blocks = prompt.split("\n\n")[:-2]
+        size = len("\n\n".join(blocks))
+        assert all(block.startswith("Q: It is number") for block in blocks)
+        assert 30_000 - len(blocks[0]) - 2 < size <= 30_000
+        assert "max_tokens" not in life.asked[0]
+
+
+def test_few_shot_fills_a_smaller_window_with_room_for_the_answer() -> None:
+    with alive(harness_files("few-shot"), window=6_000, gives_scores=False) as life:
+        life.learn(*map(fifty, range(100)))
         life.predict("?")
-        [prompt] = life.prompts
-        assert 700 < len(prompt.split()) < 1_100
-        assert "number 0." in prompt
+        [request] = life.asked
+        words = len(request["prompt"].split())
+        assert 1_700 - 104 < words <= 1_800  # 4,000 for the answer, 200 for the service
+        assert request["max_tokens"] == 6_000 - 200 - words
+
+
+def test_few_shot_shows_a_small_model_examples_of_1_000_tokens() -> None:
+    with alive(harness_files("few-shot"), **SMALL) as life:
+        life.learn(*map(fifty, range(100)))
+        life.predict("?")
+        assert 900 < len(life.prompts[0].split()) <= 1_004
+        source = harness_files("few-shot")["harness.py"].decode()
+    unlimited = re.sub(r"^(SMALL|SHORT) = .*$", r"\1 = None", source, flags=re.MULTILINE)
+    with alive(unlimited, window=4_000, gives_scores=True) as life:
+        life.learn(*map(fifty, range(100)))
+        life.predict("?")
+        assert 3_690 - 104 < len(life.prompts[0].split()) <= 3_700
+
+
+@needs_published
+@pytest.mark.parametrize(
+    ("name", "mean", "spread"),
+    # As counted for Meta-Harness: 50 (50 to 50), 175.3 (173 to 177) and 56.5 (28 to 74). The
+    # orders differ from theirs, since each comes from the text of a question.
+    [("uspto", 50, 0), ("s2d", 175.3, 4), ("law", 56.5, 30)],
+)
+@pytest.mark.parametrize("split", ["val", "test"])
+def test_few_shot_shows_as_many_examples_as_meta_harness(
+    name: str, mean: float, spread: int, split: str
+) -> None:
+    data = load_set(name, PUBLISHED)
+    words = data.words.to_json()
+    counts = []
+    for source in (harness_files("few-shot"), FEW_SHOT_ALL):
+        with alive(source, words, window=None, gives_scores=False) as life:
+            life.learn(
+                *(
+                    (data.train[row].question, data.train[row].answer)
+                    for row in shuffled(len(data.train), seed=42)
+                )
+            )
+            for row in getattr(data, split):
+                life.predict(row.question)
+            shown = [len(re.findall(r"^Q: ", prompt, re.MULTILINE)) for prompt in life.prompts]
+        counts.append(shown)
+    for shown in counts:
+        assert sum(shown) / len(shown) == pytest.approx(mean, abs=0.04 * mean)
+        assert mean - spread <= min(shown) <= max(shown) <= mean + spread
 
 
 def test_few_shot_k_shows_eight_and_prefers_new_labels() -> None:
