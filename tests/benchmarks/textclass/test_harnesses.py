@@ -1,6 +1,7 @@
 """The harnesses that come with the package do what their files say."""
 
 import json
+import random
 import re
 from typing import Any
 
@@ -229,6 +230,63 @@ def test_the_discovered_harness_keeps_labels_diverse() -> None:
         life.learn(*dogs, ("It meows at the postman", "cat"))
         life.predict("It barks at the postman")
         assert "It meows at the postman" in life.prompts[0]
+
+
+def pseudocode(
+    scores: dict[int, float], labels: list[str], sizes: list[int], budget: int, alpha: float
+) -> list[int]:
+    """The greedy fill of the paper's figure, on fused scores."""
+    left, prompt, used = list(scores), list[int](), 0
+    while left and used < budget:
+        shown = [labels[i] for i in prompt]
+        best = max(left, key=lambda i: scores[i] / (1 + alpha * shown.count(labels[i])))
+        if used + sizes[best] > budget:
+            break
+        left.remove(best)
+        prompt.append(best)
+        used += sizes[best]
+    return prompt
+
+
+def test_the_discovered_harness_follows_the_pseudocode_of_the_paper() -> None:
+    module: dict[str, Any] = {}
+    exec(harness_files("discovered")["harness.py"].decode(), module)
+    harness = module["Discovered"](None, None)
+    draw = random.Random(7)
+    words = [f"word{number}" for number in range(40)]
+    harness.examples = [
+        [" ".join(draw.choices(words, k=draw.randint(20, 120))), f"label{number % 5}"]
+        for number in range(120)
+    ]
+    question = " ".join(draw.choices(words, k=60))
+    questions = [text for text, _ in harness.examples]
+    scores = dict.fromkeys(range(120), 0.0)
+    for terms in (module["pairs_of_words"], module["runs_of_characters"]):
+        index = module["Index"](questions, terms)
+        ranked = {position: rank for rank, position in enumerate(index.ranking(question), 1)}
+        for position in scores:
+            scores[position] += 1 / (60 + ranked[position])
+    sizes = [len(module["block"](*example)) for example in harness.examples]
+    labels = [label for _, label in harness.examples]
+    expected = pseudocode(scores, labels, sizes, 30_000, module["ALPHA"])
+    assert harness.chosen(question) == [harness.examples[position] for position in expected]
+    assert 40 < len(expected) < 120
+
+
+def test_the_discovered_harness_shows_a_large_model_examples_in_full() -> None:
+    long = "It barks all night. " * 400
+    with alive(harness_files("discovered"), **LARGE) as life:
+        life.learn((long, "dog"), *((f"It purrs, cat {number}", "cat") for number in range(50)))
+        life.predict("It barks all night.")
+        assert f"Question: {long}\nAnswer: dog\n\n" in life.prompts[0]
+        assert life.prompts[0].count("Answer: ") == 51
+    with alive(harness_files("discovered"), window=6_000, gives_scores=False) as life:
+        life.learn(*map(fifty, range(100)))
+        life.predict("?")
+        [request] = life.asked
+        used = len(request["prompt"].split())
+        assert 1_700 - 104 < used <= 1_800  # 4,000 for the answer, 200 for the service
+        assert request["max_tokens"] == 6_000 - 200 - used
 
 
 def test_the_vote_asks_no_model() -> None:
