@@ -298,32 +298,143 @@ def test_the_vote_asks_no_model() -> None:
         assert life.asked == []
 
 
-def test_the_playbook_draws_a_lesson_from_a_mistake_and_uses_it() -> None:
-    def answer(request: dict[str, Any]) -> str:
-        prompt = request["prompt"]
-        if "Right answer: dog" in prompt:
-            return 'I see. {"lesson": "What barks is a dog."}'
-        right = "What barks is a dog." in prompt
-        return json.dumps({"lessons": [0], "final_answer": "Dog." if right else "cat"})
+LESSON = {"section": "facts", "text": "What barks is a dog.", "helpful": 0, "harmful": 0}
 
-    with alive(harness_files("playbook"), answer=answer, **LARGE) as life:
+
+def reader(request: dict[str, Any]) -> str:
+    """A model that plays the three roles of a playbook, and knows nothing but what it reads."""
+    prompt = request["prompt"]
+    if "An answer was wrong" in prompt:
+        return 'I see. {"insight": "It was a dog: it barks.", "tags": {"1": "harmful"}}'
+    if "An answer was right" in prompt:
+        return '{"insight": "", "tags": {"1": "helpful", "2": "neutral", "9": "helpful"}}'
+    if "A new insight" in prompt:
+        added = [{"section": "facts", "lesson": "What barks is a dog."}, {"lesson": 7}, "junk"]
+        return json.dumps({"additions": added if "it barks" in prompt else []})
+    right = "What barks is a dog." in prompt
+    return json.dumps({"lessons": [1, 2, 1.5, [3]], "final_answer": "Dog." if right else "cat"})
+
+
+def test_the_playbook_reflects_on_a_mistake_and_uses_the_lesson() -> None:
+    with alive(harness_files("playbook"), answer=reader, **LARGE) as life:
         life.learn(("It barks.", "dog"))
-        lesson = {"text": "What barks is a dog.", "helped": 0, "harmed": 0}
-        assert life.call("state") == {"lessons": [lesson], "labels": ["dog"]}
+        other = {"section": "strategies", "text": "7", "helpful": 0, "harmful": 0}
+        state = life.call("state")
+        assert state == {"lessons": [{"id": 1, **LESSON}, {"id": 2, **other}], "labels": ["dog"]}
+        assert len(life.asked) == 7  # three attempts, three reflections, one curation
+        assert "On an earlier attempt:\nIt was a dog" in life.prompts[2]
         life.learn(("It barks loudly.", "dog"))
-        assert life.call("state")["lessons"] == [{**lesson, "helped": 1}]
-        assert len(life.asked) == 3
+        lessons = life.call("state")["lessons"]
+        assert [(its["helpful"], its["harmful"]) for its in lessons] == [(1, 0), (0, 0)]
+        assert len(life.asked) == 9  # a right answer and a reflection, with nothing to add
         assert life.predict("It barks at night.") == "Dog."
+        assert "## facts\n[1] helpful=1 harmful=0 :: What barks is a dog." in life.prompts[-1]
 
 
-def test_a_full_playbook_lets_the_worst_lesson_go() -> None:
-    lessons = [{"text": f"Lesson {n}", "helped": 1, "harmed": 0} for n in range(40)]
-    lessons[7]["harmed"] = 5
+def test_a_playbook_that_is_too_long_loses_the_worst_lesson() -> None:
+    lessons = [{**LESSON, "id": number, "text": f"{number:03} " * 50} for number in range(1, 90)]
+    lessons[7]["harmful"] = 5
     state = {"lessons": lessons, "labels": ["dog"]}
     with alive(harness_files("playbook"), None, answer=lambda _: "no idea", **LARGE) as life:
         life.call("begin", TASK, state)
         life.learn(("It barks.", "dog"))
-        texts = [lesson["text"] for lesson in life.call("state")["lessons"]]
-        assert len(texts) == 40
-        assert "Lesson 7" not in texts
-        assert texts[-1] == "no idea"
+        left = life.call("state")["lessons"]
+        assert 70 < len(left) < 90
+        assert 8 not in {lesson["id"] for lesson in left}
+        assert left[-1]["text"] == "no idea"
+
+
+def keeper(request: dict[str, Any]) -> str:
+    """A model that follows the operations on files, and knows nothing but what it reads."""
+    prompt = request["prompt"]
+    if "Write a better skill" in prompt:
+        return '{"skill": "Name the sounds of animals."}'
+    if "You keep files of context" in prompt:
+        if "turn 1 of 6" not in prompt:
+            return '{"operations": [], "done": true}'
+        if "none yet" in prompt and "Files, 0 of" in prompt:
+            rules = {"op": "write", "file": "rules.md", "text": "What purrs is a dog."}
+            extra = {"op": "write", "file": "extra.md", "text": "x"}
+            return json.dumps({"operations": [rules, extra], "done": False})
+        better = {"op": "edit", "file": "rules.md", "old": "purrs", "new": "barks"}
+        operations = [
+            {"op": "read", "file": "rules.md"},
+            better,
+            {"op": "delete", "file": "extra.md"},
+        ]
+        return "Well: " + json.dumps({"operations": operations, "done": True})
+    return json.dumps({"final_answer": "dog" if "What barks is a dog." in prompt else "cat"})
+
+
+def test_context_files_are_kept_by_operations_and_used() -> None:
+    rows = [(f"It barks, number {number}.", "dog") for number in range(25)]
+    with alive(harness_files("context-files"), answer=keeper, **LARGE) as life:
+        life.learn(*rows[:4])
+        assert life.call("state")[0] == {}
+        assert len(life.asked) == 4
+        life.learn(rows[4])
+        files, skills, batch, seen, labels = life.call("state")
+        assert files == {"rules.md": "What purrs is a dog.", "extra.md": "x"}
+        assert ([its["share"] for its in skills], batch, seen, labels) == ([None], [], 5, ["dog"])
+        first, second = life.prompts[-2:]
+        assert "0 of 5 right" in first
+        assert "- WRONG: It barks, number 3.\n  answered cat; right is dog" in first
+        assert "wrote rules.md\nwrote extra.md" in second
+        assert life.predict("It barks.") == "cat"
+        life.learn(*rows[5:])
+        files, skills, *_ = life.call("state")
+        assert files == {"rules.md": "What barks is a dog."}
+        assert [its["share"] for its in skills] == [0, None]
+        assert skills[1]["skill"] == "Name the sounds of animals."
+        meta, base = life.prompts[-2:]
+        assert "0% right with:" in meta
+        assert "How to go about it:\nName the sounds of animals." in base
+        assert life.predict("It barks.") == "dog"
+        assert len(life.asked) == 4 + 1 + 2 + 1 + 20 + 2 + 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "result"),
+    [
+        ({"op": "read", "file": "no.md"}, "there is no file no.md"),
+        ({"op": "write", "file": "../x", "text": "y"}, "a file needs a name such as rules.md"),
+        ({"op": "write", "file": "rules.md"}, "rules.md needs a text"),
+        ({"op": "write", "file": "b.md", "text": "y" * 20_001}, "would have 20007 characters"),
+        ({"op": "edit", "file": "rules.md", "old": "z", "new": "y"}, "must occur exactly once"),
+        ({"op": "move", "file": "rules.md"}, "unknown operation 'move'"),
+        (["read"], "a file needs a name"),
+        ({"op": "read", "file": "rules.md"}, "read rules.md"),
+    ],
+)
+def test_an_operation_on_context_files_that_fails_is_explained(
+    operation: object, result: str
+) -> None:
+    def answer(request: dict[str, Any]) -> str:
+        return json.dumps({"operations": [operation], "done": False})
+
+    skill = {"skill": "Look.", "share": None}
+    with alive(harness_files("context-files"), None, answer=answer, **LARGE) as life:
+        life.call("begin", TASK, [{"rules.md": "secret"}, [skill], [], 4, []])
+        life.learn(("It barks.", "dog"))
+        assert life.call("state")[0] == {"rules.md": "secret"}
+        base = [prompt for prompt in life.prompts if "You keep files of context" in prompt]
+        assert len(base) == 6
+        assert result in base[1]
+        assert (":\nsecret\n" in base[1]) == (result == "read rules.md")
+
+
+def test_context_files_learn_nothing_from_a_model_that_cannot_follow() -> None:
+    for stub in (SMALL, LARGE):
+        with alive(harness_files("context-files"), answer=lambda _: "{oh [no", **stub) as life:
+            life.learn(*ANIMALS)
+            assert life.call("state")[0] == {}
+            assert len(life.asked) == 6
+            life.predict("It barks.")
+
+
+def test_context_files_take_the_predictions_of_online_learning() -> None:
+    with alive(harness_files("context-files"), **LARGE) as life:
+        said = {"question": "It barks.", "answer": "dog", "prediction": "cat", "correct": False}
+        life.call("learn", said)
+        assert life.asked == []
+        assert life.call("state")[2] == [["It barks.", "cat", "dog", False]]
