@@ -83,7 +83,9 @@ def test_prompts_for_a_small_model_stay_short(name: str) -> None:
         assert tokens < 2_500 if name not in ("few-shot", "few-shot-k") else tokens < 8_192
 
 
-@pytest.mark.parametrize("name", ["few-shot", "few-shot-k", "nearest", "discovered"])
+@pytest.mark.parametrize(
+    "name", ["few-shot", "few-shot-k", "nearest", "discovered", "context-files"]
+)
 def test_answers_that_never_repeat_are_written_freely(name: str) -> None:
     with alive(harness_files(name), OPEN, **SMALL) as life:
         life.learn(("CCO", "C.CO"), ("CCN", "C.CN"))
@@ -430,6 +432,9 @@ def test_context_files_learn_nothing_from_a_model_that_cannot_follow() -> None:
             assert life.call("state")[0] == {}
             assert len(life.asked) == 6
             life.predict("It barks.")
+        with alive(harness_files("zero-shot"), **stub) as other:
+            other.predict("It barks.")
+            assert other.asked == life.asked[-1:]
 
 
 def test_context_files_take_the_predictions_of_online_learning() -> None:

@@ -88,8 +88,10 @@ class ContextFiles:
         if not self.model.completes:
             context = f"Context:\n{texts}" if texts else ""
             return answer(self.ask(f"{context}{self.task.prompt(question)}\n\n{REPLY}"))
-        prompt = f"{texts[:2_000]}Question: {shortened(question, 600)}\nAnswer:"
-        if labels := self.task.labels or self.labels:
+        context = f"{self.task.instructions}\n\n{texts[:2_000]}"
+        prompt = f"{context}Question: {shortened(question, 600)}\nAnswer:"
+        repeated = len(self.labels) < self.seen
+        if labels := self.task.labels or (self.labels if repeated else []):
             return self.model.choose(prompt, labels)
         return self.model(prompt, max_tokens=100, stop=["\n"])
 
