@@ -35,7 +35,7 @@ from coevolve.store import RunStore
 SHARED = Path(__file__).parents[2] / "shared" / "data" / "textclass"
 PUBLISHED = ("s2d", "uspto", "law")
 SETS = (*PUBLISHED, "service-desk")
-HARNESSES = ("vote", "zero-shot", "few-shot", "nearest", "discovered")
+HARNESSES = ("vote", "zero-shot", "few-shot", "nearest", "discovered", "context-files")
 SLOTS = 2
 
 

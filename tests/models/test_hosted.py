@@ -220,6 +220,21 @@ def test_tokens_of_texts_are_counted() -> None:
     assert endpoint.seen == []
 
 
+def test_chinese_is_counted_in_the_tokens_of_gpt_oss() -> None:
+    text = ["被告人秘密窃取他人财物，价值人民币三千元，后被公安机关抓获。"]
+    with Endpoint() as endpoint:
+
+        async def counted(name: str) -> list[int]:
+            host = provider(endpoint, name=name)
+            try:
+                return await host.count(text)
+            finally:
+                await host.close()
+
+        assert asyncio.run(counted("openai/gpt-oss-120b")) == asyncio.run(counted("gpt-4o"))
+        assert asyncio.run(counted("gpt-oss-120b")) < asyncio.run(counted("served"))
+
+
 def test_window_is_that_of_the_table_or_the_one_given() -> None:
     pytest.importorskip("litellm", reason="needs LiteLLM, of the extra llm")
     assert HostedProvider("gpt-4o").window == 128_000

@@ -78,6 +78,27 @@ def test_a_search_from_one_file(mode: str, tmp_path: Path) -> None:
     assert state.evaluating.tokens_in == 10 * asked
 
 
+def keeps_files(body: Any) -> str:
+    """A model that writes all it should know into a file, and knows nothing without it."""
+    prompt = body["messages"][-1]["content"]
+    if "You keep files of context" in prompt:
+        text = "\n".join(f"{word}: {label}" for label, words in WORDS.items() for word in words)
+        write = {"op": "write", "file": "words.md", "text": text}
+        return json.dumps({"operations": [write], "done": True})
+    return knows(body) if "hammer: tool" in prompt else '{"final_answer": "fruit"}'
+
+
+def test_a_search_finds_that_files_of_context_help(tmp_path: Path) -> None:
+    with Endpoint(answer=keeps_files) as endpoint:
+        file = project(tmp_path, endpoint.base_url) / "words.toml"
+        file.write_text(file.read_text().replace('["nearest", "vote"]', '["context-files"]'))
+        done = coevolve(tmp_path, "run", "words.toml")
+    assert done.returncode == 0, done.stderr
+    state = read_state(tmp_path / "runs" / "words")
+    found = {name: state.selector.estimate(name).value for name in state.candidates}
+    assert found == {"zero-shot": 0.5, "few-shot-k": 0.5, "context-files": 1}
+
+
 def test_traces_show_validation_and_nothing_of_the_test(tmp_path: Path) -> None:
     with Endpoint(answer=knows) as endpoint:
         assert coevolve(project(tmp_path, endpoint.base_url), "run", "words.toml").returncode == 0

@@ -118,6 +118,8 @@ class HostedProvider:
     async def count(self, texts: Sequence[str], /) -> list[int]:
         """The tokens of each text by LiteLLM's tokenizer for the model; often an estimate."""
         library, name = await self._loaded(), self._service.name
+        # gpt-oss has the tokens of gpt-4o; LiteLLM takes others, half as many again in Chinese.
+        name = "gpt-4o" if "gpt-oss" in name else name
 
         def counts() -> list[int]:
             return [library.token_counter(model=name, text=text) for text in texts]

@@ -18,6 +18,7 @@ BUILT_IN = (
     "vote",
     "discovered",
     "playbook",
+    "context-files",
 )
 """From the simplest to the most elaborate."""
 

@@ -1,20 +1,28 @@
 """The harness that Task-CoEvolve found in the paper: two rankings of the examples, fused.
 
 One index knows pairs of words, the other runs of characters. An example's score is the sum of
-1 / (60 + rank) over both rankings (reciprocal rank fusion). The prompt is filled greedily; the
-score of an example is divided by a factor that grows with the examples of its label that are
-there already, so that no label takes all the room. The best example stands last.
+1 / (60 + rank) over both rankings (reciprocal rank fusion). The prompt is filled greedily up to a
+budget of characters; the score of an example is divided by a factor that grows with the examples
+of its label that are there already, so that no label takes all the room. The first example that
+does not fit ends the fill. The paper gives neither the budget nor the factor nor the order in the
+prompt: here, the budget is that of few-shot, and the best example stands last.
 """
 
 import math
 import re
+from bisect import bisect_right
 from collections import Counter
 from itertools import pairwise
 
 K = 60
-PENALTY = 0.02  # for every example of the same label
-CAP = 30_000  # characters of examples
-FEW = 6  # examples for a small model, which is easily led astray
+ALPHA = 0.02  # penalty for every example of the same label
+BUDGET = 30_000  # characters of examples
+ANSWER = 4_000  # tokens of the window that the examples leave for the answer
+FRAME = 200  # tokens that a service may add around a prompt
+# A small local model reads slowly and is easily led astray. Without these two limits (None), it
+# gets as many examples as its window takes, each in full.
+FEW = 6  # examples
+SHORT = 200  # bytes of an example's question
 REPLY = """Answer with one JSON object and nothing else:
 {"reasoning": "how you came to your answer", "final_answer": "the answer alone"}"""
 
@@ -34,33 +42,56 @@ class Discovered:
 
     def predict(self, question):
         """The model's answer after it has read the chosen examples."""
-        small = self.model.completes
-        most, longest = (FEW, 200) if small else (len(self.examples), 6_000)
-        chosen = self.chosen(question, most, longest)
-        shown = "".join(f"Question: {q}\nAnswer: {a}\n\n" for q, a in reversed(chosen))
-        if not small:
-            return self.model(f"{shown}{self.task.prompt(question)}\n\n{REPLY}")
-        prompt = f"{shown}Question: {shortened(question, 600)}\nAnswer:"
+        if self.model.completes:
+            return self.completed(question)
+        asked = f"{self.task.prompt(question)}\n\n{REPLY}"
+        prompt = self.shown(self.chosen(question), self.left(asked, ANSWER)) + asked
+        # Some services refuse a prompt that leaves too little room for the longest answer.
+        return self.model(prompt, max_tokens=self.left(prompt))
+
+    def completed(self, question):
+        """The answer of a model that continues the text of a prompt."""
+        asked = f"Question: {shortened(question, 600)}\nAnswer:"
+        chosen = self.chosen(question, FEW, SHORT)
+        prompt = self.shown(chosen, self.left(asked, 100)) + asked
         if self.task.labels:
             return self.model.choose(prompt, self.task.labels)
         if len({answer for _, answer in self.examples}) < len(self.examples):
             return self.model.choose(prompt, [answer for _, answer in chosen])
         return self.model(prompt, max_tokens=100, stop=["\n"])
 
-    def chosen(self, question, most, longest):
-        """The examples to show, best first, as many as fit."""
+    def chosen(self, question, most=None, longest=None):
+        """The examples to show, best first, as many as fit the budget."""
         scores = self.fused(question)
         found, labels, size = [], Counter(), 0
-        while scores and len(found) < most:
-            best = max(scores, key=lambda i: scores[i] / (1 + PENALTY * labels[self.label(i)]))
+        while scores and (most is None or len(found) < most):
+            best = max(scores, key=lambda i: scores[i] / (1 + ALPHA * labels[self.label(i)]))
             del scores[best]
-            text, label = shortened(self.examples[best][0], longest), self.label(best)
-            size += len(text) + len(label)
-            if size > CAP:
+            text, label = self.examples[best]
+            text = shortened(text, longest) if longest else text
+            size += len(block(text, label))
+            if size > BUDGET:
                 break
             found.append([text, label])
             labels[label] += 1
         return found
+
+    def shown(self, chosen, room):
+        """The text of the best examples, as many as have no more tokens than that, best last."""
+        blocks = [block(text, label) for text, label in chosen]
+        if room is not None:
+            counts = range(1, len(blocks) + 1)
+            blocks = blocks[: bisect_right(counts, room, key=lambda n: self.tokens(blocks[:n]))]
+        return "".join(reversed(blocks))
+
+    def tokens(self, blocks):
+        """How many tokens some blocks have."""
+        return self.model.count("".join(blocks))
+
+    def left(self, prompt, answer=0):
+        """Tokens of the window that a prompt and an answer leave; None without a window."""
+        window = self.model.window
+        return window and max(1, window - self.model.count(prompt) - answer - FRAME)
 
     def label(self, position):
         """The answer of an example."""
@@ -116,6 +147,11 @@ class Index:
 def cosine(one, other):
     """How alike two vectors of length 1 are."""
     return sum(value * other.get(term, 0) for term, value in one.items())
+
+
+def block(question, answer):
+    """An example in the prompt."""
+    return f"Question: {question}\nAnswer: {answer}\n\n"
 
 
 def pairs_of_words(text):

@@ -1,28 +1,49 @@
-"""A playbook: lessons that the model draws from its own mistakes (after ACE, Zhang et al. 2025).
+"""A playbook of lessons that grows by small additions (after ACE, Zhang et al. 2025).
 
-For every example the model answers with the playbook at hand (generate). If it was wrong, it
-says what would have helped (reflect), and the lesson joins the playbook unless it is there
-already (curate). Lessons count how often they were at hand for a right and for a wrong answer;
-when the playbook is full, the one with the worst balance goes.
+Three roles, played by one model. The generator answers with the playbook at hand, and names the
+lessons that it used. The reflector compares the answer with the right one, says what there is to
+learn, and tags the used lessons as helpful or harmful; after a wrong answer the generator tries
+again with this reflection. The curator reads reflection and playbook, and adds what is missing.
+Lessons are never rewritten: they are added, counted, and dropped when the playbook is too long,
+the one with the worst balance first.
 """
 
 import json
 import re
 
-FULL = 40  # lessons
+ROUNDS = 3  # reflections on a wrong answer, at most; 1 for a small model
+BUDGET = 20_000  # characters of the playbook; no more than half as many as the window has tokens
 LONGEST = 300  # characters of a lesson
+FRAME = 200  # tokens that a service may add around a prompt
+SECTIONS = ("strategies", "facts", "mistakes")
 REPLY = """Answer with one JSON object and nothing else:
 {"reasoning": "how you came to your answer", "lessons": [numbers of the lessons you used],
 "final_answer": "the answer alone"}"""
-REFLECT = """An answer was wrong. Find the lesson in it.
+REFLECT = """An answer was {verdict}. Find out why.
 
 {task}
 
 Answer given: {given}
 Right answer: {right}
 
-Which rule, short and general, would lead to the right answer here and in cases like this one?
-Answer with one JSON object and nothing else: {{"lesson": "the rule"}}"""
+Lessons that were used:
+{lessons}
+
+What should be remembered for cases like this one? Did each lesson lead towards the right answer?
+Answer with one JSON object and nothing else:
+{{"insight": "what to remember",
+"tags": {{"number of a lesson": "helpful, harmful or neutral"}}}}"""
+CURATE = """You keep a playbook of lessons for this task: {instructions}
+
+{book}
+
+A new insight:
+{reflection}
+
+Which lessons should be added? Each must be short, general, and not in the playbook already. The
+sections are {sections}. If nothing is missing, the list is empty.
+Answer with one JSON object and nothing else:
+{{"additions": [{{"section": "one of the sections", "lesson": "the lesson"}}]}}"""
 
 
 class Playbook:
@@ -30,17 +51,20 @@ class Playbook:
 
     def __init__(self, model, task):
         self.model, self.task = model, task
-        self.lessons = []  # each with its text, and how often it helped and harmed
+        self.lessons = []  # each with its number, section, text and counters
         self.labels = []  # the answers seen, each once
 
     def learn(self, example):
         """Generate, reflect, curate."""
         given, used = self.generate(example.question)
         right = same(given, example.answer)
-        for number in used:
-            self.lessons[number]["helped" if right else "harmed"] += 1
-        if not right:
-            self.curate(self.reflect(example, given))
+        reflection = self.reflect(example, given, used, right)
+        for _ in range(0 if right or self.model.completes else ROUNDS - 1):
+            given, used = self.generate(example.question, reflection)
+            if same(given, example.answer):
+                break
+            reflection = self.reflect(example, given, used, False)
+        self.curate(reflection)
         if example.answer not in self.labels:
             self.labels.append(example.answer)
 
@@ -48,34 +72,86 @@ class Playbook:
         """The model's answer with the playbook at hand."""
         return self.generate(question)[0]
 
-    def generate(self, question):
-        """An answer, and the numbers of the lessons that it used."""
-        lessons = enumerate(lesson["text"] for lesson in self.lessons)
-        book = "".join(f"[{number}] {text}\n" for number, text in lessons)
-        book = f"Lessons from earlier cases:\n{book}\n" if book else ""
-        labels = self.task.labels or self.labels
-        if self.model.completes and labels:
+    def generate(self, question, reflection=""):
+        """An answer, and the lessons that it used."""
+        book = f"Lessons from earlier cases:\n{self.book()}\n\n" if self.lessons else ""
+        if self.model.completes:
             prompt = f"{book[-2_000:]}Question: {question[:600]}\nAnswer:"
-            return self.model.choose(prompt, labels), range(len(self.lessons))
-        said = field(self.model(f"{book}{self.task.prompt(question)}\n\n{REPLY}"))
-        used = said["lessons"] if isinstance(said.get("lessons"), list) else []
-        known = [number for number in used if number in range(len(self.lessons))]
-        return str(said["final_answer"]), known
+            if labels := self.task.labels or self.labels:
+                return self.model.choose(prompt, labels), self.lessons
+            return self.model(prompt, max_tokens=100, stop=["\n"]), self.lessons
+        tried = f"\n\nOn an earlier attempt:\n{reflection}" if reflection else ""
+        said = field(self.ask(f"{book}{self.task.prompt(question)}{tried}\n\n{REPLY}"))
+        named = said["lessons"] if isinstance(said.get("lessons"), list) else []
+        return str(said["final_answer"]), [known for known in self.lessons if known["id"] in named]
 
-    def reflect(self, example, given):
-        """The lesson of a wrong answer, as the model sees it."""
-        task = self.task.prompt(example.question[:4_000])
-        prompt = REFLECT.format(task=task, given=given, right=example.answer)
-        said = field(self.model(prompt, max_tokens=100 if self.model.completes else None))
-        return " ".join(str(said.get("lesson", said["final_answer"])).split())[:LONGEST]
+    def reflect(self, example, given, used, right):
+        """What there is to learn from an answer; the counters of the used lessons change."""
+        said = {}
+        if not (right and self.model.completes):
+            question = example.question[: 600 if self.model.completes else 4_000]
+            prompt = REFLECT.format(
+                verdict="right" if right else "wrong",
+                task=self.task.prompt(question),
+                given=given,
+                right=example.answer,
+                lessons=lines(used)[-2_000:] or "none",
+            )
+            said = field(self.ask(prompt))
+        tags = said["tags"] if isinstance(said.get("tags"), dict) else None
+        for lesson in used:
+            usual = "helpful" if right else "harmful"
+            tag = usual if tags is None else tags.get(str(lesson["id"]))
+            if tag in ("helpful", "harmful"):
+                lesson[tag] += 1
+        return plain(said.get("insight", said.get("final_answer", "")))
 
-    def curate(self, lesson):
-        """Add a lesson that is new, and let the worst go if there are too many."""
-        if lesson and not any(same(lesson, known["text"]) for known in self.lessons):
-            self.lessons.append({"text": lesson, "helped": 0, "harmed": 0})
-        if len(self.lessons) > FULL:
-            worst = min(self.lessons[:-1], key=lambda known: known["helped"] - known["harmed"])
-            self.lessons.remove(worst)
+    def curate(self, reflection):
+        """Add the lessons that are missing, and drop the worst if there are too many."""
+        for section, text in self.additions(reflection):
+            if text and not any(same(text, known["text"]) for known in self.lessons):
+                number = 1 + max((known["id"] for known in self.lessons), default=0)
+                lesson = {"id": number, "section": section, "text": text}
+                self.lessons.append({**lesson, "helpful": 0, "harmful": 0})
+        budget = min(BUDGET, (self.model.window or 2 * BUDGET) // 2)
+        while len(self.book()) > budget:
+            self.lessons.remove(min(self.lessons, key=lambda its: its["helpful"] - its["harmful"]))
+
+    def additions(self, reflection):
+        """New lessons with their sections; the reflection itself if the model names none."""
+        if not reflection:
+            return []
+        said = {}
+        if not self.model.completes:
+            prompt = CURATE.format(
+                instructions=self.task.instructions,
+                book=self.book() or "It is empty.",
+                reflection=reflection,
+                sections=", ".join(SECTIONS),
+            )
+            said = field(self.ask(prompt))
+        if not isinstance(said.get("additions"), list):
+            return [(SECTIONS[0], reflection)]
+        found = [added for added in said["additions"] if isinstance(added, dict)]
+        named = [(added.get("section"), plain(added.get("lesson", ""))) for added in found]
+        return [(name if name in SECTIONS else SECTIONS[0], text) for name, text in named]
+
+    def book(self):
+        """The playbook as a text, by sections."""
+        parts = {
+            name: [lesson for lesson in self.lessons if lesson["section"] == name]
+            for name in SECTIONS
+        }
+        return "\n".join(f"## {name}\n{lines(part)}" for name, part in parts.items() if part)
+
+    def ask(self, prompt):
+        """The model's answer, as long as the window allows."""
+        if self.model.completes:
+            return self.model(prompt, max_tokens=100)
+        window = self.model.window
+        return self.model(
+            prompt, max_tokens=window and max(1, window - self.model.count(prompt) - FRAME)
+        )
 
     def state(self):
         """The playbook."""
@@ -86,16 +162,31 @@ class Playbook:
         self.lessons, self.labels = state["lessons"], state["labels"]
 
 
+def lines(lessons):
+    """Lessons as text, one in a line, with their numbers and counters."""
+    return "\n".join(
+        f"[{its['id']}] helpful={its['helpful']} harmful={its['harmful']} :: {its['text']}"
+        for its in lessons
+    )
+
+
 def field(text):
     """The JSON object in an answer; an answer that is none is a final answer."""
     found = re.search(r"\{.*\}", text, re.DOTALL)
     try:
         said = json.loads(found[0]) if found else {}
-    except ValueError:
+    except (ValueError, RecursionError):
         said = {}
     return {"final_answer": text, **said}
 
 
+def plain(value):
+    """A lesson in one line."""
+    return " ".join(str(value).split())[:LONGEST]
+
+
 def same(one, other):
-    """Whether two texts agree but for case, spaces and punctuation."""
-    return re.findall(r"\w+", one.lower()) == re.findall(r"\w+", other.lower())
+    """Whether two texts agree but for case, spaces, punctuation, and tags that tasks ask for."""
+    tags = r"\[/?(?:[A-Z]{4,}|罪名)\]|<eoa>"
+    words = [re.findall(r"\w+", re.sub(tags, " ", text).lower()) for text in (one, other)]
+    return words[0] == words[1]
