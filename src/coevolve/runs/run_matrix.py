@@ -198,13 +198,21 @@ def read_run_matrix(path: Path) -> RunMatrix:
         ConfigError: The file is missing, is not TOML, or has a key or value that a matrix cannot
             use; the message names the file and the key. Configurations are checked by `runs`.
     """
+    _check_exists(path)
     return RunMatrix(file=path, rows=tuple(_rows(path, ())))
+
+
+def _check_exists(path: Path) -> None:
+    try:
+        found = path.is_file()
+    except (OSError, ValueError):  # a name that is too long
+        found = False
+    if not found:
+        raise ConfigError(f"there is no file {path}; a matrix is a TOML file with rows.")
 
 
 def _rows(path: Path, inside: tuple[Path, ...]) -> list[MatrixRow]:
     """The rows of a file that the files `inside` include, one after another."""
-    if not path.exists():
-        raise ConfigError(f"there is no file {path}; a matrix is a TOML file with rows.")
     data = read_toml(path)
     try:
         table = MatrixTable.model_validate(data)
@@ -244,6 +252,7 @@ def _included(path: Path, table: MatrixTable, inside: tuple[Path, ...]) -> list[
     found = []
     for other, names in table.include.items():
         file = path.parent / other
+        _check_exists(file)
         if file.resolve() in here:
             raise ConfigError(f"{path}: 'include' names {other!r}, which includes this file.")
         known = {row.name: row for row in _rows(file, here)}
