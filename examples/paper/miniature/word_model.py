@@ -11,8 +11,8 @@ from zlib import crc32
 
 from coevolve.models.provider import ModelReply
 
-EXAMPLE = re.compile(r"(?:Question|Text): (.*)\n(?:Answer|Label): *(\S.*)")
-ASKED = re.compile(r"(?:Question|Text): (.*)")
+EXAMPLE = re.compile(r"\b(?:Question|Text|Q): (.*)\n(?:Answer|Label|A): *(\S.*)")
+ASKED = re.compile(r"\b(?:Question|Text|Q): (.*)")
 LABELS = re.compile(r"The label is one of these: (.*)\.")
 OVERLOOKED = 3  # one of so many examples is
 
@@ -20,7 +20,7 @@ OVERLOOKED = 3  # one of so many examples is
 class WordModel:
     """Counts the words that a question shares with examples and labels."""
 
-    window = 4096
+    window = 32_768
     gives_scores = False
 
     @property
