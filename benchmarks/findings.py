@@ -45,7 +45,7 @@ def step(values: Floats, before: Floats) -> str:
     """Paired difference and standard error, marked where it exceeds two of them."""
     difference = values - before
     error = difference.std(ddof=1) / np.sqrt(len(difference))
-    mark = "" if abs(difference.mean()) < 2 * error else " *"
+    mark = "" if abs(difference.mean()) <= 2 * error else " *"
     return f"{difference.mean():+.1f} ± {error:.1f}{mark}"
 
 
