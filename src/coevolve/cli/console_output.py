@@ -76,6 +76,11 @@ def ask_letter(choices: Mapping[str, str]) -> str:
     return chosen
 
 
+def ask_text(question: str, proposed: str) -> str:
+    """What the user types at the terminal; Enter takes what is proposed."""
+    return str(typer.prompt(question, default=proposed, err=True)).strip()
+
+
 def at_terminal() -> bool:
     """Whether a user can answer questions."""
     return sys.stdin.isatty() and sys.stderr.isatty()
