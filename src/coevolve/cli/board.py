@@ -242,6 +242,8 @@ def where(now: Report) -> str:
     match now.phase:
         case "ended":
             return f"ended: {now.why}"
+        case "not started":
+            return now.phase
         case "searching":
             place = f"round {now.round} of {now.rounds}"
         case "phase 0" | "preparing":

@@ -111,15 +111,17 @@ def start(
 
 def _already(folder: Path, file: Path, state: "RunState") -> str:
     """How to continue a run that the file already has."""
-    if state.ended is None:
-        how = f"resume it with `coevolve resume {folder}`"
+    if not state.sessions:
+        how = f", which has not started; start it with `coevolve resume {folder}`"
+    elif state.ended is None:
+        how = f"; resume it with `coevolve resume {folder}`"
     else:
         how = (
-            f"it has ended: {state.ended['why']}. Extend it, for example with `coevolve resume "
+            f"; it has ended: {state.ended['why']}. Extend it, for example with `coevolve resume "
             f"{folder} --rounds {2 * state.settings.rounds}`"
         )
     return (
-        f"{folder} already has a run; {how}, or start a new one with `coevolve run {file} "
+        f"{folder} already has a run{how}, or start a new one with `coevolve run {file} "
         "--name NAME`."
     )
 

@@ -287,6 +287,8 @@ def _contents(store: RunStore) -> Iterator[Finding]:
         yield passed("run", "it is an evaluation; `coevolve evaluate` adds to it")
     elif state.ended is not None:
         yield passed("run", f"ended: {state.ended['why']}")
+    elif not state.sessions:
+        yield noted("run", "not started", f"Start it: coevolve resume {store.folder}")
     else:
         why = "" if state.stopped is None else f": stopped, {state.stopped['why']}"
         yield noted("run", f"not finished{why}", f"Resume it: coevolve resume {store.folder}")
