@@ -1,6 +1,8 @@
 """What to do about a TOML file that differs from what its run recorded, as the user decides."""
 
 import itertools
+import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -166,7 +168,10 @@ def _options(folder: Path, file: Path, changes: "list[ConfigChange]", *, extends
             command, what = f"{command} --ignore-changes", f"{what}, and nothing else"
         found.insert(0, (command, what))
     width = max(len(command) for command, _ in found)
-    return "\n".join(["Decide:", *(f"  {command:<{width}}  {what}" for command, what in found)])
+    lines = [f"  {command:<{width}}  {what}" for command, what in found]
+    if sys.stderr.isatty() and max(map(len, lines)) > shutil.get_terminal_size().columns:
+        lines = [f"  {what}:\n    {command}" for command, what in found]
+    return "\n".join(["Decide:", *lines])
 
 
 def wanted_limits(state: "RunState", limits: Mapping[str, Any]) -> dict[str, Any]:
