@@ -14,7 +14,7 @@ from coevolve.cli.changed_config import (
 )
 from coevolve.cli.command_arguments import AsJson, Quiet, Run, find_run
 from coevolve.cli.console_output import at_terminal, redirected_prints
-from coevolve.cli.run_command import work
+from coevolve.cli.run_command import start, work
 
 
 def resume(
@@ -59,15 +59,17 @@ def resume(
             ignore=ignore_changes,
             ask=at_terminal() and not as_json,
             limits=limits,
+            pinned=bool(limits) or accept_change,
         )
         found = None
         if extend or not ignore_changes:
             named = run is not None and run.is_file()
             found = (run, read_config(run)) if run and named else config_in_file(state, folder)
-        if found is not None:
-            decided = decision.new_limits(state, folder, *found)
-            limits = limits if decided is None else decided
-        limits = wanted_limits(state, limits)
+        course = None if found is None else decision.course(state, folder, *found)
+        limits = wanted_limits(state, limits if course is None else course.limits)
         if extend:
             check_extends(state, folder if found is None else found[0], limits)
+    if found is not None and course is not None and course.new_run is not None:
+        start(found[0], name=course.new_run, quiet=quiet, as_json=as_json)
+        return
     work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
