@@ -176,7 +176,8 @@ def test_a_search_that_cannot_go_on_is_named(workers: int) -> None:
     with pytest.raises(
         ReplayError,
         match=r"matrix 'm', series 'all', protocol 'naive', fraction 0.01, seed \d: the tasks "
-        "that it drew have no outcome of any new candidate, .* use a larger fraction",
+        "that it drew have no outcome of any new candidate, .* use a larger fraction "
+        r".*--fractions 0.5.*a run with protocol 'full'",
     ):
         replay(
             [Matrix.from_arrays("m", cells)],

@@ -49,6 +49,25 @@ def test_a_narrow_board_leaves_columns_out_and_cuts_none(ended: Report, width: i
     assert ("●" in text) == (width == 80)
 
 
+def test_names_that_differ_look_different(ended: Report) -> None:
+    names = ("bm25-quota-calibrated-weighed", "bm25-quota-scores-weighed")
+    rows = (replace(row, name=n) for row, n in zip(ended.candidates[2:4], names, strict=True))
+    text = drawn(replace(ended, candidates=(*ended.candidates[:2], *rows)), width=66)
+    shown = {line[2:].split()[0] for line in text.splitlines() if line[2:].startswith("bm25")}
+    assert len(shown) == 2
+
+
+def test_a_name_in_a_table_is_broken_at_hyphens() -> None:
+    console = Screen(file=io.StringIO(), width=36, color_system=None)
+    rows = [["fused-quota-calibrated-weighed", "0.123"]]
+    console.print(fitted(36, ("name", "score"), rows, wrap=["name"]))
+    console.print(fitted(24, ("name", "score"), rows, wrap=["name"]), width=24)
+    lines = [line.split() for line in console.file.getvalue().splitlines()]  # type: ignore[attr-defined]
+    assert ["fused-quota-calibrated-", "0.123"] in lines
+    assert ["weighed"] in lines
+    assert ["fused-quota-", "0.123"] in lines
+
+
 def test_status_shows_whole_reasons(ended: Report) -> None:
     reason = "it is a copy of " + "-".join(["long"] * 20)
     refused = replace(ended.candidates[-1], status="refused", reason=reason, estimate=None)

@@ -66,6 +66,35 @@ def test_a_broken_benchmark_and_a_broken_proposer(tmp_path: Path) -> None:
     assert "fix   benchmark, run: " in done.stdout
 
 
+@pytest.mark.parametrize(
+    ("code", "line", "about"),
+    [
+        ("1 / 0\n", "benchmark.py cannot be loaded: line 1: ZeroDivisionError", "benchmark"),
+        ("def evaluate(harness, task): {}['gone']\n", "(benchmark.py, line 1, in", "run"),
+        ("def evaluate(harness, task): raise SystemExit(3)\n", "(benchmark.py, line 1", "run"),
+        ("def check(harness): {}['gone']\n", "(benchmark.py, line 1, in check)", "check"),
+        ("def secrets(): {}['gone']\n", "benchmark.py, line 1)", "briefing"),
+    ],
+)
+def test_an_error_of_a_benchmark_has_its_line_and_other_checks_go_on(
+    tmp_path: Path, code: str, line: str, about: str
+) -> None:
+    path, source = write_doubling(tmp_path), tmp_path / "benchmark.py"
+    source.write_text(code + source.read_text().replace("def evaluate(", "def other("))
+    if "def evaluate" not in code:
+        source.write_text(source.read_text().replace("def other(", "def evaluate("))
+    (tmp_path / "past.csv").write_text("candidate,task,score\nsame,1,1\n")
+    path.write_text(path.read_text().replace("[search]", '[search]\nhistory = "past.csv"'))
+    done = coevolve("doctor", path, "--json")
+    assert done.returncode == 1
+    findings = json.loads(done.stdout)
+    wrong = next(one for one in findings if one["kind"] == "failed")
+    assert wrong["about"].removeprefix("benchmark, ") == about
+    assert line in wrong["detail"]
+    past = [one["detail"] for one in findings if one["about"] == "history"]
+    assert past == ([] if about == "benchmark" else ["past.csv, 1 row"])
+
+
 def test_a_sound_run(finished: Path) -> None:
     rows = found("doctor", finished / "runs" / "doubling")
     assert (rows["journal"], rows["candidates"], rows["run"]) == ("passed", "passed", "passed")

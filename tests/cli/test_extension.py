@@ -1,10 +1,14 @@
 """A run is extended; a file or a benchmark that has changed needs a decision of the user."""
 
 import json
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
+from typer.testing import CliRunner, Result
 
+from coevolve.cli import resume_command, run_command
+from coevolve.cli.main import app
 from coevolve.runs.session import read_state
 from tests.cli.projects import coevolve, write_doubling, write_synthetic
 
@@ -72,6 +76,67 @@ def test_a_changed_file_needs_a_decision(world: Path) -> None:
         assert f"search.rounds: recorded {rounds}, now 9" in done.stderr
     finally:
         world.write_text(text)
+
+
+@pytest.fixture
+def answering(monkeypatch: pytest.MonkeyPatch) -> Callable[..., Result]:
+    """Runs a command whose user is at a terminal and types some lines."""
+    for module in (run_command, resume_command):
+        monkeypatch.setattr(module, "at_terminal", lambda: True)
+
+    def run(lines: str, *words: object) -> Result:
+        return CliRunner().invoke(app, list(map(str, words)), input=lines)
+
+    return run
+
+
+def test_the_prompt_offers_what_is_possible(world: Path, answering: Callable[..., Result]) -> None:
+    folder, text = world.parent / "runs/world", world.read_text()
+    state = read_state(folder)
+    more = text.replace("rounds = 2", f"rounds = {state.settings.rounds + 1}")
+    other = text.replace("candidates = 2", "candidates = 1")
+    both = more.replace("candidates = 2", "candidates = 1")
+    capped = f"{text}[budget]\ntrials = {state.settings.rounds + 1}\n"
+    try:
+        for changed, letters in (
+            (more, "e, i, n, q"),
+            (other, "i, n, q"),
+            (both, "e, i, n, q"),
+            (capped, "i, n, q"),  # the run has spent more trials
+        ):
+            world.write_text(changed)
+            for command in (("run", world), ("resume", folder)):
+                done = answering("q\n", *command)
+                assert done.exit_code == 2
+                assert f"Choose {letters}:" in done.stderr
+                listed = f"coevolve resume {folder} --extend" in done.stderr
+                assert listed == letters.startswith("e")
+        pinned = answering("q\n", "resume", folder, "--hours", "5")
+        assert "Choose i, q:" in pinned.stderr
+        assert read_state(folder).events == state.events
+    finally:
+        world.write_text(text)
+
+
+def test_the_prompt_starts_a_new_run_from_the_changed_file(
+    tmp_path: Path, answering: Callable[..., Result]
+) -> None:
+    world = write_synthetic(tmp_path)
+    assert coevolve("run", world, "-q").returncode == 0
+    world.write_text(world.read_text().replace('name = "world"', 'name = "world"\nseed = 9'))
+    before = read_state(tmp_path / "runs/world")
+    done = answering("n\n\n", "run", world, "--quiet")
+    assert done.exit_code == 0, done.output
+    assert "Name of the new run [world-2]:" in done.stderr
+    assert read_state(tmp_path / "runs/world-2").settings.seed == 9
+    again = answering("n\nworld-2\na/b\nthird\n", "resume", tmp_path / "runs/world", "-q")
+    assert again.exit_code == 0, again.output
+    assert "[world-3]" in again.stderr
+    assert f"{tmp_path / 'runs/world-2'} already has a run." in again.stderr
+    assert "run.name" in again.stderr
+    assert read_state(tmp_path / "runs/third").settings.seed == 9
+    assert read_state(tmp_path / "runs/world").events == before.events
+    assert coevolve("resume", tmp_path / "runs/third").returncode == 0
 
 
 def test_a_changed_benchmark_stops_and_an_accepted_one_is_reported(tmp_path: Path) -> None:

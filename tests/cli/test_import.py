@@ -35,6 +35,12 @@ def test_past_results_spare_phase_0(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert "40 stand for trials of Phase 0, 20 inform the history" in done.stdout
     assert "Start it with: coevolve resume runs/mine" in done.stdout
+    for command in (("status",), ("status", "runs/mine"), ("runs",), ("run", file.name)):
+        shown = coevolve(*command, cwd=tmp_path)
+        text = shown.stdout + shown.stderr
+        assert "not started" in text
+        assert "coevolve resume runs/mine" in text
+        assert "stopped" not in text
     cost = coevolve("estimate", file.name, "--json", cwd=tmp_path)
     assert "phase 0" not in [row["part"] for row in json.loads(cost.stdout)["parts"]]
     again = coevolve("import", "past.csv", "--to", "runs/mine", cwd=tmp_path)

@@ -9,6 +9,7 @@ import pytest
 from coevolve.errors import ConfigError, StopRun
 from coevolve.runs.run import open as open_run
 from coevolve.runs.session import create_run, read_state
+from coevolve.store import RunStore
 from tests.cli.projects import COMMAND, coevolve, write_doubling, write_synthetic
 
 
@@ -60,7 +61,10 @@ def test_a_reader_that_leaves_ends_a_command_quietly(finished: Path, words: list
 
 def test_the_first_line_says_that_a_run_is_not_worked_on(tmp_path: Path) -> None:
     toml = write_synthetic(tmp_path)
-    create_run(toml)
+    folder = create_run(toml)
+    assert "world  not started" in coevolve("status", toml).stdout.splitlines()[0]
+    with RunStore.open(folder) as store:
+        store.append([("session", {"capacity": 1, "isolation": ""})])
     first = coevolve("status", toml).stdout.splitlines()[0]
     assert "stopped in phase 0: no process works on it" in first
 

@@ -311,6 +311,25 @@ def test_dying_does_not_pay() -> None:
     assert "withdrawn: crash" in estimate.note
 
 
+@pytest.mark.parametrize("shared", [False, True])
+def test_a_full_set_with_failed_trials_does_not_claim_to_be_exact(shared: bool) -> None:
+    selector = started("task-coevolve", fraction=0.5)
+    (assignment,) = selector.ask(["c"])
+    selector.tell(assignment, dict.fromkeys(assignment.tasks[:5], 1.0))
+    selector.withdraw(assignment, "crash", shared=shared)
+    selector.tell_full("c", dict.fromkeys(selector.pool.tasks, 1.0))
+    estimate = selector.estimate("c")
+    assert estimate.exact == shared
+    if shared:  # the lost trials left the sample, and every task has a score
+        assert (estimate.value, estimate.se, estimate.low) == (1.0, 0.0, 1.0)
+    else:  # their scores are unknown, and they count as failed beside those told later
+        assert estimate.value < 1.0
+        assert (estimate.se, estimate.low, estimate.high) == (None, None, None)
+        assert "5 trials without a score count as failed" in estimate.note
+        assert str(estimate).startswith(f"{estimate.value:.3f} ± ? (")
+        assert selector.compare("c", "start-a").se is None
+
+
 def test_tasks_that_were_withdrawn_are_not_spent() -> None:
     def looks(dead: bool) -> int:
         selector = started("adaptive", fraction=0.4)

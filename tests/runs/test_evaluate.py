@@ -123,6 +123,69 @@ def test_a_run_takes_the_scores_of_its_candidates(project: Path) -> None:
     assert not (project / "evaluations").exists()
 
 
+def _finished(project: Path) -> tuple[coevolve.Run, str]:
+    """A finished run, and a candidate that was not scored on every task."""
+    run = coevolve.open(project / "small.toml")
+    winner = run.run().best.name
+    ran(project)
+    return run, next(c.name for c in run.candidates if c.round and c.name != winner)
+
+
+def test_the_configuration_of_a_run_has_what_the_run_recorded(project: Path) -> None:
+    run, other = _finished(project)
+    config = project / "small.toml"
+    table = coevolve.evaluate(["even", project / "starts/none", other], config=config)
+    assert ran(project) == 10  # the starting harnesses ran every task in Phase 0
+    assert table.row("even").score == run.rescore("even").rows[0].score
+    assert table.row(other).score == run.rescore(other).rows[0].score
+    coevolve.evaluate("even", config=config, split="test")
+    assert ran(project) == 0
+    assert not (project / "evaluations").exists()
+    coevolve.evaluate([project / "mine", "even"], config=config)
+    assert ran(project) == 10
+    coevolve.evaluate("even", config=config, trials=2)
+    assert ran(project) == 20
+
+
+@pytest.mark.parametrize(
+    ("file", "before", "after"),
+    [
+        ("benchmark.py", "SHIFT = 0", "SHIFT = 1"),
+        ("small.toml", 'name = "small"', 'name = "small"\nseed = 3'),
+        ("small.toml", 'kind = "process"', 'kind = "process"\nseconds = 9'),
+    ],
+)
+def test_a_configuration_that_scores_differently_stays_apart_from_the_run(
+    project: Path, file: str, before: str, after: str
+) -> None:
+    run, other = _finished(project)
+    events = run.status.events
+    path = project / file
+    path.write_text(path.read_text().replace(before, after))
+    coevolve.evaluate(["even", other], config=project / "small.toml")
+    assert ran(project) == 20
+    assert run.status.events == events
+
+
+def test_an_accepted_change_keeps_evaluations_apart_from_the_run(project: Path) -> None:
+    run, other = _finished(project)
+    path = project / "benchmark.py"
+    path.write_text(path.read_text().replace("SHIFT = 0", "SHIFT = 1"))
+    run.rescore(other, accept_change=True)
+    assert ran(project) == 10
+    coevolve.evaluate("even", config=project / "small.toml")
+    assert ran(project) == 10  # what the run has of it was scored before the change
+
+
+def test_a_run_in_use_is_read_and_not_written(project: Path) -> None:
+    run, other = _finished(project)
+    with RunStore.open(run.folder):
+        coevolve.evaluate(["even", other], config=project / "small.toml")
+        assert ran(project) == 10
+    coevolve.evaluate(["even", other], config=project / "small.toml")
+    assert ran(project) == 0  # the evaluation apart from the run is found again
+
+
 def test_the_sealed_test_of_several_candidates_is_reported(project: Path) -> None:
     run = coevolve.open(project / "small.toml")
     winner = run.run().best.name
@@ -137,7 +200,7 @@ def test_the_sealed_test_of_several_candidates_is_reported(project: Path) -> Non
         project / "mine", config=config, run=run.folder, split="test"
     ).warnings
     assert "3 candidates" in warning
-    assert coevolve.evaluate("even", config=config, split="test").warnings == ()
+    assert coevolve.evaluate("even", config=config, split="test").warnings == (warning,)
 
 
 def test_a_rescoring_after_a_change_of_the_benchmark_is_refused(project: Path) -> None:

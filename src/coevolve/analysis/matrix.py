@@ -13,6 +13,7 @@ from coevolve.core.assignment import whole_samples
 from coevolve.core.estimators import Hajek
 from coevolve.core.pool import Pool
 from coevolve.errors import InputError, MatrixError, PoolError
+from coevolve.formatting import plural
 
 STARTS = 2
 """So many of the first candidates of a series are the starting harnesses, unless it says more."""
@@ -228,13 +229,17 @@ class Matrix:
                 )
             if len(one.candidates) <= one.started:
                 notes.append(
-                    f"series {one.name!r} has {len(one.candidates)} candidates and is left out; "
-                    f"a replay needs {one.started + 1}, with {one.started} starting harnesses"
+                    f"series {one.name!r} has {plural(len(one.candidates), 'candidate')} and is "
+                    f"left out; a replay needs {one.started + 1} or more, starting harnesses "
+                    "included"
                 )
             else:
                 kept.append(one)
         if not kept:
-            raise MatrixError(f"no series can be replayed: {'; '.join(notes)}.")
+            raise MatrixError(
+                f"no series can be replayed: {'; '.join(notes)}. Add the outcomes of more "
+                "candidates, each with at least one in every pool."
+            )
         return cls(name=name, series=tuple(kept), notes=tuple(notes))
 
     def __repr__(self) -> str:

@@ -188,7 +188,8 @@ def play(stage: Stage, protocol: SearchProtocol, *, fraction: float, per_round: 
     except NoOutcomeError:
         raise NoOutcomeError(
             "the tasks that it drew have no outcome of any new candidate, because cells of the "
-            "matrix are missing; use a larger fraction, or the outcomes of a larger run."
+            "matrix are missing; use a larger fraction (--fractions 0.5; 1 always works), or the "
+            "outcomes of a run with protocol 'full', which has every cell."
         ) from None
     return Played(
         stage=stage,

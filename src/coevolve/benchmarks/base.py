@@ -12,6 +12,7 @@ from coevolve.core.pool import Pool
 from coevolve.errors import ConfigError, nearest
 from coevolve.executors.isolation import Harness
 from coevolve.executors.workload import Score
+from coevolve.registry import described
 from coevolve.search.candidate import Files, check_files, read_folder
 from coevolve.search.leaks import LeakScan, Secret
 
@@ -30,7 +31,7 @@ def read_secrets(benchmark: object, name: str, tasks: Sequence[str]) -> dict[str
     try:
         found = given() if callable(given) else given
     except Exception as error:
-        raise ConfigError(f"{name} failed: {type(error).__name__}: {error}") from error
+        raise ConfigError(f"{name} failed: {described(error)}") from error
     if found is None:
         return {}
     if not isinstance(found, Mapping):

@@ -57,7 +57,7 @@ def board(now: Report, *, width: int, most: int, whole: bool = False) -> Group:
         parts.append(Text(f"  and {plural(rest, 'other candidate')}", "bright_black"))
     if any(is_clipped(row.estimate, "value") for row in rows):
         parts.append(Text(f"  {CLIPPED}", "bright_black"))
-    if any(row.full is not None for row in rows):
+    if any(row.full is not None for row in rows) and _Layout.of(rows, width).notes:
         parts.append(Text(f"  {ALL_TASKS}", "bright_black"))
     return Group(*parts)
 
@@ -98,10 +98,12 @@ class _Layout:
     def of(cls, rows: list[CandidateRow], width: int) -> "_Layout":
         """The widest columns that fit: without the bar, then the rounds, notes and tasks if not.
 
-        Names are shortened before a column is left out, but not below a dozen characters.
+        Names are shortened before a column is left out, but not below a dozen characters, and not
+        so far that two of them look the same.
         """
         known = [row for row in rows if row.estimate is not None]
         longest = min(max(9, *(len(row.name) for row in rows)), _LONGEST_NAME)
+        least = _least_width([row.name for row in rows], longest)
         columns = {
             "round": 5,
             "estimate": max([13, *(len(estimate(row.estimate)) for row in known if row.estimate)]),
@@ -114,12 +116,19 @@ class _Layout:
             return width - 2 - sum(size + 2 for size in columns.values() if size)
 
         for column in ("bar", "round", "notes", "tasks"):
-            if left() < min(longest, _SHORTEST_NAME):
+            if left() < least:
                 columns[column] = 0
         name = max(9, min(longest, left()))
         if columns["bar"]:
             columns["bar"] = min(WIDE, NARROW + max(0, left() - name))
         return cls(name=name, **columns)
+
+
+def _least_width(names: list[str], most: int) -> int:
+    """The least width of a column of names, up to `most`, in which no two look the same."""
+    widths = range(min(most, _SHORTEST_NAME), most + 1)
+    apart = (w for w in widths if len({middle(name, w) for name in names}) == len(names))
+    return next(apart, widths[0])
 
 
 def candidate_lines(
@@ -208,7 +217,7 @@ def _noted(row: CandidateRow) -> str:
     notes = [] if row.full is None else [f"all {score(row.full)}"]
     notes += [] if row.test is None else [f"test {score(row.test)}"]
     notes += [f"{row.missing} missing"] if row.missing else []
-    notes += [f"{row.done} of {row.asked} more"] if row.asked else []
+    notes += [f"{row.done} of {plural(row.asked, 'trial')}"] if row.asked else []
     return ", ".join(notes)
 
 
@@ -242,6 +251,8 @@ def where(now: Report) -> str:
     match now.phase:
         case "ended":
             return f"ended: {now.why}"
+        case "not started":
+            return now.phase
         case "searching":
             place = f"round {now.round} of {now.rounds}"
         case "phase 0" | "preparing":

@@ -5,6 +5,7 @@ and errors come from candidates, models and tasks. Other modules of the commands
 `typer.echo` nor a `Console` of Rich.
 """
 
+import itertools
 import os
 import shutil
 import sys
@@ -16,6 +17,7 @@ from typing import Any
 import typer
 from rich import box
 from rich.console import Console, ConsoleOptions, RenderableType
+from rich.containers import Lines
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.segment import Segment
 from rich.table import Table
@@ -76,6 +78,11 @@ def ask_letter(choices: Mapping[str, str]) -> str:
     return chosen
 
 
+def ask_text(question: str, proposed: str) -> str:
+    """What the user types at the terminal; Enter takes what is proposed."""
+    return str(typer.prompt(question, default=proposed, err=True)).strip()
+
+
 def at_terminal() -> bool:
     """Whether a user can answer questions."""
     return sys.stdin.isatty() and sys.stderr.isatty()
@@ -130,9 +137,30 @@ class SteadyScreen(Screen):
         _discard(self.file.fileno())
 
 
+class _Broken(Text):
+    """A text that is broken at spaces and hyphens, and elsewhere only if it must be."""
+
+    def wrap(self, console: Console, width: int, **given: Any) -> Lines:
+        """Its lines in a column of some width."""
+        lines = [textwrap.wrap(line, max(1, width)) or [""] for line in self.plain.split("\n")]
+        return Text("\n".join(itertools.chain(*lines))).wrap(console, width, **given)
+
+
+class _Table(Table):
+    """A table whose columns of names and sentences are broken at hyphens, too."""
+
+    def add_row(self, *cells: RenderableType | None, **given: Any) -> None:
+        """Add a row of cells."""
+        columns = zip(cells, self.columns, strict=False)
+        broken = [column.overflow == "fold" and isinstance(cell, str) for cell, column in columns]
+        super().add_row(
+            *(_Broken(str(c)) if b else c for c, b in zip(cells, broken, strict=False)), **given
+        )
+
+
 def table(*headings: str, right: Collection[str] = (), wrap: Collection[str] = ()) -> Table:
     """A table with a rule below its headings; columns are left-aligned and do not wrap."""
-    made = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+    made = _Table(box=box.SIMPLE_HEAD, pad_edge=False)
     for heading in headings:
         made.add_column(
             heading,

@@ -11,7 +11,7 @@ import typer
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.text import Text
 
-from coevolve.cli.command_arguments import JOURNAL, AsJson, Quiet, Set, find_run
+from coevolve.cli.command_arguments import AsJson, Quiet, Set, find_run
 from coevolve.cli.console_output import SteadyScreen, echo_json, redirected_prints
 from coevolve.cli.run_progress import INTERRUPTED, SIGNALS, until_signal
 from coevolve.errors import InputError, StopRun
@@ -128,10 +128,7 @@ def _run(config: Path | None, run: Path | None) -> Path | None:
             return find_run(None)
         except InputError as error:
             raise InputError(f"{error} Or name a configuration: --config FILE.toml.") from error
-    from coevolve.runs.session import run_folder
-
-    folder = run_folder(config) if config.is_file() else None
-    return folder if folder is not None and (folder / JOURNAL).exists() else None
+    return None  # that of the configuration
 
 
 def chosen_tasks(pool: "Pool", words: list[str]) -> list[str]:

@@ -99,8 +99,8 @@ def _new_limits(run: "MatrixRun", decision: Decision) -> dict[str, Any]:
     if not run.started:
         return {}
     state = read_state(run.folder)
-    decided = decision.new_limits(state, run.folder, run.file, run.config)
-    return wanted_limits(state, decided or {})
+    course = decision.course(state, run.folder, run.file, run.config)
+    return {} if course is None else wanted_limits(state, course.limits)
 
 
 def _continue(

@@ -14,6 +14,7 @@ from coevolve.cli.changed_config import (
 )
 from coevolve.cli.command_arguments import AsJson, Quiet, Run, find_run
 from coevolve.cli.console_output import at_terminal, redirected_prints
+from coevolve.cli.run_command import start
 from coevolve.cli.run_progress import work
 
 
@@ -59,18 +60,20 @@ def resume(
             ignore=ignore_changes,
             ask=at_terminal() and not as_json,
             limits=limits,
+            pinned=bool(limits) or accept_change,
         )
-        found = None
+        found, overrides = None, recorded_overrides(state, extend=extend)
         if extend or not ignore_changes:
             named = run is not None and run.is_file()
             if run is not None and named:
-                found = run, read_config(run, overrides=recorded_overrides(state, extend=extend))
+                found = run, read_config(run, overrides=overrides)
             else:
                 found = config_in_file(state, folder, extend=extend)
-        if found is not None:
-            decided = decision.new_limits(state, folder, *found)
-            limits = limits if decided is None else decided
-        limits = wanted_limits(state, limits)
+        course = None if found is None else decision.course(state, folder, *found)
+        limits = wanted_limits(state, limits if course is None else course.limits)
         if extend:
             check_extends(state, folder if found is None else found[0], limits)
+    if found is not None and course is not None and course.new_run is not None:
+        start(found[0], name=course.new_run, overrides=overrides, quiet=quiet, as_json=as_json)
+        return
     work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)

@@ -1,7 +1,6 @@
 """`coevolve run`: a search from its TOML file to its end."""
 
-import contextlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -23,6 +22,7 @@ from coevolve.cli.run_progress import work
 from coevolve.errors import ConfigError, InputError
 
 if TYPE_CHECKING:
+    from coevolve.runs.config_overrides import Override
     from coevolve.search.run_state import RunState
 
 
@@ -88,7 +88,7 @@ def run(
     from coevolve.runs.config import read_config
     from coevolve.runs.config_overrides import parse_overrides
     from coevolve.runs.run import Run
-    from coevolve.runs.session import create_run, discarded_if_refused, run_folder
+    from coevolve.runs.session import run_folder
 
     _check_options(
         file,
@@ -108,6 +108,7 @@ def run(
         ignore=ignore_changes,
         ask=at_terminal() and not as_json,
         limits={},
+        pinned=accept_change,
         matrix=matrix,
     )
     if matrix is not None:
@@ -130,24 +131,46 @@ def run(
     with redirected_prints(as_json):
         config = read_config(file, name=name, seed=seed, overrides=overrides)
         existing = Run(run_folder(file, config))
-        existing_run = existing.started
-        if existing_run:
-            folder, state = existing.folder, existing.state
-            decided = decision.new_limits(state, folder, file, config)
-            if decided is None:
+        folder, known = existing.folder, existing.started
+        if known:
+            state = existing.state
+            course = decision.course(state, folder, file, config)
+            if course is None:
                 raise ConfigError(_already(folder, file, state))
-            limits = wanted_limits(state, decided)
+            name, limits = course.new_run or name, wanted_limits(state, course.limits)
+            known = course.new_run is None
             if extend:
                 check_extends(state, file, limits)
         elif extend or ignore_changes or accept_change:
             raise InputError(
-                f"there is no run in {existing.folder} yet; leave out --extend, --ignore-changes "
+                f"there is no run in {folder} yet; leave out --extend, --ignore-changes "
                 "and --accept-change."
             )
-        else:
-            folder = create_run(file, name=name, seed=seed, overrides=overrides)
-    with contextlib.nullcontext() if existing_run else discarded_if_refused(folder):
+    if known:
         work(folder, quiet=quiet, as_json=as_json, limits=limits, accept_change=accept_change)
+    else:
+        start(file, name=name, seed=seed, overrides=overrides, quiet=quiet, as_json=as_json)
+
+
+def start(
+    file: Path,
+    *,
+    name: str | None,
+    seed: int | None = None,
+    overrides: "Sequence[Override]" = (),
+    quiet: bool,
+    as_json: bool,
+) -> None:
+    """Create the run of a TOML file, run it to its end, and print its result.
+
+    `name`, `seed` and `overrides` replace values of the file.
+    """
+    from coevolve.runs.session import create_run, discarded_if_refused
+
+    with redirected_prints(as_json):
+        folder = create_run(file, name=name, seed=seed, overrides=overrides)
+    with discarded_if_refused(folder):
+        work(folder, quiet=quiet, as_json=as_json)
 
 
 def _check_options(
@@ -172,14 +195,16 @@ def _check_options(
 
 def _already(folder: Path, file: Path, state: "RunState") -> str:
     """How to continue a run that the file already has."""
-    if state.ended is None:
-        how = f"resume it with `coevolve resume {folder}`"
+    if not state.sessions:
+        how = f", which has not started; start it with `coevolve resume {folder}`"
+    elif state.ended is None:
+        how = f"; resume it with `coevolve resume {folder}`"
     else:
         how = (
-            f"it has ended: {state.ended['why']}. Extend it, for example with `coevolve resume "
+            f"; it has ended: {state.ended['why']}. Extend it, for example with `coevolve resume "
             f"{folder} --rounds {2 * state.settings.rounds}`"
         )
     return (
-        f"{folder} already has a run; {how}, or start a new one with `coevolve run {file} "
+        f"{folder} already has a run{how}, or start a new one with `coevolve run {file} "
         "--name NAME`."
     )

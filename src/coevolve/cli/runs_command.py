@@ -59,7 +59,7 @@ def run_row(folder: Path) -> dict[str, Any]:
 def _state(now: "Report", *, held: bool) -> str:
     if held:
         return "running"
-    if now.phase in ("ended", "evaluation"):
+    if now.phase in ("ended", "evaluation", "not started"):
         return now.phase
     return "stopped" if now.stopped else "not finished"
 
@@ -97,5 +97,10 @@ def _print(found: list[dict[str, Any]], folder: Path) -> None:
     if any(score(row.get("score"))[0] in "≤≥" for row in found):
         console.print(CLIPPED)
     for row in found:
+        if row["state"] == "not started":
+            console.print(
+                f"{row['run']} has not started. Start it with: coevolve resume {row['run']}",
+                soft_wrap=True,
+            )
         if row["state"] == "unreadable":
             echo(f"{row['run']}: {row['why']}", err=True)

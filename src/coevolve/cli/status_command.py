@@ -59,9 +59,13 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
 
 
 def _state(phase: str, stopped: bool, why: str, folder: object, holder: object) -> str:
+    from coevolve.views.report import NOT_STARTED
+
     if holder is not None:
         return f"Running: {holder}"
     if phase == "ended":
         return f"Ended: {why}. For details: coevolve show {folder} CANDIDATE"
+    if phase == NOT_STARTED:
+        return f"The run has not started. Start it with: coevolve resume {folder}"
     reason = f"Stopped: {why}" if stopped else "Not finished, and no process works on it"
     return f"{reason.rstrip('.')}. Resume with: coevolve resume {folder}"

@@ -24,6 +24,9 @@ from coevolve.errors import InputError, NoOutcomeError
 from coevolve.formatting import decimals, is_clipped
 from coevolve.formatting import estimate as shown_estimate
 
+FULL_SET = "full set"
+"""The method of an estimate from every task."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
@@ -432,7 +435,7 @@ def _combined(
         tasks=sum(len(s.scores) for s in samples),
         drawn=sum(s.drawn for s in samples),
         pool_size=sum(s.pool_size for s in samples),
-        method="full set" if exact else method,
+        method=FULL_SET if exact else method,
         note="; ".join(dict.fromkeys(part.note for part in parts if part.note)),
     )
 

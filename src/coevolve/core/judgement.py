@@ -1,5 +1,6 @@
 """Computes estimates and the choice from outcomes."""
 
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import replace
 
@@ -8,9 +9,18 @@ import numpy as np
 from coevolve.core.assignment import whole_samples
 from coevolve.core.blas_threads import one_blas_thread
 from coevolve.core.choice import Choice, ChoiceRule, Contender, HighestEstimate
-from coevolve.core.estimators import Difference, Estimate, Estimator, Hajek, hajek, modelled
+from coevolve.core.estimators import (
+    FULL_SET,
+    Difference,
+    Estimate,
+    Estimator,
+    Hajek,
+    hajek,
+    modelled,
+)
 from coevolve.core.evidence import Evidence, failures_note, growth_note
 from coevolve.core.identifiers import Id, is_id
+from coevolve.core.missingness import Cell
 from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
 from coevolve.core.posterior import Confidence, JointModel
@@ -52,9 +62,19 @@ def _whole(state: State, candidate: Id, pool: Pool) -> Estimate:
     """The score of a candidate that was told in full, when the pool had these tasks."""
     failed = state.failed(candidate)
     samples = whole_samples(pool, *state.table.means(candidate, None, failed))
-    estimate = Hajek().estimate(samples, pool.weights, state.confidence)
+    estimate = _uncertain(Hajek().estimate(samples, pool.weights, state.confidence), failed)
     note = _joined(estimate.note, failures_note(failed), growth_note(pool, state.pool))
     return replace(estimate, note=note, ignored=state.table.observed(candidate))
+
+
+def _uncertain(estimate: Estimate, failed: Sequence[Cell]) -> Estimate:
+    """The estimate, without an error if it has every task only because trials count as failed.
+
+    Nothing was drawn, so the error of a draw is 0; but the scores of these trials are not known.
+    """
+    if not failed or estimate.method != FULL_SET:
+        return estimate
+    return replace(estimate, se=None, low=None, high=None)
 
 
 def _joined(*notes: str) -> str:
@@ -136,6 +156,7 @@ def _designed(state: State, evidence: Evidence, estimator: Estimator) -> Estimat
     """The estimate from the draws of a candidate alone, for the tasks at that time."""
     samples, pool = evidence.samples(state.table), evidence.pool
     estimate = estimator.estimate(samples, pool.weights, state.confidence)
+    estimate = _uncertain(estimate, evidence.failed)
     ignored = state.table.observed(evidence.batches[0].assignment.candidate)
     note = _joined(estimate.note, growth_note(pool, state.pool))
     return replace(estimate, note=note, ignored=ignored)

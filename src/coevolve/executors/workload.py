@@ -264,17 +264,23 @@ def _timed(call: Callable[[], object], harness: WatchedHarness) -> _Done:
     try:
         value = call()
     except (Exception, SystemExit) as error:
-        fault, attached = classify(error), attached_trace(error)
+        fault, attached = located_fault(error), attached_trace(error)
         if fault.blame is not Blame.CANDIDATE:  # its reason already names the line
             where = "".join(traceback.format_exception(error)[-20:])
-        if fault.blame is Blame.BENCHMARK and (place := _place(error)):
-            fault = replace(fault, reason=f"{fault.reason} ({place})")
     seconds = time.perf_counter() - started
     harness.stop_trial()
     output = harness.printed
     return _Done(
         value=value, fault=fault, seconds=seconds, output=output, where=where, attached=attached
     )
+
+
+def located_fault(error: BaseException) -> Fault:
+    """The fault of an error; if the benchmark is to blame, its reason names the line."""
+    fault = classify(error)
+    if fault.blame is Blame.BENCHMARK and (place := _place(error)):
+        return replace(fault, reason=f"{fault.reason} ({place})")
+    return fault
 
 
 def _place(error: BaseException) -> str:

@@ -1,7 +1,7 @@
 """Evaluates any harness, in full or on chosen tasks, with the configured or another model."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, get_args
 
@@ -15,10 +15,17 @@ from coevolve.runs.evaluation_place import EvaluationPlace
 from coevolve.runs.harness_sources import HarnessFinder, HarnessSource
 from coevolve.runs.model_choice import with_model
 from coevolve.runs.rescoring import Listen, check_number, recorded, rescored, silent
-from coevolve.runs.run import blocking
-from coevolve.runs.session import check_home, opening_of, read_state, recorded_config, test_pool
-from coevolve.search.requesting import READY
-from coevolve.store import RunStore
+from coevolve.runs.run import Run, blocking
+from coevolve.runs.session import (
+    check_home,
+    opening_of,
+    read_state,
+    recorded_config,
+    run_folder,
+    test_pool,
+)
+from coevolve.search.requesting import READY, can_request, pool_of
+from coevolve.store import RunStore, owner
 from coevolve.views.report import sealed_warning
 from coevolve.views.score_table import (
     Scored,
@@ -26,6 +33,7 @@ from coevolve.views.score_table import (
     ScoreTable,
     Split,
     chosen_pool,
+    is_recorded,
     kind_of,
     score_rows,
 )
@@ -47,14 +55,15 @@ def evaluate(
 
     Candidates of a run that are evaluated as the run would do it are recorded in its journal, all
     others in the folder `evaluations` of the project. What is recorded is not evaluated again: the
-    same call continues one that was interrupted.
+    same call continues one that was interrupted. The run is `run`, or that of the file `config`.
 
     Args:
         harnesses: Folders, files, names of candidates of `run`, `RUN/CANDIDATE`, or names of
             harnesses that the benchmark has.
         config: A TOML file, or a configuration like that in a TOML file; that of `run` if left
             out.
-        run: The folder of a run whose candidates may be named.
+        run: The folder of a run whose candidates may be named; that of the file `config` if left
+            out, if it has one.
         split: "validation", or "test" for the sealed test.
         models: Other models than the configured one: names, or keys of `[model]` such as
             "name=openai/gpt-5-mini,temperature=0.7".
@@ -88,7 +97,8 @@ def evaluate(
 class EvaluationPlan:
     """What to evaluate, and where it is recorded; nothing is evaluated before `run`.
 
-    `own` has the harnesses that belong to the journal of the run in `folder`.
+    `own` has, for each of the places, the harnesses that belong to the journal of the run in
+    `folder`, with the names of their candidates there.
     """
 
     sources: tuple[HarnessSource, ...]
@@ -99,7 +109,7 @@ class EvaluationPlan:
     trials: int
     workers: int | None
     folder: Path | None
-    own: frozenset[str]
+    own: tuple[Mapping[str, str], ...]
 
     def warnings(self) -> tuple[str, ...]:
         """What to know about the sealed test, as if all were evaluated already."""
@@ -116,9 +126,10 @@ class EvaluationPlan:
     async def run(self, listen: Listen = silent) -> ScoreTable:
         """Evaluate what is not recorded yet, and make the table."""
         rows: list[ScoreRow] = []
-        for place in self.places:
-            found = {one.harness: one for one in await self._in_run(listen)}
-            found |= {one.harness: one for one in await self._in_place(place, listen)}
+        for place, own in zip(self.places, self.own, strict=True):
+            others = [source for source in self.sources if source.harness not in own]
+            found = {one.harness: one for one in await self._in_run(own, listen)}
+            found |= {one.harness: one for one in await self._in_place(place, others, listen)}
             ordered = [found[source.harness] for source in self.sources]
             model = place.config.model
             rows += score_rows(
@@ -141,9 +152,8 @@ class EvaluationPlan:
     def _confidence(self) -> float:
         return float(self.places[0].config.search.confidence)
 
-    async def _in_run(self, listen: Listen) -> list[Scored]:
+    async def _in_run(self, names: Mapping[str, str], listen: Listen) -> list[Scored]:
         """The harnesses that belong to the journal of the run."""
-        names = {s.harness: s.candidate for s in self.sources if s.harness in self.own}
         if self.folder is None or not names:
             return []
         try:
@@ -156,9 +166,10 @@ class EvaluationPlan:
                 "name the configuration: --config FILE.toml (in Python: config=...)."
             ) from None
 
-    async def _in_place(self, place: EvaluationPlace, listen: Listen) -> list[Scored]:
+    async def _in_place(
+        self, place: EvaluationPlace, sources: Sequence[HarnessSource], listen: Listen
+    ) -> list[Scored]:
         """The other harnesses."""
-        sources = [source for source in self.sources if source.harness not in self.own]
         if not sources:
             return []
         leaks = [place.leaks(source.harness, source.files) for source in sources]
@@ -198,6 +209,9 @@ def plan_evaluation(
     check_number("workers", workers)
     folder = None if run is None else Path(run)
     settings, base = _project(config, folder, overrides)
+    if folder is None and isinstance(config, str | Path):
+        of_file = Run(run_folder(Path(config), settings))
+        folder = of_file.folder if of_file.started else None
     places = []
     for text in models or [""]:
         known = priced(with_model(settings, text, base) if text or models else settings)
@@ -213,32 +227,71 @@ def plan_evaluation(
     whole = _pool(first, split)
     chosen = None if tasks is None else tuple(tasks(whole) if callable(tasks) else tasks)
     pool = chosen_pool(whole, chosen)
-    usual = settings.search.trials
-    as_in_run = config is None and not models and chosen is None and trials in (None, usual)
-    if as_in_run and folder is not None:
-        sources = [_of_run(source, folder) for source in sources]
-    own = [s.harness for s in sources if as_in_run and folder and s.run == folder.resolve()]
+    count = settings.search.trials if trials is None else trials
+    own: list[Mapping[str, str]] = []
+    for place in places:
+        names: dict[str, str] = {}
+        if folder is not None and chosen is None and read_state(folder).trials == count:
+            names = _candidates(sources, folder)
+            if config is not None or models:
+                names = _joining(place, names, sources, folder, split)
+        own.append(names)
     return EvaluationPlan(
         sources=tuple(sources),
         places=tuple(places),
         split=split,
         pool=pool,
         tasks=chosen,
-        trials=usual if trials is None else trials,
+        trials=count,
         workers=workers,
         folder=folder,
-        own=frozenset(own),
+        own=tuple(own),
     )
 
 
-def _of_run(source: HarnessSource, folder: Path) -> HarnessSource:
-    """The candidate of the run that has the same files, if there is one that can be evaluated."""
-    if source.run is not None:
-        return source
-    for name, known in read_state(folder).candidates.items():
-        if known.candidate.address == source.address and known.status in READY:
-            return replace(source, run=folder.resolve(), candidate=name)
-    return source
+def _candidates(sources: Sequence[HarnessSource], folder: Path) -> dict[str, str]:
+    """The candidates of a run, by harness: those named, and those with the same files.
+
+    Of the latter, only ones that can be evaluated.
+    """
+    known = {
+        one.candidate.address: name
+        for name, one in reversed(read_state(folder).candidates.items())
+        if one.status in READY
+    }
+    found = {}
+    for source in sources:
+        if source.run == folder.resolve():
+            found[source.harness] = source.candidate
+        elif source.run is None and source.address in known:
+            found[source.harness] = known[source.address]
+    return found
+
+
+def _joining(
+    place: EvaluationPlace,
+    names: Mapping[str, str],
+    sources: Sequence[HarnessSource],
+    folder: Path,
+    split: Split,
+) -> dict[str, str]:
+    """The candidates whose evaluations join the journal of a run: it scores in the same way.
+
+    A candidate is evaluated apart from the run if it was already, or if the run cannot take its
+    evaluation now.
+    """
+    if not names or not place.is_that_of(folder):
+        return {}
+    state, busy = read_state(folder), owner(folder) is not None
+    addresses = {source.harness: source.address for source in sources}
+    tasks = pool_of(state, split).tasks
+    found = {}
+    for harness, name in names.items():
+        elsewhere = place.has(addresses[harness], split, tasks, state.trials)
+        takes = not busy and not elsewhere and can_request(state, name, kind_of(split))
+        if takes or is_recorded(state, name, split):
+            found[harness] = name
+    return found
 
 
 def _split(split: str) -> Split:

@@ -3,7 +3,7 @@
 import itertools
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,13 +12,14 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.benchmarks.base import Benchmark
+from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
-from coevolve.errors import CoevolveError, InputError
+from coevolve.errors import CoevolveError, ConfigError, InputError
 from coevolve.runs.building import build_benchmark, build_rules
 from coevolve.runs.config import RunConfig
 from coevolve.runs.fingerprint import EVALUATIONS, fingerprint
 from coevolve.runs.rescoring import Listen, requesting_in, silent
-from coevolve.runs.session import test_pool
+from coevolve.runs.session import BY_OPTIMIZE, read_state, recorded_config, test_pool
 from coevolve.search.acceptance import clean
 from coevolve.search.budget import SCHEMA, Settings
 from coevolve.search.candidate import Candidate
@@ -26,6 +27,7 @@ from coevolve.search.effects import fold
 from coevolve.search.requesting import Requesting
 from coevolve.search.run_state import EVALUATION, RunState
 from coevolve.store import RunStore
+from coevolve.views.score_table import Split, is_requested
 
 _LONGEST = 24
 
@@ -66,20 +68,7 @@ class EvaluationPlace:
 
     def _decides(self) -> dict[str, Any]:
         """What can change a score, apart from files: these have versions."""
-        config = self.config
-        model = config.model and config.model.model_dump(
-            mode="json", exclude=set(config.model.unscored)
-        )
-        return {
-            "benchmark": config.benchmark.model_dump(
-                mode="json", exclude=set(config.benchmark.unscored)
-            ),
-            "model": model,
-            "isolation": config.isolation.model_dump(mode="json"),
-            "seed": config.run.seed,
-            "pool": self.benchmark.pool.to_json(),
-            "test": self._test(),
-        }
+        return _decides(self.config, self.benchmark.pool, test_pool(self.benchmark))
 
     def _fits(self, place: Path) -> bool:
         """Whether a folder is free, or has evaluations with the same files and data."""
@@ -92,9 +81,34 @@ class EvaluationPlace:
     def _version(self, known: Mapping[str, str] | None = None) -> dict[str, str]:
         return fingerprint(self.config, self.base, self.benchmark, known=known)
 
-    def _test(self) -> dict[str, Any] | None:
-        test = test_pool(self.benchmark)
-        return None if test is None else test.to_json()
+    def is_that_of(self, run: Path) -> bool:
+        """Whether a run scores in the same way, so that its journal can have evaluations.
+
+        A run does not if its scores mix versions of the benchmark.
+        """
+        state = read_state(run)
+        mixed = state.fingerprint is None or bool(state.changes)
+        if mixed or state.evaluation or BY_OPTIMIZE in state.config:
+            return False
+        try:
+            config, base = recorded_config({"config": state.config}, run)
+        except ConfigError:
+            return False  # the folder of the run was moved here from another project
+        test = None if state.test is None else state.test.pool
+        if base != self.base.resolve() or self._decides() != _decides(
+            config, state.selector.pool, test
+        ):
+            return False
+        known = state.fingerprint
+        return known == fingerprint(config, base, self.benchmark, known=known)
+
+    def has(self, address: str, split: Split, tasks: Sequence[str], trials: int) -> bool:
+        """Whether all outcomes of a harness on some tasks are recorded here."""
+        if not (self.folder / "run.db").exists():
+            return False
+        state = read_state(self.folder)
+        names = [n for n, one in state.candidates.items() if one.candidate.address == address]
+        return any(is_requested(state, name, split, tasks, trials) for name in names)
 
     @contextmanager
     def session(
@@ -119,13 +133,14 @@ class EvaluationPlace:
     def _opening(self, folder: Path) -> Mapping[str, Any]:
         """The first event: no starting harness, and no search."""
         project = os.path.relpath(self.base.resolve(), folder.resolve())
+        test = test_pool(self.benchmark)
         return {
             "schema": SCHEMA,
             "name": folder.name,
             "settings": Settings(rounds=1, seed=self.config.run.seed).to_json(),
             "selector": Selector(self.benchmark.pool, protocol="full").events[0],
             "starts": [],
-            "test": self._test(),
+            "test": None if test is None else test.to_json(),
             "config": {EVALUATION: self.config.to_json(), "project": project},
         }
 
@@ -156,6 +171,23 @@ class EvaluationPlace:
     def starts(self) -> set[str]:
         """The addresses of the starting harnesses of the benchmark."""
         return {Candidate.of(f, name=n).address for n, f in self.benchmark.starts.items()}
+
+
+def _decides(config: RunConfig, pool: Pool, test: Pool | None) -> dict[str, Any]:
+    """What can change a score, apart from files."""
+    model = config.model and config.model.model_dump(
+        mode="json", exclude=set(config.model.unscored)
+    )
+    return {
+        "benchmark": config.benchmark.model_dump(
+            mode="json", exclude=set(config.benchmark.unscored)
+        ),
+        "model": model,
+        "isolation": config.isolation.model_dump(mode="json"),
+        "seed": config.run.seed,
+        "pool": pool.to_json(),
+        "test": None if test is None else test.to_json(),
+    }
 
 
 def evaluations(base: Path) -> Iterator[RunState]:

@@ -35,14 +35,13 @@ def _total(now: float, increase: float) -> str:
     return f": {total:,}" if 0 < increase < now < total else ""
 
 
-def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
-    """Record new limits of a run: rounds, or caps of the budget, where None means no cap.
+def check_limits(state: RunState, limits: Mapping[str, float | None]) -> None:
+    """Refuse limits that a run cannot be extended with: rounds, or caps; None means no cap.
 
     Raises:
         InputError: One is unknown or not above the current limit, or they do not let the run
             continue.
     """
-    state = recorder.state
     if not limits:
         raise InputError(f"extend needs a new limit: {', '.join(LIMITS)}.")
     for name, value in limits.items():
@@ -65,6 +64,12 @@ def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
     needed = limit_reached(state)
     if needed and needed not in limits:
         raise InputError(f"the run ended at its limit of {needed}; raise {needed}.")
+
+
+def extend(recorder: Recorder, limits: Mapping[str, float | None]) -> None:
+    """Record new limits of a run, which `check_limits` has to accept."""
+    state = recorder.state
+    check_limits(state, limits)
     caps: dict[str, Any] = {name: limits[name] for name in CAPS if name in limits}
     budget = replace(state.settings.budget, **caps)
     rounds = limits.get("rounds") or state.settings.rounds

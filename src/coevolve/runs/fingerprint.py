@@ -10,6 +10,7 @@ from coevolve.benchmarks.base import Benchmark
 from coevolve.benchmarks.source_files import files_in, source_files
 from coevolve.errors import ConfigError
 from coevolve.executors.workload import frame_of
+from coevolve.registry import described
 from coevolve.runs.config import RunConfig
 
 MOST_FILES = 300
@@ -107,9 +108,7 @@ def _own(benchmark: Benchmark) -> Mapping[str, Any]:
     try:
         found = given() if callable(given) else given
     except Exception as error:
-        raise ConfigError(
-            f"fingerprint of the benchmark failed: {type(error).__name__}: {error}"
-        ) from error
+        raise ConfigError(f"fingerprint of the benchmark failed: {described(error)}") from error
     if found is None:
         return {}
     if not isinstance(found, Mapping):

@@ -17,11 +17,13 @@ from coevolve.executors.isolation.plain_process import AS_ROOT
 from coevolve.findings import Finding, failed, noted, passed
 from coevolve.formatting import plural
 from coevolve.models.embedded import embedded_line
+from coevolve.registry import described
 from coevolve.runs.building import build_benchmark
 from coevolve.runs.building import check_model as usable_model
 from coevolve.runs.building import workers as planned_workers
 from coevolve.runs.config import RunConfig, read_config
 from coevolve.runs.config_overrides import Override
+from coevolve.runs.fingerprint import fingerprint
 from coevolve.runs.session import (
     config_of_run,
     find_protocol,
@@ -218,35 +220,64 @@ def check_project(config: RunConfig, base: Path, *, new: bool = True) -> Iterato
     try:
         stub = config.benchmark.stub_model() if config.model else None
         benchmark = build_benchmark(config, base, stub)
-        for found in check_benchmark(
-            benchmark,
-            isolation=config.isolation.kind,
-            limits=config.isolation.limits(needs_of(benchmark)),
-        ):
-            about = f"benchmark, {found.about}"
-            yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
-        if new:
-            yield from _history(config, base, benchmark)
-        if config.proposer.reads_traces and leak_scan_of(benchmark) is None:
-            yield noted(
-                "leaks",
-                "candidates are not scanned for memorised tasks, because the benchmark has no "
-                "`secrets`",
-                "Add them: docs/benchmark.md.",
-            )
-    except StopRun as stop:
-        yield failed("benchmark", f"not tested: {stop}")
     except CoevolveError as error:
         yield failed("benchmark", str(error))
+        return
+    yield from _guarded("benchmark", _conformance(config, benchmark), base)
+    yield from _guarded("fingerprint", _fingerprint(config, base, benchmark), base)
+    if new:
+        yield from _guarded("history", _history(config, base, benchmark), base)
+    yield from _leaks(config, benchmark)
+
+
+def _guarded(about: str, findings: Iterator[Finding], base: Path) -> Iterator[Finding]:
+    """Findings, and one about an error that ends them: of the project, or of its code."""
+    try:
+        yield from findings
+    except StopRun as stop:
+        yield failed(about, f"not tested: {stop}")
+    except CoevolveError as error:
+        yield failed(about, str(error))
+    except Exception as error:
+        yield failed(about, described(error, base))
+
+
+def _conformance(config: RunConfig, benchmark: Benchmark) -> Iterator[Finding]:
+    """Whether the benchmark does what the engine relies on."""
+    for found in check_benchmark(
+        benchmark,
+        isolation=config.isolation.kind,
+        limits=config.isolation.limits(needs_of(benchmark)),
+    ):
+        about = f"benchmark, {found.about}"
+        yield Finding(kind=found.kind, about=about, detail=found.detail, advice=found.advice)
+
+
+def _fingerprint(config: RunConfig, base: Path, benchmark: Benchmark) -> Iterator[Finding]:
+    """Whether the files and data of the benchmark can be hashed."""
+    parts = fingerprint(config, base, benchmark)
+    yield passed("fingerprint", f"{plural(len(parts), 'part')} that can alter scores")
+
+
+def _leaks(config: RunConfig, benchmark: Benchmark) -> Iterator[Finding]:
+    """Whether candidates are scanned, where proposers read traces."""
+    try:
+        scanned = leak_scan_of(benchmark) is not None
+    except CoevolveError:
+        return  # `check_benchmark` reports it
+    if config.proposer.reads_traces and not scanned:
+        yield noted(
+            "leaks",
+            "candidates are not scanned for memorised tasks, because the benchmark has no "
+            "`secrets`",
+            "Add them: docs/benchmark.md.",
+        )
 
 
 def _history(config: RunConfig, base: Path, benchmark: Benchmark) -> Iterator[Finding]:
     """Whether the past results that a project names can be imported into a new run."""
-    try:
-        for event in past_of(config, base, benchmark):
-            yield passed("history", f"{config.search.history}, {plural(event['rows'], 'row')}")
-    except CoevolveError as error:
-        yield failed("history", str(error))
+    for event in past_of(config, base, benchmark):
+        yield passed("history", f"{config.search.history}, {plural(event['rows'], 'row')}")
 
 
 def check_run(folder: Path) -> Iterator[Finding]:
@@ -293,6 +324,8 @@ def _contents(store: RunStore) -> Iterator[Finding]:
         yield passed("run", "it is an evaluation; `coevolve evaluate` adds to it")
     elif state.ended is not None:
         yield passed("run", f"ended: {state.ended['why']}")
+    elif not state.sessions:
+        yield noted("run", "not started", f"Start it: coevolve resume {store.folder}")
     else:
         why = "" if state.stopped is None else f": stopped, {state.stopped['why']}"
         yield noted("run", f"not finished{why}", f"Resume it: coevolve resume {store.folder}")

@@ -27,8 +27,8 @@ from coevolve.views.score_table import (
     Scored,
     ScoreTable,
     Split,
+    is_recorded,
     kind_of,
-    recorded_results,
     score_rows,
     scored,
 )
@@ -121,7 +121,7 @@ async def rescored(
 ) -> list[Scored]:
     """What a run has recorded of candidates on every task; what is missing is evaluated first."""
     state = read_state(folder)
-    open_ones = [n for n in names.values() if recorded_results(state, n, split) is None]
+    open_ones = [name for name in names.values() if not is_recorded(state, name, split)]
     check_request(state, open_ones, kind_of(split))
     if open_ones:
         with rescoring(

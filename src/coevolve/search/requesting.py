@@ -221,3 +221,12 @@ def check_request(state: RunState, names: Sequence[str], split: str) -> None:
     if len(set(names)) < len(names):
         twice = next(name for name in names if list(names).count(name) > 1)
         raise InputError(f"candidate {twice!r} is named twice; name it once.")
+
+
+def can_request(state: RunState, name: str, split: str) -> bool:
+    """Whether a candidate can be evaluated on request now."""
+    try:
+        check_request(state, [name], split)
+    except StateError:
+        return False
+    return True

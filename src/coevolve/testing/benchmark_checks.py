@@ -12,9 +12,8 @@ from coevolve.core.outcomes import Missing, checked_score
 from coevolve.core.pool import Pool
 from coevolve.errors import CoevolveError, ConfigError
 from coevolve.executors.benchmark_needs import Needs, needs_of
-from coevolve.executors.failures import classify
 from coevolve.executors.isolation import Executed, Harness, Isolation, Limits, find_isolation
-from coevolve.executors.workload import Score, frame_of
+from coevolve.executors.workload import Score, frame_of, located_fault
 from coevolve.findings import Finding, failed, noted, passed, raise_failed
 from coevolve.search.candidate import Files, check_files
 from coevolve.search.trials import Blame, Fault
@@ -88,8 +87,8 @@ class Bench:
             for _ in range(trials):
                 harness.end_trial()
                 tried.scores.append(_value(self._benchmark.run(harness, self.task, 0), self.task))
-        except Exception as error:
-            tried.fault = classify(error)
+        except (Exception, SystemExit) as error:
+            tried.fault = located_fault(error)
         tried.seen = harness.seen
         return tried
 
@@ -121,6 +120,8 @@ def _value(given: object, task: str) -> float | Missing:
 
 _LONG_ENOUGH = 6
 """Shorter ids may occur in a file by chance."""
+_BRIEFING = "briefing"
+"""What trials do not need."""
 
 
 def assert_benchmark(benchmark: Benchmark, **options: object) -> None:
@@ -143,7 +144,7 @@ def check_benchmark(
     """
     where = find_isolation(isolation) if isinstance(isolation, str) else isolation
     static = list(_static(benchmark))
-    if any(found.kind == "failed" for found in static):
+    if any(found.kind == "failed" and found.about != _BRIEFING for found in static):
         return static
     return [
         *static,
@@ -193,10 +194,10 @@ def _briefing(benchmark: Benchmark) -> Iterator[Finding]:
     try:
         scan, briefing = leak_scan_of(benchmark), briefing_of(benchmark)
     except CoevolveError as error:
-        yield failed("briefing", str(error))
+        yield failed(_BRIEFING, str(error))
         return
     for leak in scan.scan({"briefing": briefing.encode()}) if scan else ():
-        yield failed("briefing", f"the briefing mentions a task: {leak}")
+        yield failed(_BRIEFING, f"the briefing mentions a task: {leak}")
 
 
 def _test_tasks(benchmark: Benchmark) -> Finding:

@@ -60,12 +60,16 @@ class CandidateRow:
         return asdict(self)
 
 
+NOT_STARTED = "not started"
+"""The phase of a run that was created, for example by an import, and never worked on."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
     """A run as displays show it.
 
-    `phase` is "preparing", "phase 0", "searching", "final", "rescoring", "test" or "ended", or
-    "evaluation" if it is not a run.
+    `phase` is "not started", "preparing", "phase 0", "searching", "final", "rescoring", "test" or
+    "ended", or "evaluation" if it is not a run.
     `doing` says what is under way, and `why` how the run ended or why it stopped. `left` is the
     expected number of seconds to the end, if it is known. `done` of the `asked` trials in the
     present wave are recorded, and `under_way` run now. `warning` says that a starting harness is
@@ -168,6 +172,8 @@ def phase(state: RunState) -> str:
         return "evaluation"
     if state.ended is not None:
         return "ended"
+    if not state.sessions:
+        return NOT_STARTED
     if state.chosen is not None:
         return "rescoring" if state.wave and state.wave.kind == "rescore" else "test"
     if state.wave is not None and state.wave.kind == "start":

@@ -268,6 +268,22 @@ def recorded_results(state: RunState, name: str, split: Split) -> Results | None
     return {(task, 0): score for task, score in state.selector.scores(name).items()}
 
 
+def is_requested(
+    state: RunState, name: str, split: Split, tasks: Sequence[str], trials: int
+) -> bool:
+    """Whether a candidate was evaluated on request on some tasks, and every trial has a score."""
+    requested = state.requested.get(kind_of(split))
+    done = {} if requested is None else requested.wave.done
+    return all(isinstance(done.get(cell), float) for cell in cells_of(name, tasks, trials))
+
+
+def is_recorded(state: RunState, name: str, split: Split) -> bool:
+    """Whether a run has the results of a candidate on every task, of its own or on request."""
+    if recorded_results(state, name, split) is not None:
+        return True
+    return is_requested(state, name, split, pool_of(state, split).tasks, state.trials)
+
+
 def _requested_names(state: RunState, split: Split) -> Iterable[str]:
     requested = state.requested.get(kind_of(split))
     return () if requested is None else requested.wave.cells

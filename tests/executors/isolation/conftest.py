@@ -1,5 +1,6 @@
 """Harnesses over candidates written on the spot, under each isolation that works here."""
 
+import sys
 import textwrap
 from collections.abc import Callable, Iterator
 from pathlib import Path
@@ -14,6 +15,14 @@ Make = Callable[..., Harness]
 STRICT = Limits(
     seconds=1.5, memory_mb=400, processes=12, file_mb=8, output_mb=1, answer_mb=1, asks=50
 )
+
+
+def way_to_python(folder: Path) -> set[str]:
+    """The names in a folder that lead to this Python, which a candidate must be able to start."""
+    python = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
+    folder = folder.resolve()
+    inside = (path.relative_to(folder) for path in python if path.is_relative_to(folder))
+    return {path.parts[0] for path in inside if path.parts}
 
 
 @pytest.fixture

@@ -18,7 +18,7 @@ import pytest
 
 from coevolve.executors.isolation import HarnessFault, Isolation, find_isolation
 
-from .conftest import STRICT, Make
+from .conftest import STRICT, Make, way_to_python
 
 HUNTER = '''
 import os
@@ -155,14 +155,6 @@ def test_a_plain_process_finds_nothing_in_its_own_environment_and_descriptors(
     assert needle not in json.dumps(environ)
     assert "API_KEY" not in environ
     assert not [path for path in open_files if "answers" in path]
-
-
-def way_to_python(folder: Path) -> set[str]:
-    """The names in a folder that lead to this Python, which a candidate must be able to start."""
-    python = [Path(prefix).resolve() for prefix in (sys.prefix, sys.base_prefix)]
-    folder = folder.resolve()
-    inside = (path.relative_to(folder) for path in python if path.is_relative_to(folder))
-    return {path.parts[0] for path in inside if path.parts}
 
 
 def test_project_home_and_sources_are_not_visible(bwrap: Isolation, make: Make) -> None:

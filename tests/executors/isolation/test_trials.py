@@ -4,19 +4,22 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import pytest
 
-from coevolve.executors.isolation import Harness, HarnessFault, Isolation
+from coevolve.executors.isolation import Harness, HarnessFault, Isolation, bubblewrap
 from coevolve.executors.isolation.process_table import descendants
 from coevolve.executors.isolation.sandbox import Sandbox
+from coevolve.executors.isolation.system_paths import system_paths
 from coevolve.search.trials import Blame
 from tests.effort import effort
 
-from .conftest import STRICT, Make
+from .conftest import STRICT, Make, way_to_python
 
 KEEPER = """
 import os, random, signal, subprocess, sys, tempfile, threading, time
@@ -34,6 +37,13 @@ def keep(value):
     os.environ["KEPT"] = str(value)
     os.chdir("/")
     return [list(seen), files, random.random()]
+
+def write(path): open(path, "w").write("kept")
+
+def find(top):
+    found = [os.path.join(at, name) for at, names, _ in os.walk(top) for name in names]
+    files = [os.path.join(at, name) for at, _, names in os.walk(top) for name in names]
+    return sorted(os.path.relpath(path, top) for path in found + files)
 
 def share():
     if os.path.isdir("/dev/shm"):
@@ -95,12 +105,46 @@ def kept_sandbox(harness: Harness) -> object:
     return harness._sandbox
 
 
+@pytest.fixture
+def folder_in_tmp(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """A folder deep in /tmp that every sandbox shows, as if this Python were inside it."""
+    shown = system_paths
+    with TemporaryDirectory(dir="/tmp") as top:
+        folder = Path(top, "project", "lib")
+        folder.mkdir(parents=True)
+        (folder.parent / "answers.txt").write_text("42")
+        monkeypatch.setattr(
+            bubblewrap, "system_paths", lambda *, network: [*shown(network=network), folder]
+        )
+        bubblewrap._system.cache_clear()
+        yield folder
+    bubblewrap._system.cache_clear()
+
+
+def test_a_python_inside_tmp_shows_nothing_beside_it_and_keeps_the_sandbox(
+    bwrap: Isolation, make: Make, folder_in_tmp: Path
+) -> None:
+    harness = make(KEEPER, bwrap)
+    names = harness.call("keep", 1)[1]
+    sandbox = kept_sandbox(harness)
+    top = folder_in_tmp.parents[1]
+    assert set(names) == {top.name, *way_to_python(Path("/tmp"))}
+    assert harness.call("find", str(top)) == ["project", "project/lib"]
+    for place in (top, folder_in_tmp.parent, folder_in_tmp):
+        with pytest.raises(HarnessFault, match=r"Read-only file system|Permission denied"):
+            harness.call("write", str(place / "kept"))
+    harness.end_trial()
+    assert harness.call("keep", 1)[1] == names
+    assert kept_sandbox(harness) is sandbox
+
+
 def test_globals_and_files_do_not_reach_the_next_trial(isolation: Isolation, make: Make) -> None:
     harness = make(KEEPER, isolation)
     first = harness.call("keep", 1)
     sandbox = kept_sandbox(harness)
-    assert first[:2] == [[1], []]
-    assert harness.call("keep", 2)[:2] == [[1, 2], ["deep"]]
+    here = way_to_python(Path("/tmp")) if isolation.name == "bwrap" else set()
+    assert first[:2] == [[1], sorted(here)]
+    assert harness.call("keep", 2)[:2] == [[1, 2], sorted({*here, "deep"})]
     for _ in range(3):
         harness.end_trial()
         assert harness.call("keep", 1) == first

@@ -73,13 +73,16 @@ class Bubblewrap:
             source = copy_folder(source, scratch / "candidate")
         filters = () if program.network else filter_fd()
         size = program.limits.file_bytes
+        ways = _ways_in_tmp([*system_paths(network=program.network), *program.readable])
         options = [
             *_kernel(uid, program.network, filters),
             *in_memory(_TMP, size),  # first, because this Python may be inside it
+            *(option for way in ways for option in (*EMPTY, way)),
             *_system(program.network, self.hidden),
             *in_memory(_SHM, size),
             *("--remount-ro", "/dev"),
             *_own(source, program.readable),
+            *(option for way in ways for option in ("--remount-ro", way)),
         ]
         inner = confined(
             program,
@@ -160,6 +163,17 @@ def _system(network: bool, hidden: tuple[Path, ...]) -> tuple[str, ...]:
 def in_memory(place: str, size: int) -> tuple[str, ...]:
     """A private folder in memory of limited size, writable by all users."""
     return "--perms", "1777", "--size", str(size), "--tmpfs", place
+
+
+def _ways_in_tmp(paths: Sequence[Path]) -> list[str]:
+    """The folders in /tmp that lead to some paths.
+
+    They are mounts of their own, read-only in the end, so that a candidate cannot leave files in
+    them, and so that the runner can tell them from what a candidate has made in /tmp.
+    """
+    inside = [path.absolute() for path in paths if path.absolute().is_relative_to(_TMP)]
+    tops = {Path(_TMP, path.relative_to(_TMP).parts[0]) for path in inside if path != Path(_TMP)}
+    return sorted(str(top) for top in tops.difference(inside))
 
 
 def mount_at(option: str, source: Path, target: Path) -> list[str]:

@@ -320,11 +320,18 @@ class Trials:
         """Remove all files that the trial has made; whether everything is as before."""
         try:
             for place in self._config["writable"]:
-                for name in self._os.listdir(place):
-                    self._remove(f"{place}/{name}")
+                for path in self._made_in(place):
+                    self._remove(path)
         except (OSError, RecursionError):
             return False
         return self._written() == self._places
+
+    def _made_in(self, place: str) -> list[str]:
+        """What is in a writable folder, apart from mounts: these lead to this Python."""
+        system = self._os
+        device = system.stat(place).st_dev
+        paths = [f"{place}/{name}" for name in system.listdir(place)]
+        return [path for path in paths if system.lstat(path).st_dev == device]
 
     def _remove(self, path: str) -> None:
         try:
@@ -341,7 +348,7 @@ class Trials:
         found: list[object] = []
         try:
             for place in self._config["writable"]:
-                if system.listdir(place) or not system.access(place, 7):
+                if self._made_in(place) or not system.access(place, 7):
                     return None
             waiting = [] if self._config["namespace"] else [self._config["folder"]]
             while waiting:
