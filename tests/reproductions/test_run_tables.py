@@ -4,6 +4,7 @@ import asyncio
 import csv
 import io
 import json
+from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -23,12 +24,16 @@ from coevolve.views.report import report
 from coevolve.views.spend_parts import EVALUATING, PHASES, PROPOSING, REQUEST, spend_parts
 from coevolve_reproductions.run_tables import TABLES, RunTable, read_runs, run_table
 from coevolve_reproductions.run_tables.published import published
+from coevolve_reproductions.run_tables.run_group import UNFINISHED
 from coevolve_reproductions.tables import analyse, read_source
 from coevolve_reproductions.tables.table_text import FORMATS, latex, markdown
 from tests.reproductions.small_runs import SkillExecutor, make_run
 
 FULL, NAIVE, OURS = "full", "naive", "task-coevolve"
 UNSTABLE = frozenset({"u0"})
+SIZES = {"uspto": 30, "s2d": 50, "law": 50}
+TEXTS = Pool.grouped({name: [f"{name[0]}{n}" for n in range(k)] for name, k in SIZES.items()})
+TERMINAL = Pool([f"t{n}" for n in range(89)])
 
 
 @pytest.fixture(scope="module")
@@ -39,6 +44,19 @@ def runs(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for name in (FULL, NAIVE, OURS):
             fails = UNSTABLE if name == NAIVE else frozenset()
             make_run(folder / f"{name}-{seed}", name, seed=seed, fails=fails)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def alike(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Runs on as many tasks as the paper's, in fewer rounds; tests only read them."""
+    folder = tmp_path_factory.mktemp("alike")
+    for name in ("tc", "tb"):
+        (folder / name).mkdir()
+    for estimator in ("hajek", "difference"):
+        rule = protocol(OURS, estimator=estimator)
+        make_run(folder / f"tc/{estimator}", rule, rounds=1, pool=TEXTS, model="gpt-oss-120b")
+        make_run(folder / f"tb/{estimator}", rule, rounds=1, pool=TERMINAL, test=None)
     return folder
 
 
@@ -102,7 +120,7 @@ class TestTc:
         down = make_run(tmp_path / "down", rule, fraction=0.25)
         found = {row["per_round"]: row for row in made("tc", up, down).table.rows[2:]}
         assert {key: row["evaluations"] for key, row in found.items()} == {"2/3": 30, "1/2": 18}
-        assert found["1/2"]["method"] == "naive, allocation.rounding=floor"
+        assert found["1/2"]["method"] == "naive, rounding floor"
 
     def test_without_a_full_search_the_gain_is_unknown(self, runs: Path) -> None:
         found = made("tc", runs / f"{OURS}-0")
@@ -120,7 +138,8 @@ class TestTc:
         assert row["n"] == 2
         (command,) = found.commands
         assert command.startswith("coevolve resume '")
-        assert "Not finished" in found.table.note
+        ((purpose, commands),) = found.table.steps.items()
+        assert (purpose, list(commands)) == (UNFINISHED, [command])
         alone = row_of(made("tc", begun), method=OURS)
         assert alone["test"] is alone["test:uspto"] is None
         assert alone["n"] == 0
@@ -370,24 +389,102 @@ class TestReading:
         make_run(tmp_path / "short", NAIVE, rounds=2)
         make_run(tmp_path / "long", NAIVE, rounds=3)
         names = {str(row["method"]) for row in made("ablation", tmp_path).table.rows}
-        assert names == {"naive, search.rounds=2", "naive, search.rounds=3"}
+        assert names == {"naive, rounds 2", "naive, rounds 3"}
+
+    def test_settings_have_the_names_that_a_file_gives_them(self, tmp_path: Path) -> None:
+        faithful = protocol(OURS, estimator="difference", inclusion="monte-carlo")
+        for number, rule in enumerate((protocol(OURS), protocol(OURS, estimator="hajek"))):
+            make_run(tmp_path / str(number), rule)
+        make_run(tmp_path / "faithful", faithful)
+        names = {str(row["method"]) for row in made("ablation", tmp_path).table.rows}
+        assert names == {
+            f"{OURS}, estimator phase-zero, inclusion exact",
+            f"{OURS}, estimator hajek, inclusion exact",
+            f"{OURS}, estimator difference, inclusion monte-carlo",
+        }
+        swapped = {str(row["method"]) for row in made("swap", tmp_path).table.rows}
+        assert swapped == {f"{OURS}, inclusion exact", f"{OURS}, inclusion monte-carlo"}
+
+    def test_benchmarks_of_one_name_are_told_apart(self, tmp_path: Path) -> None:
+        for size in (3, 4):
+            pool = Pool([f"u{n}" for n in range(size)])
+            make_run(tmp_path / str(size), FULL, pool=pool, test=None)
+        other = Pool([f"l{n}" for n in range(4)])
+        make_run(tmp_path / "other", FULL, pool=other, test=None)
+        for table in ("cost", "difficulty", "stronger", "phase0"):
+            found = made(table, tmp_path).table
+            names = {str(row["benchmark"]) for row in found.rows}
+            assert names == {"skills, tasks 3", "skills, tasks 4", "skills, tasks 4 (2)"}
+            assert "benchmark" in {column.name for column in found.shown}
+
+    def test_a_run_without_a_model_among_others(self, tmp_path: Path) -> None:
+        for number, model in enumerate(("", "openai/gpt-5.6-luna")):
+            make_run(tmp_path / str(number), FULL, model=model)
+        models = [row["model"] for row in made("stronger", tmp_path).table.rows]
+        assert models == ["no model", "openai/gpt-5.6-luna"]
+
+    def test_rows_are_in_the_order_of_the_paper(self, tmp_path: Path) -> None:
+        order = [(FULL, 1.0), (NAIVE, 0.2), ("random-resample", 0.2), ("random-estimate", 0.2)]
+        order += [(OURS, 0.2), ("joint", 0.2), (NAIVE, 0.4), (OURS, 0.4)]
+        for number, (name, fraction) in enumerate(reversed(order)):
+            model = "b" if name == FULL else "a"
+            make_run(tmp_path / str(number), name, fraction=fraction, rounds=1, model=model)
+        found = [(row["method"], row["fraction"]) for row in made("tb", tmp_path).table.rows[2:]]
+        assert found == order
 
 
 class TestPaper:
     def test_every_table_of_runs_has_published_rows(self) -> None:
         assert set(published()) == set(TABLES)
 
-    def test_its_figures_are_beside_ours(self, runs: Path) -> None:
-        found = made("tc", runs, paper=True)
-        row = row_of(found, method=OURS)
+    def test_its_figures_are_beside_ours(self, alike: Path) -> None:
+        found = made("tc", alike / "tc", paper=True)
+        row = row_of(found, method=f"{OURS}, estimator hajek")
         assert (row["test_paper"], row["test_sd_paper"]) == pytest.approx((0.493, 0.008))
         assert (row["evaluations_paper"], row["per_round_paper"]) == (1_560, "6/10/10")
         assert row_of(found, method="few-shot")["test:law_paper"] == 0.25
         headings = [column.heading for column in found.table.shown]
         assert headings[headings.index("Avg") + 1] == "Avg, paper"
-        assert "compare only if" in found.table.note
-        cost = row_of(made("cost", runs, paper=True), method=OURS, part="search")
+        said = "have 20 rounds of 3 candidates; some of these runs have 1 round of 2 candidates."
+        assert said in found.table.note
+        cost = row_of(
+            made("cost", alike / "tb", paper=True),
+            method=f"{OURS}, estimator difference",
+            part="search",
+        )
         assert cost["tokens_in_paper"] == pytest.approx(579e6)
+
+    @pytest.mark.parametrize("table", ["tc", "ablation", "accuracy", "ties", "difficulty"])
+    def test_its_figures_of_text_classification_are_those_of_hajek(
+        self, table: str, alike: Path
+    ) -> None:
+        rows = made(table, alike / "tc", paper=True).table.rows
+        guided = {str(row.get("estimator")) for row in rows if _published_cells(row)}
+        assert guided <= {"Hájek", "None"}  # hand-designed harnesses have none
+        assert table == "difficulty" or "Hájek" in guided  # whose figures are those at 7%
+
+    @pytest.mark.parametrize("table", ["tb", "cost", "difficulty"])
+    def test_its_figures_of_terminal_bench_are_those_of_difference(
+        self, table: str, alike: Path
+    ) -> None:
+        rows = made(table, alike / "tb", paper=True).table.rows
+        evolved = [row for row in rows if row.get("estimator")]
+        assert {row["estimator"] for row in evolved if _published_cells(row)} == {"difference"}
+        assert not [row for row in rows if "average_paper" in row]  # one of two models
+
+    @pytest.mark.parametrize("table", TABLES)
+    def test_other_tasks_have_none_of_its_figures(self, table: str, runs: Path) -> None:
+        found = made(table, runs, paper=True).table
+        assert not [row for row in found.rows if _published_cells(row)]
+        assert found.note.startswith("There are no figures of the paper: its table is on ")
+        assert "these runs have 5 uspto + 10 law." in found.note
+
+    def test_other_models_have_none_of_its_figures(self, tmp_path: Path) -> None:
+        make_run(tmp_path / "run", FULL, rounds=1, pool=TERMINAL, test=None, model="other")
+        found = made("tb", tmp_path, paper=True).table
+        assert not [row for row in found.rows if _published_cells(row)]
+        assert "its models are deepseek-v4-flash, gpt-5.6-luna, " in found.note
+        assert "these runs have other." in found.note
 
     def test_its_averages_are_those_of_its_rows(self) -> None:
         for entry in published()["tc"]:
@@ -399,10 +496,14 @@ class TestPaper:
             assert sum(models) / 2 == pytest.approx(average, abs=0.051)
 
     def test_rows_that_the_paper_does_not_have(self, tmp_path: Path) -> None:
-        make_run(tmp_path / "run", NAIVE, fraction=0.5)
+        make_run(tmp_path / "run", NAIVE, fraction=0.5, rounds=1, pool=TEXTS)
         found = made("ablation", tmp_path, paper=True)
         assert found.table.note.startswith("The paper has no figures for these rows.")
         assert not [name for name in found.table.names if "paper" in name]
+
+
+def _published_cells(row: Mapping[str, object]) -> list[str]:
+    return [name for name in row if name.endswith("_paper")]
 
 
 HOSTILE = r"\input{x}|<b>$&%#_^~`*[a](b)" + "\x1b[31m\u202e"

@@ -1,7 +1,7 @@
 """The tables of the paper from run folders: seeds are averaged, and what is missing is named."""
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,6 +74,7 @@ def run_table(
     if rounds is not None and name != "difficulty":
         raise InputError(f"--rounds has no effect on the table {name}; leave it out.")
     table = difficulty(groups, rounds) if rounds is not None else made(groups)
+    table = replace(table, steps=groups.steps())
     if paper:
-        table = beside_paper(table)
+        table = beside_paper(table, groups)
     return RunTable(table=table, commands=tuple(groups.commands()), payable=groups.payable())

@@ -1,6 +1,5 @@
 """The tables ablation, swap and ties: what single parts of a protocol do to the final score."""
 
-import re
 from collections.abc import Sequence
 
 from coevolve.core.estimators import Estimator
@@ -127,10 +126,9 @@ def swap(groups: RunGroups) -> Table:
 
 
 def _swapped(group: RunGroup, estimator: str, kind: str, found: Sequence[float | None]) -> Row:
-    label = re.sub(r", estimator=\w+", "", group.label)
     return {
         **group.row,
-        "method": label,
+        "method": group.label_without("estimator"),
         "estimator": estimator,
         "kind": kind,
         "n": sum(value is not None for value in found),

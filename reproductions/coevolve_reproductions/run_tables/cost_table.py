@@ -50,6 +50,8 @@ _CLOCKS = {
     **{part: (part,) for part in (*PHASES, PROPOSING, REQUEST)},
     WHOLE: PHASES,
 }
+_MOMENT = 0.01
+"""Hours below which a part that used nothing else is left out."""
 _MEASURES = ("tokens_in", "tokens_out", "dollars", "work")
 
 
@@ -66,8 +68,9 @@ def cost(groups: RunGroups) -> Table:
     for run in groups.runs:
         if run.state.ended is None:
             groups.lack(run, None, "validation")
-    most = max((float(row.get("tokens_in") or 0) for row in rows), default=0.0)
-    unit, letter = (1e6, "M") if most >= 1e6 else (1e3, "k")
+    unit, letter = (1e6, "M") if _most(rows, "tokens_in") >= 1e6 else (1e3, "k")
+    cents = 2 if _most(rows, "dollars") >= 1 else 4
+    clock, short = (1.0, "h") if _most(rows, "hours", "work") >= 1 else (1 / SECONDS, "s")
     columns = (
         BENCHMARK,
         MODEL,
@@ -79,9 +82,9 @@ def cost(groups: RunGroups) -> Table:
         _measure("tokens_in", f"Input ({letter})", unit),
         _measure("tokens_out", f"Output ({letter})", unit),
         Column(name="reduction", heading="vs. full (%)", kind="difference", digits=0),
-        _measure("dollars", "Cost (US$)", digits=2),
-        _measure("hours", "Time (h)"),
-        _measure("work", "Work (h)"),
+        _measure("dollars", "Cost (US$)", digits=cents),
+        _measure("hours", f"Time ({short})", clock),
+        _measure("work", f"Work ({short})", clock),
         Column(name="failed", heading="failed attempts", kind="count"),
     )
     table = Table(
@@ -100,8 +103,14 @@ def cost(groups: RunGroups) -> Table:
             "of the trials of each task. Amounts that were not measured, and parts without any, "
             "are - or left out."
         ),
+        minor=("failed", "work", "tokens_out", "n", "fraction"),
     )
     return table.headed("benchmark", "model")
+
+
+def _most(rows: Sequence[dict[str, Any]], *names: str) -> float:
+    """The largest value of some columns; 0 if none is known."""
+    return max((float(row.get(name) or 0) for row in rows for name in names), default=0.0)
 
 
 def _measure(name: str, heading: str, unit: float = 1.0, digits: int = 1) -> Column:
@@ -116,8 +125,9 @@ def _rows(group: RunGroup, full: dict[str, Any]) -> list[dict[str, Any]]:
     rows: list[dict[str, Any]] = []
     for part in PARTS:
         row = _part(group, part)
-        spent = any(row.get(name) for name in ("trials", "failed", *_MEASURES))
-        if not spent and part not in (SEARCH, WHOLE):
+        spent = any(row.get(name) for name in ("trials", "failed", "tokens_in", "dollars"))
+        slow = _most([row], "hours", "work") >= _MOMENT
+        if not spent and not slow and part not in (SEARCH, WHOLE):
             continue
         if part == SEARCH and not group.first.full:
             by = "tokens_in" if row["tokens_in"] and full["tokens_in"] else "trials"
@@ -170,8 +180,8 @@ def _projected(section: Sequence[RunGroup]) -> dict[str, Any]:
     candidates = float(np.mean([len(run.state.selector.candidates) for run in runs]))
     times = candidates * first.state.trials
     row: dict[str, Any] = {
-        "benchmark": first.benchmark,
-        "model": first.model,
+        "benchmark": section[0].benchmark,
+        "model": section[0].model,
         "method": "full, projected",
         "fraction": 1.0,
         "part": SEARCH,

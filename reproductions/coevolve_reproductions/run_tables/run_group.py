@@ -1,12 +1,14 @@
 """Runs that differ only by seed, and what is not recorded of them."""
 
 import json
+import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from coevolve.core.protocol_settings import settings_of
 from coevolve.errors import InputError
 from coevolve.formatting import one_line, plural
 from coevolve.runs.config import flattened
@@ -23,16 +25,28 @@ FRACTION = Column(name="fraction", heading="ρ (%)", kind="score", digits=0)
 RUNS = Column(name="n", heading="n", kind="count")
 COMMON = ("benchmark", "model", "fraction")
 """Columns that go to the title of a table if all rows have the same value."""
-_SHOWN = 6
-"""Commands that a note lists, and candidates that a command names."""
+_NAMED = 6
+"""Candidates that a command names."""
+UNFINISHED = "Not finished, so its figures may change; to finish it"
+UNSCORED = "- is not recorded; to score it"
+"""What the commands are for that complete a table."""
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class RunGroup:
-    """Runs that differ only by seed; `label` is the protocol, and what sets the group apart."""
+    """Runs that differ only by seed.
 
-    label: str
+    Args:
+        runs: The runs.
+        benchmark: The name of their benchmark, unlike that of other tasks in the table.
+        model: The name of their model; empty if no run of the table has one.
+        apart: The settings that set it apart from groups of the same protocol, by key.
+    """
+
     runs: tuple[RecordedRun, ...]
+    benchmark: str
+    model: str
+    apart: Mapping[str, str]
 
     @property
     def first(self) -> RecordedRun:
@@ -40,16 +54,35 @@ class RunGroup:
         return self.runs[0]
 
     @property
+    def label(self) -> str:
+        """The protocol, and what sets the group apart."""
+        return self.label_without()
+
+    def label_without(self, *keys: str) -> str:
+        """The label without some settings."""
+        shown = (f"{key} {value}" for key, value in self.apart.items() if key not in keys)
+        return ", ".join([self.first.protocol.name, *shown])
+
+    @property
     def row(self) -> dict[str, Any]:
         """The cells that say which group it is."""
         first = self.first
         return {
-            "benchmark": first.benchmark,
-            "model": first.model,
+            "benchmark": self.benchmark,
+            "model": self.model,
             "method": self.label,
             "protocol": first.protocol.name,
             "fraction": first.fraction,
+            "estimator": first.estimator,
         }
+
+    @property
+    def order(self) -> tuple[Any, ...]:
+        """Its place among groups of the same tasks and model: full search, then by ρ."""
+        name, fraction = self.first.protocol.name, self.first.fraction
+        place = ORDER.index(name) if name in ORDER else len(ORDER)
+        share = math.inf if fraction is None else fraction
+        return not self.first.full, share, place, self.label
 
     def means(
         self, name: str, value: Callable[[RecordedRun], float | None]
@@ -80,10 +113,20 @@ class RunGroups:
         """The runs by everything but their seeds."""
         parts: dict[str, list[RecordedRun]] = {}
         for run in runs:
-            parts.setdefault(json.dumps(run.key, sort_keys=True), []).append(run)
-        keyed = [(run[0].key, tuple(run)) for run in parts.values()]
-        made = [RunGroup(label=_label(key, some, keyed), runs=some) for key, some in keyed]
-        found = cls(groups=tuple(sorted(made, key=_order)))
+            parts.setdefault(_text(run.key), []).append(run)
+        firsts = [some[0] for some in parts.values()]
+        benchmarks, models = _benchmarks(firsts), {run.model for run in firsts}
+        made = [
+            RunGroup(
+                runs=tuple(some),
+                benchmark=benchmarks[_text(some[0].benchmark_key)],
+                model=some[0].model or ("no model" if len(models) > 1 else ""),
+                apart=settings_apart(some[0], firsts),
+            )
+            for some in parts.values()
+        ]
+        ordered = sorted(made, key=lambda one: (one.benchmark, one.model, *one.order))
+        found = cls(groups=tuple(ordered))
         for group in found.groups:
             found._note_seeds(group)
         return found
@@ -97,10 +140,9 @@ class RunGroups:
 
     def sections(self) -> Iterator[tuple[RunGroup, ...]]:
         """The groups by benchmark and model."""
-        found: dict[str, list[RunGroup]] = {}
+        found: dict[tuple[str, str], list[RunGroup]] = {}
         for group in self.groups:
-            key = json.dumps([group.first.benchmark_key, group.first.model], sort_keys=True)
-            found.setdefault(key, []).append(group)
+            found.setdefault((group.benchmark, group.model), []).append(group)
         yield from map(tuple, found.values())
 
     @property
@@ -168,7 +210,7 @@ class RunGroups:
         found = []
         for (folder, split), names in self.payable().items():
             place = shlex.quote(str(folder))
-            if split == "validation" and len(names) > _SHOWN:
+            if split == "validation" and len(names) > _NAMED:
                 found.append(f"coevolve analyse {place} --table accuracy --rescore all")
                 continue
             option = " --split test" if split == "test" else ""
@@ -184,57 +226,95 @@ class RunGroups:
                 found.setdefault((gap.folder, gap.split), []).append(gap.candidate)
         return found
 
+    def steps(self) -> dict[str, list[str]]:
+        """The same commands under what they are for."""
+        found = {UNFINISHED: self._resume(), UNSCORED: self._rescore()}
+        return {purpose: commands for purpose, commands in found.items() if commands}
+
     def note(self, *sentences: str) -> str:
-        """The note of a table: how to read it, then what is missing and how to get it."""
-        missing = (
-            ("Not finished, so its figures may change:", self._resume()),
-            ("- is not recorded; to get it:", self._rescore()),
-        )
-        said = (f"{before} {_listed(found)}." for before, found in missing if found)
-        return " ".join(filter(None, (*sentences, *self.notes, *said)))
+        """The note of a table: how to read it, and what is unusual about the runs."""
+        return " ".join(filter(None, (*sentences, *self.notes)))
 
 
-def _listed(commands: Sequence[str]) -> str:
-    lines = [one_line(command) for command in commands[:_SHOWN]]
-    if more := len(commands) - len(lines):
-        lines.append(f"and {more} more (--format json lists all)")
-    return "; ".join(lines)
+def _text(key: object) -> str:
+    return json.dumps(key, sort_keys=True)
 
 
-def _label(
-    key: dict[str, Any],
-    runs: tuple[RecordedRun, ...],
-    keyed: Iterable[tuple[dict[str, Any], tuple[RecordedRun, ...]]],
-) -> str:
-    """The protocol, and settings that set a group apart from others with the same protocol."""
-    first = runs[0]
-    mine = flattened(_settings(key))
+def _benchmarks(runs: Iterable[RecordedRun]) -> dict[str, str]:
+    """A name for each benchmark; equal names get the settings or numbers that tell them apart."""
+    known = {_text(run.benchmark_key): run for run in runs}
+    named: dict[str, list[str]] = {}
+    for key, run in known.items():
+        alike = [one for one in known.values() if one.benchmark == run.benchmark]
+        told = [f"{name} {value}" for name, value in _told_apart(run, alike).items()]
+        named.setdefault(", ".join([run.benchmark, *told]), []).append(key)
+    return {
+        key: name if number == 1 else f"{name} ({number})"
+        for name, keys in named.items()
+        for number, key in enumerate(keys, start=1)
+    }
+
+
+def _told_apart(run: RecordedRun, alike: Sequence[RecordedRun]) -> dict[str, str]:
+    """The settings of a benchmark that others of the same name have otherwise; else its tasks."""
+    mine = flattened(run.benchmark_key["benchmark"] or {})
+    others = [flattened(one.benchmark_key["benchmark"] or {}) for one in alike]
+    names = list(dict.fromkeys(name for one in (mine, *others) for name in one))
+    apart = [name for name in names if any(one.get(name) != mine.get(name) for one in others)]
+    if apart:
+        return {name: _plain(mine[name]) if name in mine else "unset" for name in apart}
+    sizes = {len(one.pool) for one in alike}
+    return {"tasks": str(len(run.pool))} if len(sizes) > 1 else {}
+
+
+def settings_apart(run: RecordedRun, runs: Iterable[RecordedRun]) -> dict[str, str]:
+    """The settings in which a run differs from others with the same protocol, ρ, tasks and model.
+
+    Settings of protocols have the keys and values that a TOML file has.
+    """
     alike = [
-        flattened(_settings(other))
-        for other, theirs in keyed
-        if other is not key
-        and (theirs[0].protocol.name, theirs[0].fraction, theirs[0].model)
-        == (first.protocol.name, first.fraction, first.model)
-        and theirs[0].benchmark_key == first.benchmark_key
+        other
+        for other in runs
+        if other is not run
+        and (other.protocol.name, other.fraction, other.model)
+        == (run.protocol.name, run.fraction, run.model)
+        and other.benchmark_key == run.benchmark_key
     ]
-    apart = sorted(name for name in mine if any(other.get(name) != mine[name] for other in alike))
-    shown = (f"{name.removesuffix('.part')}={_plain(mine[name])}" for name in apart)
-    return ", ".join([first.protocol.name, *shown])
+    found: dict[str, str] = {}
+    for other in alike:
+        apart = dict(_parts_apart(run, other)) | dict(_rest_apart(run, other))
+        if not apart:  # a part that has no setting, such as one of a user's own
+            mine, theirs = flattened(run.key["protocol"]), flattened(other.key["protocol"])
+            apart = {name: _plain(mine[name]) for name in mine if theirs.get(name) != mine[name]}
+        found |= apart
+    return dict(sorted(found.items()))
 
 
-def _settings(key: dict[str, Any]) -> dict[str, Any]:
-    names = ("protocol", "search", "proposer", "model", "starts")
-    found = {name: key[name] for name in names if key[name] is not None}
-    return {**{k: v for k, v in found.items() if k != "protocol"}, **found["protocol"]}
+def _parts_apart(run: RecordedRun, other: RecordedRun) -> Iterator[tuple[str, str]]:
+    """Parts of the protocol that differ, and fields of parts that both have."""
+    theirs = settings_of(other.protocol)
+    mine = settings_of(run.protocol)
+    for key, setting in mine.items():
+        same_part = theirs[setting.part].value == mine[setting.part].value
+        known = key == setting.part or (same_part and key in theirs)
+        if known and theirs[key].value != setting.value:
+            yield key, _plain(setting.value)
+
+
+def _rest_apart(run: RecordedRun, other: RecordedRun) -> Iterator[tuple[str, str]]:
+    """What differs outside of the protocol; settings of the search have their own keys."""
+    mine, theirs = _rest(run), _rest(other)
+    for name, value in mine.items():
+        if theirs.get(name) != value:
+            yield name.removeprefix("search."), _plain(value)
+
+
+def _rest(run: RecordedRun) -> dict[str, Any]:
+    names = ("search", "proposer", "model")
+    found = flattened({name: run.key[name] for name in names if run.key[name] is not None})
+    return {**found, "starts": "+".join(address[:6] for address in run.key["starts"])}
 
 
 def _plain(value: Any) -> str:
     text = value if isinstance(value, str) else json.dumps(value)
     return one_line(text, 40)
-
-
-def _order(group: RunGroup) -> tuple[Any, ...]:
-    name, first = group.first.protocol.name, group.first
-    place = ORDER.index(name) if name in ORDER else len(ORDER)
-    fraction = first.fraction or 0.0
-    return first.benchmark, first.model, not first.full, fraction, place, group.label

@@ -81,6 +81,7 @@ def tc(groups: RunGroups) -> Table:
         note=note,
         section=_SECTION.name,
         hidden=frozenset({_SECTION.name}),
+        minor=("saved", "per_round", "evaluations", "n", *map(_pool, reversed(pools))),
     )
     return table.headed("model")
 
@@ -91,7 +92,7 @@ def _pool(name: str) -> str:
 
 def _hand_designed(section: Sequence[RunGroup], pools: Sequence[str]) -> Iterator[Row]:
     """Starting harnesses, and others that `coevolve evaluate --split test` has scored."""
-    model = section[0].first.model
+    model = section[0].model
     for name, found in _hand_scores(section).items():
         if not found.total:
             continue
@@ -217,18 +218,19 @@ def per_round(group: RunGroup) -> str | None:
 def tb(groups: RunGroups) -> Table:
     """Scores on every validation task, one column per model."""
     _same_tasks(groups, "tb")
-    models = list(dict.fromkeys(group.first.model for group in groups.groups))
+    models = list(dict.fromkeys(group.model for group in groups.groups))
     rows: dict[tuple[str, str, float | None], dict[str, Any]] = {}
     for section in groups.sections():
         for name, values in _starts(section).items():
             key = (HAND, name, None)
             row = rows.setdefault(key, {"section": HAND, "method": name, "fraction": None})
-            row |= _of_model(section[0].first.model, values)
-    for group in groups.groups:
-        row = rows.setdefault(
-            (EVOLVED, group.label, group.first.fraction), {"section": EVOLVED, **group.row}
-        )
-        row |= _of_model(group.first.model, [groups.scored(run) for run in group.runs])
+            row |= _of_model(section[0].model, values)
+    for group in sorted(groups.groups, key=lambda one: one.order):
+        cells = {"section": EVOLVED, **group.row}
+        if _column(group.model) in rows.get((EVOLVED, group.label, group.first.fraction), {}):
+            cells["method"] = f"{group.label}, {group.benchmark}"  # other settings, same tasks
+        row = rows.setdefault((EVOLVED, cells["method"], group.first.fraction), cells)
+        row |= _of_model(group.model, [groups.scored(run) for run in group.runs])
     for row in rows.values():
         _complete(row, models)
     ordered = sorted(rows.values(), key=lambda row: row["section"] != HAND)
@@ -240,7 +242,7 @@ def tb(groups: RunGroups) -> Table:
         *(
             Column(
                 name=_column(model),
-                heading=_short(model, models) or "no model",
+                heading=_short(model, models) or "score",
                 kind="score",
                 spread=f"{_column(model)}_sd",
             )

@@ -126,7 +126,7 @@ def phase0(groups: RunGroups) -> Table:
                 groups.lack(run, None, "validation")
             starts |= dict.fromkeys(run.state.starts)
         pool = section[0].first.pool
-        rows += [_pool_row(section[0].first, measured, name) for name in pool.names]
+        rows += [_pool_row(section[0], measured, name) for name in pool.names]
     columns = (
         BENCHMARK,
         MODEL,
@@ -154,13 +154,13 @@ def phase0(groups: RunGroups) -> Table:
     return table.headed("benchmark", "model")
 
 
-def _pool_row(first: RecordedRun, runs: Sequence[RecordedRun], pool: str) -> Row:
+def _pool_row(group: RunGroup, runs: Sequence[RecordedRun], pool: str) -> Row:
     """A pool; p̄ counts the starting harnesses alone."""
-    members = first.pool.members(pool)
+    members = group.first.pool.members(pool)
     histories = [run.state.selector.history(0, 0).select(members) for run in runs]
     row: dict[str, Any] = {
-        "benchmark": first.benchmark,
-        "model": first.model,
+        "benchmark": group.benchmark,
+        "model": group.model,
         "pool": pool,
         "tasks": len(members),
         "n": len(runs),

@@ -6,7 +6,7 @@ matplotlib is imported when a figure is saved, and not before.
 import csv
 import io
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Literal
@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 
 from coevolve.errors import InputError
-from coevolve.formatting import csv_cell
+from coevolve.formatting import csv_cell, one_line
 
 Cell = str | float | bool | None
 """A value; None where there is none, which is not 0."""
@@ -23,6 +23,9 @@ Row = Mapping[str, Cell]
 
 MISSING = "-"
 """How a value is shown that there is none of."""
+
+_STEPS = 5
+"""Commands that are shown for each purpose."""
 
 Kind = Literal["text", "tick", "count", "number", "score", "difference"]
 """How a value is shown; scores are in [0, 1] and shown in percent, differences with a sign."""
@@ -83,9 +86,10 @@ class Column:
 class Table:
     r"""An analysis as rows, with a title and a note that says how to read them.
 
-    A terminal shows `limit` rows, without the `hidden` columns; `draw` draws the figure that
-    belongs to it. Rows that follow each other and have the same value in the column `section`
-    belong together.
+    A terminal shows `limit` rows, without the `hidden` columns; a narrow one leaves out the
+    `minor` columns first. `draw` draws the figure that belongs to it. Rows that follow each other
+    and have the same value in the column `section` belong together. `steps` are commands that
+    complete the table, under what each of them is for.
 
     >>> table = Table(name="ties", title="Ties", columns=(Column(name="ties", heading="ties"),),
     ...     rows=({"ties": 2},), note="One run.")
@@ -101,6 +105,8 @@ class Table:
     hidden: frozenset[str] = frozenset()
     limit: int | None = None
     section: str = ""
+    minor: tuple[str, ...] = ()
+    steps: Mapping[str, Sequence[str]] = field(default_factory=dict)
     draw: Callable[[Any], None] | None = field(default=None, repr=False, compare=False)
 
     @property
@@ -155,9 +161,22 @@ class Table:
             found[-1][1].append(place)
         return found
 
+    def step_lines(self) -> Iterator[tuple[str, list[str]]]:
+        """What commands are for, and the first of them, each in one line."""
+        for purpose, commands in self.steps.items():
+            lines = [flat(command) for command in commands[:_STEPS]]
+            if more := len(commands) - len(lines):
+                lines.append(f"and {more} more: --format json lists all")
+            yield purpose, lines
+
     def lines(self) -> list[list[str]]:
         """The cells a terminal shows."""
         return [[column.shown(row) for column in self.shown] for row in self.rows[: self.limit]]
+
+
+def flat(text: str) -> str:
+    """A text in one line, whole."""
+    return one_line(text, 10 * len(text) + 1)
 
 
 def mean_and_sd(name: str, values: Sequence[float | None]) -> dict[str, float | None]:

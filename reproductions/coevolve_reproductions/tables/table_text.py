@@ -6,10 +6,10 @@ LaTeX needs the packages booktabs and amssymb (for \checkmark).
 import html
 import re
 import unicodedata
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
-from coevolve.formatting import json_text, one_line
-from coevolve_reproductions.tables.table import MISSING, Column, Row, Table
+from coevolve.formatting import json_text
+from coevolve_reproductions.tables.table import MISSING, Column, Row, Table, flat
 
 _MARKDOWN = re.compile(r"([\\`*_{}\[\]()#+!|~])")
 _LATEX = {
@@ -70,6 +70,7 @@ def markdown(table: Table) -> str:
         f"**{_escaped_markdown(table.title)}**",
         "\n".join(lines),
         _escaped_markdown(table.note),
+        *_steps_markdown(table),
     )
     return "\n\n".join(filter(None, parts)) + "\n"
 
@@ -104,7 +105,10 @@ def latex(table: Table) -> str:
             lines.append(
                 _row_latex([_cell_latex(column, table.rows[place]) for column in columns])
             )
-    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", ""])
+    steps = [
+        f"% {line}" for purpose, found in table.step_lines() for line in (f"{purpose}:", *found)
+    ]
+    return "\n".join([*lines, r"\bottomrule", r"\end{tabular}", r"\end{table}", *steps, ""])
 
 
 FORMATS: Mapping[str, tuple[str, Callable[[Table], str]]] = {
@@ -120,14 +124,16 @@ def _line(cells: Iterable[str]) -> str:
     return f"| {' | '.join(cells)} |"
 
 
-def _flat(text: str) -> str:
-    """A text in one line, whole."""
-    return one_line(text, 10 * len(text) + 1)
-
-
 def _escaped_markdown(text: str) -> str:
     """A cell; nothing in it is markup or HTML."""
-    return _MARKDOWN.sub(r"\\\1", html.escape(_flat(text), quote=False))
+    return _MARKDOWN.sub(r"\\\1", html.escape(flat(text), quote=False))
+
+
+def _steps_markdown(table: Table) -> Iterator[str]:
+    """Commands as code blocks, indented so that none of their characters ends the block."""
+    for purpose, lines in table.step_lines():
+        yield f"{_escaped_markdown(purpose)}:"
+        yield "\n".join(f"    {line}" for line in lines)
 
 
 def _caption(table: Table) -> str:
@@ -158,7 +164,7 @@ def _row_latex(cells: list[str]) -> str:
 
 def _escaped_latex(text: str) -> str:
     """A text in which nothing is a command; a letter that LaTeX may lack becomes an escape."""
-    text = _flat(text)
+    text = flat(text)
     kept = {mark: f"\x00{at}\x00" for at, (mark, _) in enumerate(_BARRED)}
     for mark, place in kept.items():
         text = text.replace(mark, place)

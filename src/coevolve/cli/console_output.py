@@ -16,6 +16,7 @@ from typing import Any
 
 import typer
 from rich import box
+from rich.cells import cell_len
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.containers import Lines
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -27,6 +28,8 @@ from coevolve.formatting import json_text, visible
 
 _LEAST = 12
 """Columns that a cell of names or sentences has at least."""
+_WORD = 40
+"""Columns of the longest word that is kept whole."""
 
 
 def echo(text: str = "", *, err: bool = False, nl: bool = True) -> None:
@@ -172,14 +175,36 @@ def table(*headings: str, right: Collection[str] = (), wrap: Collection[str] = (
     return made
 
 
-def narrowed(made: Table) -> Table:
-    """The table, whose columns of names and sentences are no wider than their cells need."""
+def narrowed(made: Table, width: int) -> Table:
+    """The table, whose columns of names and sentences are as wide as their longest words.
+
+    They are narrower if the table is wider than `width` otherwise: then words are folded.
+    """
+    sizes = []
     for column in made.columns:
+        cells = [str(cell) for cell in (column.header, *column.cells)]
+        sizes.append(_longest(cells) if column.min_width is None else _least(cells))
+    fits = _total(sizes) <= width
+    for column, size in zip(made.columns, sizes, strict=True):
         if column.min_width is not None:
-            cells = [str(cell) for cell in (column.header, *column.cells)]
-            longest = max(len(line) for cell in cells for line in (cell or " ").split("\n"))
-            column.min_width = min(_LEAST, longest)
+            column.min_width = size if fits else min(_LEAST, size)
     return made
+
+
+def _longest(cells: Iterable[str]) -> int:
+    """The width of the longest line."""
+    return max(cell_len(line) for cell in cells for line in (cell or " ").split("\n"))
+
+
+def _least(cells: Sequence[str]) -> int:
+    """The least width of a column that wraps: that of its longest word."""
+    words = [word for cell in cells for word in cell.split()]
+    longest = max(map(cell_len, words), default=1)
+    return min(_longest(cells), max(_LEAST, min(longest, _WORD)))
+
+
+def _total(sizes: Collection[int]) -> int:
+    return sum(sizes) + 3 * len(sizes) - 1
 
 
 def fitting(
@@ -192,16 +217,17 @@ def fitting(
 ) -> list[int]:
     """The places of the columns that fit a width; those in `drop` are left out first.
 
+    A column that wraps needs the width of its longest word.
+
     >>> fitting(12, ["name", "round"], [["a-long-name", "1"]], wrap=["name"], drop=["round"])
     [0]
     """
     sizes = {}
     for place, heading in enumerate(headings):
         cells = [heading, *(row[place] for row in rows if place < len(row))]
-        size = max(len(line) for cell in cells for line in (cell or " ").split("\n"))
-        sizes[heading] = min(size, _LEAST) if heading in wrap else size
+        sizes[heading] = _least(cells) if heading in wrap else _longest(cells)
     for heading in drop:
-        if sum(sizes.values()) + 3 * len(sizes) - 1 <= width:
+        if _total(sizes.values()) <= width:
             break
         sizes.pop(heading, None)
     return [place for place, heading in enumerate(headings) if heading in sizes]
@@ -224,7 +250,7 @@ def fitted(
     if hidden := [heading for at, heading in enumerate(headings) if at not in kept]:
         made.caption = f"left out on a narrow terminal: {', '.join(hidden)}".replace("\n", " ")
         made.caption_justify = "left"
-    return narrowed(made)
+    return narrowed(made, width)
 
 
 def facts(found: Iterable[tuple[str, RenderableType | None]]) -> Table:

@@ -81,7 +81,7 @@ def forecast_table(found: "Forecast", width: int) -> Table:
         if row[0] == "total":
             made.add_section()
         made.add_row(*(row[place] for place in kept), style=style)
-    return narrowed(made)
+    return narrowed(made, width)
 
 
 def _row(part: "Part", trials: str | None, name: str = "") -> list[str]:

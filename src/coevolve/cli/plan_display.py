@@ -105,14 +105,14 @@ def _print_matrix(console: Screen, plan: "MatrixPlan") -> None:
             *(shown(total.spent.get(name), name) for name in PRICED),
         ]
     )
-    drop = ("draws", "tokens", "ended", "evaluations\nof a run", "time", "dollars")
+    drop = ("draws", "ended", "evaluations\nof a run", "tokens", "time", "dollars")
     kept = fitting(console.width, headings, lines, wrap=("row",), drop=drop)
     made = table(*(headings[at] for at in kept), right=headings[1:], wrap=("row",))
     for line in lines:
         if line is lines[-1]:
             made.add_section()
         made.add_row(*(line[at] for at in kept), style="bold" if line is lines[-1] else "")
-    console.print(narrowed(made))
+    console.print(narrowed(made, console.width))
     pools = plan.rows[0].plan.pools
     if "draws" in (headings[at] for at in kept) and len(pools) > 1:
         console.print(f"draws: tasks of {'/'.join(pool.pool for pool in pools)} in each round.")

@@ -166,7 +166,7 @@ def _closing_table(now: Report, width: int) -> Table:
         made.add_row(*(cells[place] for place in kept), style=style)
     if any(is_clipped(row.estimate, "value") for row in rows):
         made.caption, made.caption_justify = CLIPPED, "left"
-    return narrowed(made)
+    return narrowed(made, width)
 
 
 def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:

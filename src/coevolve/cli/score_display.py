@@ -39,7 +39,7 @@ def _parts(found: ScoreTable, width: int) -> Iterator[RenderableType]:
     yield Text(f"{plural(found.tasks, 'task')} ({where}){trials}", "bold")
     several = len(found.models) > 1
     if several:
-        yield _matrix(found)
+        yield _matrix(found, width)
     for model in found.models:
         rows = [row for row in found.rows if row.model == model]
         if model:
@@ -49,13 +49,13 @@ def _parts(found: ScoreTable, width: int) -> Iterator[RenderableType]:
     yield from _notes(found)
 
 
-def _matrix(found: ScoreTable) -> Table:
+def _matrix(found: ScoreTable, width: int) -> Table:
     """Harnesses by models."""
     made = table("harness", *found.models, wrap=("harness", *found.models))
     for harness in found.harnesses:
         cells = [_score(found.row(harness, model)) for model in found.models]
         made.add_row(harness, *cells)
-    return narrowed(made)
+    return narrowed(made, width)
 
 
 def _scores(rows: list[ScoreRow], width: int) -> Table:

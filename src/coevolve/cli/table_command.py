@@ -123,6 +123,10 @@ def _print(made: "RunTable") -> None:
     rest = "--format csv prints them"
     console.print(table_grid(made.table, console.width, rest))
     console.print(made.table.note)
+    for purpose, lines in made.table.step_lines():
+        console.print(f"{purpose}:")
+        for line in lines:
+            console.print(f"  {line}", soft_wrap=True)  # in one line, so that it can be copied
 
 
 def _text(made: "RunTable", form: str) -> str:

@@ -12,9 +12,10 @@ if TYPE_CHECKING:
 
 
 def table_grid(table: "Table", width: int, rest: str = "the CSV file has them") -> Grid:
-    """The table; names wrap, and the last columns are left out where they do not fit.
+    """The table; names wrap at spaces, and columns are left out where they do not fit.
 
-    `rest` says where they are.
+    These are the columns that the table names first, then the last ones; `rest` says where they
+    are.
     """
     lines = table.lines()
     headings: list[str] = []
@@ -22,13 +23,16 @@ def table_grid(table: "Table", width: int, rest: str = "the CSV file has them") 
         longest = max(
             [len(line[place]) for line in lines] + list(map(len, column.heading.split()))
         )
-        heading = "\n".join(textwrap.wrap(column.heading, longest))
+        heading = "\n".join(textwrap.wrap(column.heading, longest, break_on_hyphens=False))
         while heading in headings:  # names of pools and models may be equal to other headings
             heading += " "
         headings.append(heading)
     numbers = [head for head, col in zip(headings, table.shown, strict=True) if not col.left]
     names = [head for head, col in zip(headings, table.shown, strict=True) if col.left]
-    grid = fitted(width, headings, lines, right=numbers, wrap=names, drop=[*reversed(numbers[1:])])
+    by_name = {column.name: head for head, column in zip(headings, table.shown, strict=True)}
+    first = [by_name[name] for name in table.minor if name in by_name]
+    drop = [*first, *(head for head in reversed(numbers[1:]) if head not in first)]
+    grid = fitted(width, headings, lines, right=numbers, wrap=names, drop=drop)
     notes = [] if grid.caption is None else [f"{grid.caption}; {rest}"]
     for _, places in table.sections()[:-1]:
         grid.rows[places[-1]].end_section = True

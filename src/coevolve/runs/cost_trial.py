@@ -4,6 +4,8 @@ import asyncio
 from collections.abc import Sequence
 from pathlib import Path
 
+import numpy as np
+
 from coevolve.benchmarks.base import Benchmark, sealed_tasks
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
@@ -51,17 +53,29 @@ def forecast_config(
     benchmark: Benchmark,
     *,
     like: Path | None = None,
+    ended: Sequence[Path] = (),
     trial: bool = False,
 ) -> Forecast:
-    """The expected cost of the run of a configuration, which is that of a TOML file."""
+    """The expected cost of the run of a configuration, which is that of a TOML file.
+
+    Args:
+        file: The TOML file.
+        config: Its configuration.
+        benchmark: Its benchmark.
+        like: The folder of an earlier run that tells what trials and proposals cost.
+        ended: Folders of such runs, whose mean it is without `like`.
+        trial: Whether to measure the cost on one trial of each starting harness.
+    """
     past = _imports(run_folder(file, config)) or past_of(config, file.parent, benchmark)
     each: Costs = {}
     proposal: Costs = FREE if config.proposer.free else {}
     if like is not None:
-        with RunStore.read(like) as store:
-            each, proposal = costs_of_run(store)
+        each, proposal = _costs(like)
         if not each:
             raise StateError(f"the run {like} has no outcomes yet, so --like cannot use it.")
+    elif ended:
+        trials, proposals = zip(*map(_costs, ended), strict=True)
+        each, proposal = _mean(trials), proposal or _mean(proposals)
     if trial:
         each = measure_trial(config, file.parent, benchmark)
     return forecast(
@@ -75,6 +89,23 @@ def forecast_config(
         measured=trial,
         given=sum(map(given_outcomes, past)),
     )
+
+
+def _costs(folder: Path) -> tuple[Costs, Costs]:
+    with RunStore.read(folder) as store:
+        return costs_of_run(store)
+
+
+def _mean(found: Sequence[Costs]) -> Costs:
+    """The mean costs of several runs, of the measures that all of them have."""
+    names = [name for name in found[0] if all(name in one for one in found)]
+    return {
+        name: Range(
+            float(np.mean([one[name].low for one in found])),
+            float(np.mean([one[name].high for one in found])),
+        )
+        for name in names
+    }
 
 
 def _imports(folder: Path) -> list[Event]:

@@ -106,9 +106,13 @@ class RowPlan:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixPlan:
-    """What a matrix would run, and the cost of all of its runs, with those that have ended."""
+    """What a matrix would run, and the cost of all of its runs, with those that have ended.
+
+    `measured` is the number of ended runs from which the cost of trials and proposals is known.
+    """
 
     rows: tuple[RowPlan, ...]
+    measured: int = 0
 
     @property
     def total(self) -> Part:
@@ -131,6 +135,11 @@ class MatrixPlan:
         single = [
             f"{name}: {note}" for name, of in notes.items() for note in of if note not in shared
         ]
+        if self.measured:
+            shared.append(
+                f"Trials and proposals cost what they did in {plural(self.measured, 'run')} of "
+                "this matrix that ended; --like RUN takes the cost from another run."
+            )
         return (*shared, *single)
 
     def to_json(self) -> dict[str, Any]:
@@ -148,18 +157,38 @@ def plan_matrix(
 ) -> MatrixPlan:
     """The plan of the runs of a matrix.
 
-    The runs of a row differ only in their seed, so one of them is planned.
+    The runs of a row differ only in their seed, so one of them is planned. Without `like`, trials
+    and proposals cost what they did in the runs of the matrix that have ended.
     """
-    rows = []
+    done = [run for run in runs if run.started and read_state(run.folder).ended is not None]
+    rows, used = [], set[Path]()
     for row in matrix.rows:
         mine = [run for run in runs if run.row == row.name]
-        plan = plan_run(mine[0].file, mine[0].config, like=like)
+        ended = () if like is not None else _priced_like(mine[0], done)
+        used |= set(ended)
+        plan = plan_run(mine[0].file, mine[0].config, like=like, ended=ended)
         one = plan.forecast.total
         spent = {name: amount * len(mine) for name, amount in one.spent.items()}
         cost = Part(name=row.name, trials=one.trials * len(mine), spent=spent)
-        ended = sum(run.started and read_state(run.folder).ended is not None for run in mine)
-        rows.append(RowPlan(name=row.name, runs=len(mine), ended=ended, plan=plan, cost=cost))
-    return MatrixPlan(rows=tuple(rows))
+        rows.append(
+            RowPlan(
+                name=row.name,
+                runs=len(mine),
+                ended=sum(run in done for run in mine),
+                plan=plan,
+                cost=cost,
+            )
+        )
+    return MatrixPlan(rows=tuple(rows), measured=len(used))
+
+
+def _priced_like(wanted: MatrixRun, done: Sequence[MatrixRun]) -> list[Path]:
+    """The ended runs with the same benchmark, model and proposer."""
+
+    def parts(run: MatrixRun) -> tuple[object, ...]:
+        return run.config.benchmark, run.config.model, run.config.proposer
+
+    return [run.folder for run in done if parts(run) == parts(wanted)]
 
 
 def _cost(part: Part) -> dict[str, Any]:
@@ -167,13 +196,16 @@ def _cost(part: Part) -> dict[str, Any]:
     return {name: found[name] for name in CAPS}
 
 
-def plan_run(file: Path, config: RunConfig, *, like: Path | None = None) -> RunPlan:
+def plan_run(
+    file: Path, config: RunConfig, *, like: Path | None = None, ended: Sequence[Path] = ()
+) -> RunPlan:
     """The plan of the run of a configuration, which is that of a TOML file.
 
     Args:
         file: The TOML file.
         config: Its configuration, with what options have changed.
         like: The folder of an earlier run that tells what trials and proposals cost.
+        ended: Folders of such runs, whose mean it is without `like`.
     """
     benchmark = build_benchmark(config, file.parent)
     pool, selector = benchmark.pool, new_selector(config, benchmark.pool)
@@ -187,5 +219,5 @@ def plan_run(file: Path, config: RunConfig, *, like: Path | None = None) -> RunP
             for name, size in zip(pool.names, sizes, strict=True)
         ),
         test_tasks=len(sealed_tasks(benchmark)),
-        forecast=forecast_config(file, config, benchmark, like=like),
+        forecast=forecast_config(file, config, benchmark, like=like, ended=ended),
     )
