@@ -253,7 +253,7 @@ def test_rescore_that_can_have_no_effect_is_refused(project: Path, matrix: Path)
 
 
 def test_an_evaluation_is_not_a_run(project: Path) -> None:
-    coevolve("evaluate", "same", "--config", "coevolve.toml", "-q", cwd=project)
+    coevolve("evaluate", "same", "--config", "coevolve.toml", "-q", "--trials", "2", cwd=project)
     (folder,) = (project / "evaluations").iterdir()
     done = run(folder, "--table", "ties")
     assert done.returncode == 2
