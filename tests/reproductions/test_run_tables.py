@@ -120,7 +120,7 @@ class TestTc:
         assert row["n"] == 2
         (command,) = found.commands
         assert command.startswith("coevolve resume '")
-        assert "Not finished" in found.table.note
+        assert "Unfinished runs" in found.table.note
         alone = row_of(made("tc", begun), method=OURS)
         assert alone["test"] is alone["test:uspto"] is None
         assert alone["n"] == 0
@@ -257,7 +257,7 @@ class TestParts:
         )
 
     def test_ablation_needs_a_run_of_the_paper_s_protocols(self, runs: Path) -> None:
-        with pytest.raises(InputError, match=r"needs runs of naive, .*there is none"):
+        with pytest.raises(InputError, match=r"needs runs of naive, .*none was found"):
             made("ablation", runs / "full-0")
 
     def test_swap_has_searches_guided_by_both_estimators(self, tmp_path: Path) -> None:

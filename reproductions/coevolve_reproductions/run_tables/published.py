@@ -16,8 +16,8 @@ _PERCENT = ("score", "difference")
 def beside_paper(table: Table) -> Table:
     """The table with a column of the paper's figures after each column that has some.
 
-    Models match by their names without the service before them. Other rows and columns are those
-    of the paper only in the paper's setting: the same tasks, model, rounds and candidates.
+    Models match by their names, without the service before them. Tasks, rounds and candidates are
+    not compared, so the figures compare only in the paper's setting.
     """
     rows: list[dict[str, Cell]] = []
     used: set[str] = set()
@@ -32,7 +32,7 @@ def beside_paper(table: Table) -> Table:
                     used.add(column.name)
         rows.append(mine)
     note = (
-        "paper: what the paper has published for the row. The figures compare only if tasks, "
+        "paper: the published figures for the row. They compare only if tasks, "
         "model, rounds and candidates are those of the paper."
         if used
         else "The paper has no figures for these rows."

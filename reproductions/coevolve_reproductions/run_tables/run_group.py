@@ -60,7 +60,7 @@ class RunGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A score that is not recorded: the candidate is scored, or the run is resumed, to have it."""
+    """A score that is not recorded; without a candidate, an unfinished run."""
 
     folder: Path
     candidate: str | None = None
@@ -187,8 +187,11 @@ class RunGroups:
     def note(self, *sentences: str) -> str:
         """The note of a table: how to read it, then what is missing and how to get it."""
         missing = (
-            ("Not finished, so its figures may change:", self._resume()),
-            ("- is not recorded; to get it:", self._rescore()),
+            ("Unfinished runs, whose figures may change; to resume them:", self._resume()),
+            (
+                "Scores that are not recorded are - or left out of means; to pay for them:",
+                self._rescore(),
+            ),
         )
         said = (f"{before} {_listed(found)}." for before, found in missing if found)
         return " ".join(filter(None, (*sentences, *self.notes, *said)))

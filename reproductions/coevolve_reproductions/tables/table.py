@@ -22,7 +22,7 @@ Cell = str | float | bool | None
 Row = Mapping[str, Cell]
 
 MISSING = "-"
-"""How a value is shown that there is none of."""
+"""How a missing value is shown."""
 
 Kind = Literal["text", "tick", "count", "number", "score", "difference"]
 """How a value is shown; scores are in [0, 1] and shown in percent, differences with a sign."""
