@@ -55,13 +55,13 @@ def tc() -> Iterator[list[str]]:
         for row in recorded("textclass", "embedded model")
         if row["set"] == "s2d"
     }
-    ours |= {"ace": "", "mce": ours["context-files"]}
+    names = {"context-files": "mce", "playbook": "ace"}
     for one in PUBLISHED["tc"]:
         row, paper = one["row"], one["paper"]
         protocol, fraction = row.get("protocol"), row.get("fraction")
         found = searched("s2d", protocol, fraction) if protocol else None
         yield [
-            row.get("method") or protocol,
+            names.get(row.get("method"), row.get("method") or protocol),
             "100%" if protocol == "full" else share(fraction),
             *(shown(paper, key) for key in ("per_round", "evaluations")),
             *(shown(paper, f"test:{name}") for name in ("uspto", "s2d", "law")),

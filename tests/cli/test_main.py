@@ -61,7 +61,7 @@ def test_protocols_are_listed() -> None:
 def test_the_settings_of_a_protocol_are_explained() -> None:
     shown = " ".join(run("protocols", "task-coevolve").stdout.split())
     assert "rounding ceil" in shown
-    assert "λ, positive, so that every task can be drawn." in shown
+    assert "λ of the term λ/√n; positive, so that every task can be drawn." in shown
     assert "One of exact, monte-carlo." in shown
 
 

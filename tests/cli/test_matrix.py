@@ -56,7 +56,7 @@ def test_runs_that_are_new_start_and_ended_ones_are_skipped(tmp_path: Path) -> N
     assert found["full-s1"]["test"] is not None
     before = events(tmp_path)
     again = coevolve("run", "--matrix", path)
-    assert again.stdout.count("It has ended already.") == 4
+    assert again.stdout.count("It has already ended.") == 4
     assert "4 of 4 runs ended." in again.stdout
     assert events(tmp_path) == before
     listed = coevolve("runs", tmp_path, "--json")
@@ -111,7 +111,7 @@ def test_a_signal_stops_the_matrix_and_the_same_command_continues(tmp_path: Path
         process.send_signal(signal.SIGTERM)
         out, err = process.communicate(timeout=60)
     assert process.returncode == 143, err
-    assert "Stopped. The same command continues" in out
+    assert "Stopped. Repeat the command to continue" in out
     assert "0 of 4 runs ended." in out
     assert read_state(tmp_path / "runs/full-s1").stopped is not None
     assert not (tmp_path / "runs/full-s2").exists()
@@ -129,7 +129,7 @@ def test_a_run_that_needs_help_stops_the_matrix(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "The matrix stopped in run a-s0." in done.stderr
     assert "Fix the proposer; 2 rounds are left." in done.stderr
-    assert "The same command continues" in done.stderr
+    assert "Repeat the command to continue" in done.stderr
     assert not (tmp_path / "runs/b-s0").exists()
     (tmp_path / "propose.py").write_text(proposer)
     found = rows(path)
@@ -147,7 +147,7 @@ def test_a_run_that_needs_help_stops_the_matrix(tmp_path: Path) -> None:
         (("--matrix", "m.toml", "--name", "x"), "--name has no effect with --matrix"),
         (("--matrix", "m.toml", "--seeds", "a"), "--seeds must be whole numbers"),
         (("world.toml", "--like", "x"), "--like has no effect without --dry-run"),
-        (("world.toml", "--dry-run", "--extend"), "--dry-run continues no run"),
+        (("world.toml", "--dry-run", "--extend"), "--dry-run only prints"),
     ],
 )
 def test_options_without_effect_are_refused(
@@ -198,7 +198,7 @@ def test_a_dry_run_of_a_matrix_has_the_price_of_all_runs(tmp_path: Path) -> None
     assert found["total"]["dollars"] == [0, 0]
     assert 0 < found["total"]["hours"][0] <= found["total"]["hours"][1]
     text = coevolve("run", "--matrix", path, "--dry-run").stdout
-    assert "2 runs left to do." in text
+    assert "2 of them have not ended yet." in text
 
 
 def _started(path: Path) -> subprocess.Popen[str]:

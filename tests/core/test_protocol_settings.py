@@ -105,7 +105,11 @@ def test_every_scalar_field_of_a_built_in_part_is_a_setting() -> None:
         ("full", {"rounding": "floor"}, "it needs allocation = 'share' or allocation = 'adaptiv"),
         ("full", {"estimator": "raw-mean"}, "every candidate is evaluated on every task"),
         ("halving", {"tie_break": "latest"}, "it needs choice = 'highest-estimate'"),
-        ("item-information", {"steps": 9}, "a field of its estimator and its allocation"),
+        (
+            "item-information",
+            {"steps": 9},
+            "its estimator and its allocation both have this field",
+        ),
     ],
 )
 def test_a_setting_without_effect_is_refused(

@@ -85,7 +85,7 @@ def test_rows_of_another_matrix_are_the_same_runs(folder: Path) -> None:
     ("text", "message"),
     [
         ("", r"m\.toml: there are no rows"),
-        ("[rows.a]", "the key 'base' is missing, and row 'a' has none"),
+        ("[rows.a]", "'base' is missing; set it for all rows or in row 'a'"),
         ('bas = "x"\n[rows.a]', r"unknown key 'bas'. Did you mean 'base'\?"),
         ("[rows.a.serach]\nrounds = 1", r"'rows.a.serach'. Did you mean 'rows.a.search'\?"),
         ("seeds = []\n[rows.a]", "'seeds' must have at least one entry"),

@@ -49,7 +49,9 @@ def ablation(groups: RunGroups) -> Table:
             }
         )
     if not rows:
-        raise InputError(f"the table ablation needs runs of {', '.join(_ABLATED)}; there is none.")
+        raise InputError(
+            f"the table ablation needs runs of {', '.join(_ABLATED)}; none was found."
+        )
     columns = (
         BENCHMARK,
         MODEL,
@@ -98,7 +100,7 @@ def swap(groups: RunGroups) -> Table:
     if not rows:
         raise InputError(
             "the table swap needs runs that a Hájek or difference estimator has guided, such as "
-            "those of task-coevolve; there is none."
+            "those of task-coevolve; none was found."
         )
     columns = (
         BENCHMARK,
@@ -112,8 +114,8 @@ def swap(groups: RunGroups) -> Table:
     )
     note = groups.note(
         f"Score of the winner {score_of(groups)} in percent: mean ± SD over n runs. search: the "
-        "estimator guided the search; replay: it judges the draws of the search in the row above, "
-        "and its winner may be another."
+        "estimator guided the search; replay: the estimator chooses a winner from the outcomes of "
+        "the search in the row above."
     )
     table = Table(
         name="swap",
@@ -178,8 +180,9 @@ def ties(groups: RunGroups) -> Table:
     )
     note = groups.note(
         "Ties: candidates that share the top score, from the run with the fewest to that with "
-        f"the most; 1 is no tie. Earliest and Latest: score of the winner {score_of(groups)} in "
-        "percent, mean ± SD over n runs, if exact ties go to the earliest or the latest proposal."
+        f"the most; 1 means no tie. Earliest and Latest: score of the winner {score_of(groups)} "
+        "in percent, mean ± SD over n runs, if exact ties go to the earliest or the latest "
+        "proposal."
     )
     table = Table(
         name="ties",

@@ -94,14 +94,13 @@ def cost(groups: RunGroups) -> Table:
         rows=tuple(rows),
         note=groups.note(
             "Means ± SD over n runs. search: trials, failed attempts and preparation of generated "
-            "candidates before the choice; its time is the wall clock, with proposing. Phase 0, "
-            "rescoring, the sealed test and evaluations on request have their failed attempts "
-            "included, Phase 0 also the preparation of the starting harnesses. whole run is the "
-            "total of `coevolve status`, without evaluations on request. vs. full compares input "
-            "tokens, or trials where these are unknown. Work: seconds of all trials together. A "
-            "full search that is projected runs every candidate on every task, at the mean usage "
-            "of the trials of each task. Amounts that were not measured, and parts without any, "
-            "are - or left out."
+            "candidates before the choice; its time is the wall clock, with proposing. The other "
+            "parts include their failed attempts, and phase 0 the preparation of the starting "
+            "harnesses. whole run: the total of `coevolve status`, without evaluations on "
+            "request. vs. full compares input tokens, or trials if tokens are unknown. Work: the "
+            "time of all trials added up. A projected full search runs every candidate on every "
+            "task, at the mean usage of the trials of each task. -: not measured. Parts that used "
+            "nothing are left out."
         ),
         minor=("failed", "work", "tokens_out", "n", "fraction"),
     )

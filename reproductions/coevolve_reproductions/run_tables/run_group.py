@@ -27,8 +27,8 @@ COMMON = ("benchmark", "model", "fraction")
 """Columns that go to the title of a table if all rows have the same value."""
 _NAMED = 6
 """Candidates that a command names."""
-UNFINISHED = "Not finished, so its figures may change; to finish it"
-UNSCORED = "- is not recorded; to score it"
+UNFINISHED = "Unfinished runs, whose figures may change; to resume them"
+UNSCORED = "Scores that are not recorded are - or left out of means; to pay for them"
 """What the commands are for that complete a table."""
 
 
@@ -93,7 +93,7 @@ class RunGroup:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gap:
-    """A score that is not recorded: the candidate is scored, or the run is resumed, to have it."""
+    """A score that is not recorded; without a candidate, an unfinished run."""
 
     folder: Path
     candidate: str | None = None

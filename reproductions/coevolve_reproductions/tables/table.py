@@ -22,7 +22,7 @@ Cell = str | float | bool | None
 Row = Mapping[str, Cell]
 
 MISSING = "-"
-"""How a value is shown that there is none of."""
+"""How a missing value is shown."""
 
 _STEPS = 5
 """Commands that are shown for each purpose."""

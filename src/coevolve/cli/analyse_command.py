@@ -67,7 +67,7 @@ def analyse(
         str | None,
         typer.Option(
             metavar="all|topN",
-            help="First score candidates of the run on every task: all, or the N with the highest "
+            help="Score candidates of the run on every task first: all, or the N with the highest "
             "estimates, such as top10. Shows the price and asks.",
             show_default=False,
         ),

@@ -24,8 +24,7 @@ Set = Annotated[
     typer.Option(
         "--set",
         metavar="KEY=VALUE",
-        help="Another value for a key of the TOML file, such as search.fraction=0.2. May be "
-        "repeated.",
+        help="Change a value of the TOML file, such as search.fraction=0.2. May be repeated.",
         show_default=False,
     ),
 ]
@@ -113,7 +112,7 @@ def whole_numbers(option: str, text: str) -> tuple[int, ...]:
 
 
 def protocol_settings(given: Iterable[str] | None) -> dict[str, Any]:
-    """Settings of protocols as KEY=VALUE; the value is one of TOML, or a word.
+    """Settings of protocols from KEY=VALUE; the value is written as in TOML, or a plain word.
 
     >>> protocol_settings(["rounding=floor", "floor=0.2"])
     {'rounding': 'floor', 'floor': 0.2}
@@ -132,7 +131,7 @@ def protocol_settings(given: Iterable[str] | None) -> dict[str, Any]:
 
 
 def _value(text: str) -> Any:
-    """A value of TOML; a word that is none is a text."""
+    """A value of TOML; anything else is a text."""
     try:
         found = tomllib.loads(f"value = {text}")
     except tomllib.TOMLDecodeError:

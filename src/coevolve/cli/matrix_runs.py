@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from coevolve.runs.config_overrides import Override
     from coevolve.runs.run_matrix import MatrixRun, RunMatrix
 
-AGAIN = "The same command continues; nothing that is recorded is repeated."
+AGAIN = "Repeat the command to continue; recorded trials are not run again."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class MatrixPart:
-    """What the options choose of a matrix: rows, other seeds, and other values of all runs."""
+    """A matrix as the options change it: its rows, their seeds, and values of all runs."""
 
     file: Path
     only: Sequence[str]
@@ -120,7 +120,7 @@ def _continue(
             run.create()
     elif read_state(run.folder).ended is not None and not limits:
         if not quiet:
-            console.print("It has ended already.")
+            console.print("It has already ended.")
         return 0
     with discarded_if_refused(run.folder) if new else contextlib.nullcontext():
         code, _ = advance(

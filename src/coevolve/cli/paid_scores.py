@@ -1,4 +1,4 @@
-"""Scores that a table lacks: their price, the question, and the evaluation that pays for them."""
+"""Scores that a table lacks: shows their price, asks, and evaluates the candidates."""
 
 import re
 from collections.abc import Callable, Coroutine, Sequence
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from coevolve.views.score_table import ScoreTable
 
 Yes = Annotated[
-    bool, typer.Option("--yes", "-y", help="Pay without a question, also outside a terminal.")
+    bool, typer.Option("--yes", "-y", help="Pay without asking. Required without a terminal.")
 ]
 
 
@@ -48,7 +48,7 @@ def pay(plans: "Sequence[RescorePlan]", *, yes: bool, quiet: bool) -> None:
     """Show the price, ask, and evaluate what is missing; a repeated command continues.
 
     Raises:
-        InputError: There is no terminal to ask at, and `yes` is not given.
+        InputError: `yes` is not given, and there is no terminal to ask.
     """
     console = SteadyScreen(stderr=True)
     if not plans:
@@ -58,7 +58,7 @@ def pay(plans: "Sequence[RescorePlan]", *, yes: bool, quiet: bool) -> None:
         echo(str(plan), err=True)
     if not yes:
         if not at_terminal():
-            raise InputError("there is no terminal to ask at; add --yes to pay this price.")
+            raise InputError("cannot ask without a terminal; add --yes to pay this price.")
         if not typer.confirm("Evaluate them now?", err=True):
             raise typer.Exit(1)
     for plan in plans:
@@ -67,7 +67,7 @@ def pay(plans: "Sequence[RescorePlan]", *, yes: bool, quiet: bool) -> None:
 
 
 def _warnings(plan: "RescorePlan") -> tuple[str, ...]:
-    """What to know about the sealed test, if these candidates use it."""
+    """A warning if these candidates use the sealed test again."""
     from coevolve.runs.rescoring import sealed_uses
     from coevolve.runs.session import read_state
     from coevolve.views.report import sealed_warning

@@ -16,7 +16,6 @@ from coevolve.cli.console_output import (
 )
 from coevolve.cli.estimate_command import forecast_table
 from coevolve.cli.matrix_runs import MatrixPart
-from coevolve.formatting import plural
 
 if TYPE_CHECKING:
     from coevolve.runs.config_overrides import Override
@@ -53,7 +52,10 @@ def print_plan(
                 ("search", plan.what),
                 ("starts", ", ".join(plan.starts)),
                 ("tasks", plan.tasks),
-                ("evaluations", f"{plan.evaluations:,}, as the paper counts: new candidates only"),
+                (
+                    "evaluations",
+                    f"{plan.evaluations:,}, counted as in the paper: new candidates only",
+                ),
             ]
         )
     )
@@ -119,4 +121,4 @@ def _print_matrix(console: Screen, plan: "MatrixPlan") -> None:
     for note in (*plan.notes, NOTHING):
         console.print(note)
     if plan.left < sum(row.runs for row in plan.rows):
-        console.print(f"The price is that of all runs; {plural(plan.left, 'run')} left to do.")
+        console.print(f"This is the price of all runs; {plan.left} of them have not ended yet.")

@@ -16,12 +16,12 @@ def protocols(
     name: Annotated[
         str | None,
         typer.Argument(
-            metavar="[NAME]", help="A protocol, to list its settings.", show_default=False
+            metavar="[NAME]", help="A protocol, to explain its settings.", show_default=False
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """List the protocols with their parts and settings, or the settings of one."""
+    """List the protocols with their parts and settings, or explain the settings of one."""
     known = registered() if name is None else (protocol(name),)
     if as_json:
         echo_json([_to_json(one) for one in known])
@@ -32,8 +32,9 @@ def protocols(
             made.add_row(Text(one.name, "bold"), described)
         Screen().print(made)
         Screen().print(
-            'Change a setting in [search] of a TOML file (rounding = "floor"), with --set '
-            'rounding=floor, or with protocol(NAME, rounding="floor") in Python. '
+            'Change a setting in [search] of a TOML file (rounding = "floor"); with --set '
+            "search.rounding=floor in `coevolve run`, --set rounding=floor in `replay`, `analyse` "
+            'and `worlds`; or with protocol(NAME, rounding="floor") in Python. '
             "`coevolve protocols NAME` explains the settings."
         )
     else:

@@ -37,19 +37,21 @@ def run(
         Path | None,
         typer.Option(
             metavar="FILE.toml",
-            help="Run all rows and seeds of a matrix, in place of one search.",
+            help="Run or resume all rows and seeds of a matrix, instead of one search.",
             show_default=False,
         ),
     ] = None,
     only: Annotated[
         str | None,
-        typer.Option(metavar="ROW,...", help="Only these rows of the matrix.", show_default=False),
+        typer.Option(
+            metavar="ROW,...", help="Run only these rows of the matrix.", show_default=False
+        ),
     ] = None,
     seeds: Annotated[
         str | None,
         typer.Option(
             metavar="N,...",
-            help="Seeds of all rows, in place of those in the matrix.",
+            help="Run all rows with these seeds instead of those in the matrix.",
             show_default=False,
         ),
     ] = None,
@@ -83,7 +85,8 @@ def run(
     """Run a search: propose, check, evaluate and choose, until the last round or a budget cap.
 
     If the file has a run already, --extend or --ignore-changes continues it. With --matrix, the
-    same command starts what is new, resumes what was stopped, and skips what has ended.
+    command starts new runs, resumes stopped ones, and skips those that have ended; repeat it
+    after an interruption.
     """
     from coevolve.runs.config import read_config
     from coevolve.runs.config_overrides import parse_overrides
@@ -98,7 +101,7 @@ def run(
     )
     if dry_run and (extend or ignore_changes or accept_change):
         raise InputError(
-            "--dry-run continues no run; leave out --extend, --ignore-changes and --accept-change."
+            "--dry-run only prints; leave out --extend, --ignore-changes and --accept-change."
         )
     if like is not None and not dry_run:
         raise InputError("--like has no effect without --dry-run.")

@@ -33,13 +33,13 @@ def table(
         typer.Option(help="Rounds that the table difficulty shows, separated by commas."),
     ] = None,
     paper: Annotated[
-        bool, typer.Option("--paper", help="Add the paper's own figures where it has some.")
+        bool, typer.Option("--paper", help="Add the figures that the paper has published.")
     ] = False,
     buy: Annotated[
         bool,
         typer.Option(
             "--rescore",
-            help="First score the candidates that the table lacks. Shows the price and asks.",
+            help="Score the candidates that the table lacks first. Shows the price and asks.",
         ),
     ] = False,
     yes: Yes = False,
@@ -48,7 +48,7 @@ def table(
         typer.Option(
             "--format",
             metavar="markdown|latex|csv|json",
-            help="Print it in this format.",
+            help="Print another format.",
             show_default="a table",
         ),
     ] = None,
@@ -56,14 +56,14 @@ def table(
         Path | None,
         typer.Option(
             metavar="FILE",
-            help="Write it to a file instead; its suffix, .md, .tex, .csv or .json, is the "
-            "format.",
+            help="Write a file instead. Its suffix (.md, .tex, .csv or .json) sets the format, "
+            "unless --format does.",
             show_default=False,
         ),
     ] = None,
     as_json: AsJson = False,
 ) -> None:
-    """Make a table of the paper from runs; runs that differ only by seed are averaged."""
+    """Make a table of the paper from runs; runs that differ only in their seed are averaged."""
     try:  # on first use: no other command needs the tables
         from coevolve_reproductions.run_tables import checked_name, read_runs, run_table
     except ModuleNotFoundError as error:
@@ -73,7 +73,7 @@ def table(
         ) from error
     checked_name(name)
     if as_json and form not in (None, "json"):
-        raise InputError(f"--json and --format {form} exclude each other; use one of them.")
+        raise InputError(f"--json and --format {form} cannot be combined; use one of them.")
     form = _format("json" if as_json else form, to)
     if yes and not buy:
         raise InputError("--yes has an effect only with --rescore; leave it out.")
@@ -105,7 +105,7 @@ def _format(form: str | None, to: Path | None) -> str | None:
     suffixes = {suffix: known for known, (suffix, _) in FORMATS.items()}
     if form is None and to.suffix not in suffixes:
         raise InputError(
-            f"--to {str(to)!r} needs the suffix {', '.join(suffixes)}, or --format besides."
+            f"--to {str(to)!r} needs one of the suffixes {', '.join(suffixes)}; or add --format."
         )
     return form or suffixes[to.suffix]
 

@@ -139,11 +139,11 @@ class Adaptive(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Share:
-    """A fixed share of every pool: m = ⌈ρN⌉, at least 1.
+    """A fixed share of every pool: m = ρN, rounded, at least 1.
 
     Args:
         fraction: ρ in (0, 1].
-        rounding: "ceil", or "floor", which the paper's 7% rows use.
+        rounding: How ρN is rounded: up ("ceil"), or down ("floor") as in the paper's rows at 7%.
 
     >>> pool = Pool.grouped({"uspto": map(str, range(30)), "law": map(str, range(30, 80))})
     >>> Share(fraction=0.07).sizes(pool, np.ones(80))

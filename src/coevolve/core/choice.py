@@ -70,10 +70,10 @@ class ChoiceRule(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HighestEstimate:
-    """Ŝ-max: the highest estimate wins, exact ties go to the earliest proposal.
+    """Ŝ-max: the highest estimate wins; `tie_break` decides between exact ties.
 
     Args:
-        tie_break: "earliest", or "latest" for the paper's appendix.
+        tie_break: Which proposal wins an exact tie; "latest" is in the paper's appendix.
         include_start: Whether a starting harness may win.
 
     >>> def contender(name, round, value):

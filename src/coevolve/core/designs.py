@@ -70,8 +70,8 @@ class SuccessiveDesign:
     computes them.
 
     Args:
-        inclusion: "exact", or "monte-carlo" as in the paper.
-        repetitions: Number of simulated draws of the Monte Carlo mode.
+        inclusion: How inclusion probabilities are computed; "monte-carlo" is the paper's way.
+        repetitions: Number of simulated draws for "monte-carlo".
 
     >>> draw = SuccessiveDesign().draw(np.array([1.0, 1.0, 2.0]), 2, np.random.default_rng(0))
     >>> draw.probabilities.round(4).tolist()

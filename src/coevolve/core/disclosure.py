@@ -1,7 +1,7 @@
 """What a proposer is told of a protocol: how tasks are drawn, and what a score is.
 
-The sentences follow from the parts, so that those of a user's own protocol are true as well. A
-proposer under a baseline, such as `naive` or `full`, reads nothing about estimates.
+The sentences follow from the parts, so they are true for a user's own protocol too. Under a
+baseline such as `naive` or `full`, a proposer reads nothing about estimates.
 """
 
 from dataclasses import dataclass
@@ -40,7 +40,7 @@ class Disclosure:
         allocation: Allocation,
         draw_per: str = "round",
     ) -> "Disclosure":
-        """What follows from the parts of a protocol, and from who shares a draw."""
+        """What follows from the parts of a protocol, and from whether candidates share a draw."""
         if isinstance(allocation, WholePool):
             return cls(
                 draws="Every candidate is evaluated on every task.",

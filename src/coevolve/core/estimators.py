@@ -218,8 +218,9 @@ class RawMean:
     score and has no standard error.
 
     Args:
-        together: True takes one mean over the tasks of all pools, and ignores the weights of the
-            pools. It has no standard error if these are not proportional to the numbers of tasks.
+        together: Whether to take one mean over the tasks of all pools, which ignores the weights
+            of the pools. It has no standard error unless these are proportional to the numbers of
+            tasks.
 
     >>> pools = [
     ...     Sample.without_history(np.array(scores), np.full(len(scores), 0.5), pool_size=size)
@@ -240,7 +241,7 @@ class RawMean:
 
     @classmethod
     def upgraded(cls, recorded: dict[str, Any]) -> dict[str, Any]:
-        """Fields as an earlier version recorded them: it had only one mean of all pools."""
+        """Fields as an earlier version recorded them: its raw mean was always over all pools."""
         return {"together": True, **recorded}
 
     def estimate(self, samples: Sequence[Sample], weights: Floats, confidence: float) -> Estimate:
@@ -461,6 +462,9 @@ class PhaseZeroRule:
     """The paper's rule: Hájek for several pools that are all easy or hard, otherwise difference.
 
     Hájek if there are two or more pools and every pool has |mean - 1/2| >= threshold.
+
+    Args:
+        threshold: Hájek needs the mean of every pool in Phase 0 to be at least this far from 0.5.
 
     >>> PhaseZeroRule().decide({"uspto": 0.08, "s2d": 0.71, "law": 0.14})
     Hajek()

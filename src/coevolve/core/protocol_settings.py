@@ -76,7 +76,7 @@ class Setting(NamedTuple):
 def settings_of(rule: "SearchProtocol") -> dict[str, Setting]:
     """The settings of a protocol by key, each part before its fields.
 
-    A field that two of its parts have is left out: the key would not say which is meant.
+    A field that two parts have is left out: the key would be ambiguous.
 
     >>> from coevolve import protocol
     >>> {key: found.value for key, found in settings_of(protocol("naive")).items()}["design"]
@@ -148,7 +148,7 @@ def changed(rule: "SearchProtocol", settings: Mapping[str, Any]) -> "SearchProto
 def changed_where_fitting(
     rules: Sequence["SearchProtocol"], settings: Mapping[str, Any]
 ) -> "list[SearchProtocol]":
-    """Protocols, each with those of the settings that have an effect on it.
+    """Protocols, each changed by the settings that have an effect on it.
 
     Raises:
         UnfitSettingError: A setting has an effect on none of them.
@@ -172,7 +172,7 @@ def changed_where_fitting(
 def _applied(
     rule: "SearchProtocol", settings: Mapping[str, Any]
 ) -> "tuple[SearchProtocol, dict[str, str]]":
-    """A protocol with the settings that have an effect, and for each of the others why not."""
+    """A protocol with the settings that have an effect, and why each of the others has none."""
     types = _types(rule)
     for key, value in settings.items():
         _check_known(key, types)
@@ -216,7 +216,7 @@ def _unfit(rule: "SearchProtocol", key: str) -> str:
     """Why a setting has no effect on a protocol; empty if it has one."""
     found, twice = settings_of(rule), _owned_twice(rule)
     if key in twice:
-        return f"it is a field of its {twice[key]}; replace the part itself, in Python"
+        return f"its {twice[key]} both have this field; replace the part itself, in Python"
     if key not in found:
         return f"it needs {_owners(key)}"
     part = found[key].part
@@ -230,7 +230,7 @@ def _unfit(rule: "SearchProtocol", key: str) -> str:
 
 
 def _owned_twice(rule: "SearchProtocol") -> dict[str, str]:
-    """The fields that several parts of a protocol have, and these parts."""
+    """The fields that several parts of a protocol have, with the names of these parts."""
     owners: dict[str, list[str]] = {}
     for part in PARTS:
         for key in _scalars(getattr(rule, part)):
@@ -259,7 +259,7 @@ def _either(texts: Iterable[str]) -> str:
 
 
 def _named(kind: Any) -> frozenset[str]:
-    """The fields in which built-in parts of one class differ: their names stand for these."""
+    """The fields in which built-in parts of one class differ; the name of a part sets them."""
     alike = [one for known in PARTS.values() for one in known.values() if type(one) is kind]
     names = [field.name for field in fields(kind)]
     return frozenset(n for n in names if len({getattr(one, n) for one in alike}) > 1)

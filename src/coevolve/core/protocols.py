@@ -74,7 +74,7 @@ def part_from_json(data: dict[str, Any], known: object = None) -> Any:
     if is_dataclass(known) and part_to_json(known) == data:
         return known
     recorded = {key: value for key, value in data.items() if key != "part"}
-    upgraded = getattr(kind, "upgraded", None)  # a version before recorded other fields
+    upgraded = getattr(kind, "upgraded", None)  # earlier versions recorded other fields
     return kind(**(recorded if upgraded is None else upgraded(recorded)))
 
 

@@ -98,7 +98,7 @@ class VarianceWeights:
 
     Args:
         floor: ℓ, the weight of a task that was never solved, which may become solvable.
-        bonus: λ, positive, so that every task can be drawn.
+        bonus: λ of the term λ/√n; positive, so that every task can be drawn.
         window: Number of last rounds that count; None for all past rounds, as in the paper.
         cost: Exponent of the cost c_t that divides the weight. 0 ignores costs, as the paper does;
             1/2 is Neyman's allocation with w_t as standard deviation; 1 maximises variance per
@@ -147,8 +147,9 @@ class InformationWeights:
     candidate.
 
     Args:
-        floor: Positive, so that every task can be drawn.
-        power: k; 1 draws in proportion to the information, larger values prefer more of it.
+        floor: Added to every weight; positive, so that every task can be drawn.
+        power: k; 1 draws in proportion to the information, larger values prefer tasks with more
+            of it.
         cost: Exponent of the cost c_t that divides the weight; 0 ignores costs.
 
     >>> view = TaskView(history=History(mean=np.full(2, 0.5), count=np.full(2, 9)),

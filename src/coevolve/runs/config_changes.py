@@ -102,9 +102,8 @@ def config_in_file(
 ) -> tuple[Path, RunConfig] | None:
     """The TOML file that a run was started with, and its configuration.
 
-    None if it is not there any more, or describes another run by now. Options that changed values
-    of the file when the run began change them here too; not limits, if the run is to `extend` to
-    those in the file.
+    None if it no longer exists, or now describes another run. Options that changed values of the
+    file when the run began change them here too; with `extend`, the limits are those of the file.
     """
     name = state.config.get("file")
     path = Path(os.path.normpath(folder / state.config.get("project", ".") / (name or ".")))

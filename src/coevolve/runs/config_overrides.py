@@ -45,7 +45,7 @@ class Override:
         The key is a dotted key of TOML, and the value a value of TOML; a plain word is a text.
 
         Raises:
-            ConfigError: There is no key, or the value is neither.
+            ConfigError: There is no key, or the value is not valid.
         """
         key, sign, value = text.partition("=")
         path = _path(key.strip())
@@ -121,7 +121,7 @@ def with_origins(message: str, overrides: Sequence[Override]) -> str:
 
 
 def _is_named(one: Override, line: str) -> bool:
-    """Whether a line names the key, something in its value, or its table as unknown."""
+    """Whether a line names the key, a part of its value, or an unknown table around it."""
     line = line.partition("Did you mean")[0]
     tables = (".".join(one.path[:at]) for at in range(1, len(one.path)))
     return any(f"'{one.key}{after}" in line for after in ("'", "[", ".")) or any(

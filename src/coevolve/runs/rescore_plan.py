@@ -19,10 +19,10 @@ from coevolve.views.spend import Costs, Range, costs_of_run, has_prices
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RescorePlan:
-    """Candidates of a run without a score on every task of a split, and the price of it.
+    """Candidates of a run without a score on every task of a split, and the price of scoring them.
 
-    `trials` are those that are not recorded yet; `spent` has tokens, dollars and hours as far as
-    the run shows what a trial costs.
+    `trials` is the number that is not recorded yet; `spent` has their tokens, dollars and hours,
+    if the run shows what a trial costs.
     """
 
     folder: Path

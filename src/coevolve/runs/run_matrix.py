@@ -183,7 +183,7 @@ def check_new_runs(file: Path, runs: Iterable[MatrixRun]) -> None:
     for run in runs:
         if run.row in checked or run.started:
             continue
-        checked.add(run.row)  # its other runs have only another seed
+        checked.add(run.row)  # its other runs differ only in their seed
         try:
             check_new_run(run.config, run.file.parent)
         except ConfigError as error:
@@ -227,7 +227,9 @@ def _rows(path: Path, inside: tuple[Path, ...]) -> list[MatrixRow]:
             )
         base = row.base or table.base
         if base is None:
-            raise ConfigError(f"{path}: the key 'base' is missing, and row {name!r} has none.")
+            raise ConfigError(
+                f"{path}: 'base' is missing; set it for all rows or in row {name!r}."
+            )
         seeds = row.seeds or table.seeds
         if len(set(seeds)) < len(seeds):
             raise ConfigError(f"{path}: row {name!r} has a seed twice: {list(seeds)}.")
@@ -267,7 +269,7 @@ def _included(path: Path, table: MatrixTable, inside: tuple[Path, ...]) -> list[
 
 
 def _refuse(file: Path, wrong: Mapping[str, str]) -> None:
-    """Refuse a matrix for the errors of its rows; one that several rows have is shown once."""
+    """Raise the errors of the rows; one that several rows share is shown once."""
     rows: defaultdict[str, list[str]] = defaultdict(list)
     for name, error in wrong.items():
         rows[error].append(name)
