@@ -11,8 +11,8 @@ from coevolve_reproductions.run_tables.run_group import (
     COMMON,
     FRACTION,
     METHOD,
-    MODEL,
     RUNS,
+    SECTIONS,
     RunGroup,
     RunGroups,
 )
@@ -52,7 +52,7 @@ def ablation(groups: RunGroups) -> Table:
         raise InputError(f"the table ablation needs runs of {', '.join(_ABLATED)}; there is none.")
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         FRACTION,
         METHOD,
         Column(name="rotates", heading="Rot.", kind="tick"),
@@ -73,7 +73,7 @@ def ablation(groups: RunGroups) -> Table:
         rows=tuple(rows),
         note=note,
     )
-    return table.headed(*COMMON)
+    return table.headed(*COMMON).sectioned(*SECTIONS)
 
 
 def swap(groups: RunGroups) -> Table:
@@ -102,7 +102,7 @@ def swap(groups: RunGroups) -> Table:
         )
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         FRACTION,
         METHOD,
         Column(name="estimator", heading="Estimator"),
@@ -122,7 +122,7 @@ def swap(groups: RunGroups) -> Table:
         rows=tuple(rows),
         note=note,
     )
-    return table.headed(*COMMON, "method")
+    return table.headed(*COMMON, "method").sectioned(*SECTIONS)
 
 
 def _swapped(group: RunGroup, estimator: str, kind: str, found: Sequence[float | None]) -> Row:
@@ -166,7 +166,7 @@ def ties(groups: RunGroups) -> Table:
         )
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         FRACTION,
         METHOD,
         RUNS,
@@ -189,7 +189,7 @@ def ties(groups: RunGroups) -> Table:
         note=note,
         hidden=frozenset({"least", "most"}),
     )
-    return table.headed(*COMMON)
+    return table.headed(*COMMON).sectioned(*SECTIONS)
 
 
 def _both(run: RecordedRun) -> tuple[int | None, str | None, str | None]:
