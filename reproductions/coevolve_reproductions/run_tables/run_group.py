@@ -31,7 +31,7 @@ SECTIONS = ("benchmark", "model")
 _NAMED = 6
 """Candidates that a command names."""
 UNFINISHED = "Not finished, so its figures may change; to finish it"
-UNSCORED = "- is not recorded; to score it"
+UNSCORED = "Not recorded, and shown as -; to score it"
 """What the commands are for that complete a table."""
 
 

@@ -86,6 +86,7 @@ def accuracy(groups: RunGroups) -> Table:
             "score, among the candidates that have one. Scores in percent; means over n runs."
         ),
         hidden=frozenset({"rank", "ranked", "truth", "best"}),
+        minor=("n", "scores"),
     )
     return table.headed(*COMMON, "method").sectioned(*SECTIONS)
 
