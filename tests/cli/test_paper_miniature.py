@@ -4,8 +4,10 @@ Most rows run with one seed; the others are in `test_paper_examples.py`, among t
 """
 
 import csv
+import fcntl
 import io
 import json
+import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -34,19 +36,28 @@ WORDS = ("random-resample", "random-estimate", "task-coevolve", "MiddleModel", "
 
 @pytest.fixture(scope="module")
 def miniature(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The miniature after its matrices have run; tests only read it."""
-    copy = tmp_path_factory.mktemp("paper") / "miniature"
-    shutil.copytree(PAPER / "miniature", copy, ignore=shutil.ignore_patterns("runs"))
+    """The miniature after its matrices have run; tests only read it.
 
-    def run(part: tuple[str, str, str]) -> None:
-        name, rows, seeds = part
-        options = ("--only", rows, "--seeds", seeds, "-q")
-        done = coevolve("run", "--matrix", name, *options, cwd=copy)
-        assert done.returncode == 0, done.stderr
-
-    with ThreadPoolExecutor(2) as pool:
-        list(pool.map(run, MATRICES))
+    Processes of pytest-xdist share it: the first one makes it, the others wait.
+    """
+    base = tmp_path_factory.getbasetemp()
+    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+    copy, ended = shared / "miniature", shared / "miniature-ended"
+    with (shared / "miniature-lock").open("w") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX)
+        if not ended.exists():
+            shutil.rmtree(copy, ignore_errors=True)  # of a process that failed
+            shutil.copytree(PAPER / "miniature", copy, ignore=shutil.ignore_patterns("runs"))
+            with ThreadPoolExecutor(2) as pool:
+                list(pool.map(lambda part: run(copy, *part), MATRICES))
+            ended.touch()
     return copy
+
+
+def run(miniature: Path, matrix: str, rows: str, seeds: str) -> None:
+    options = ("--only", rows, "--seeds", seeds, "-q")
+    done = coevolve("run", "--matrix", matrix, *options, cwd=miniature)
+    assert done.returncode == 0, done.stderr
 
 
 def table(miniature: Path, name: str, *options: str, of: str = "") -> dict[str, Any]:
