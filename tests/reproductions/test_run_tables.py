@@ -415,7 +415,7 @@ class TestReading:
             found = made(table, tmp_path).table
             names = {str(row["benchmark"]) for row in found.rows}
             assert names == {"skills, tasks 3", "skills, tasks 4", "skills, tasks 4 (2)"}
-            assert "benchmark" in {column.name for column in found.shown}
+            assert {name for name, _ in found.sections()} == names
 
     def test_a_run_without_a_model_among_others(self, tmp_path: Path) -> None:
         for number, model in enumerate(("", "openai/gpt-5.6-luna")):
@@ -510,6 +510,18 @@ HOSTILE = r"\input{x}|<b>$&%#_^~`*[a](b)" + "\x1b[31m\u202e"
 
 
 class TestFormats:
+    def test_commands_are_lines_of_their_own(self, tmp_path: Path) -> None:
+        for seed in range(7):
+            make_run(tmp_path / f"run-{seed}", NAIVE, seed=seed, rounds=1)
+        found = made("tb", tmp_path)
+        assert len(found.commands) == 7
+        shown = [*found.commands[:5], "and 2 more: --format json lists all"]
+        assert [lines for _, lines in found.table.step_lines()] == [shown]
+        assert "\n".join(f"    {line}" for line in shown) in markdown(found.table)
+        assert "\n".join(f"% {line}" for line in shown) in latex(found.table)
+        assert found.to_json()["missing"] == list(found.commands)
+        assert "coevolve rescore" not in found.table.note
+
     @pytest.mark.parametrize("table", TABLES)
     @pytest.mark.parametrize("form", FORMATS)
     def test_every_table_in_every_format(self, table: str, form: str, runs: Path) -> None:

@@ -11,8 +11,8 @@ from coevolve_reproductions.run_tables.run_group import (
     COMMON,
     FRACTION,
     METHOD,
-    MODEL,
     RUNS,
+    SECTIONS,
     RunGroup,
     RunGroups,
 )
@@ -54,7 +54,7 @@ def ablation(groups: RunGroups) -> Table:
         )
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         FRACTION,
         METHOD,
         Column(name="rotates", heading="Rot.", kind="tick"),
@@ -75,7 +75,7 @@ def ablation(groups: RunGroups) -> Table:
         rows=tuple(rows),
         note=note,
     )
-    return table.headed(*COMMON)
+    return table.headed(*COMMON).sectioned(*SECTIONS)
 
 
 def swap(groups: RunGroups) -> Table:
@@ -104,7 +104,7 @@ def swap(groups: RunGroups) -> Table:
         )
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         FRACTION,
         METHOD,
         Column(name="estimator", heading="Estimator"),
@@ -124,7 +124,7 @@ def swap(groups: RunGroups) -> Table:
         rows=tuple(rows),
         note=note,
     )
-    return table.headed(*COMMON, "method")
+    return table.headed(*COMMON, "method").sectioned(*SECTIONS)
 
 
 def _swapped(group: RunGroup, estimator: str, kind: str, found: Sequence[float | None]) -> Row:
@@ -168,7 +168,7 @@ def ties(groups: RunGroups) -> Table:
         )
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         FRACTION,
         METHOD,
         RUNS,
@@ -192,7 +192,7 @@ def ties(groups: RunGroups) -> Table:
         note=note,
         hidden=frozenset({"least", "most"}),
     )
-    return table.headed(*COMMON)
+    return table.headed(*COMMON).sectioned(*SECTIONS)
 
 
 def _both(run: RecordedRun) -> tuple[int | None, str | None, str | None]:

@@ -25,8 +25,8 @@ from coevolve_reproductions.run_tables.run_group import (
     BENCHMARK,
     FRACTION,
     METHOD,
-    MODEL,
     RUNS,
+    SECTIONS,
     RunGroup,
     RunGroups,
 )
@@ -73,7 +73,7 @@ def cost(groups: RunGroups) -> Table:
     clock, short = (1.0, "h") if _most(rows, "hours", "work") >= 1 else (1 / SECONDS, "s")
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         METHOD,
         FRACTION,
         Column(name="part", heading="part"),
@@ -104,7 +104,7 @@ def cost(groups: RunGroups) -> Table:
         ),
         minor=("failed", "work", "tokens_out", "n", "fraction"),
     )
-    return table.headed("benchmark", "model")
+    return table.headed("benchmark", "model").sectioned(*SECTIONS)
 
 
 def _most(rows: Sequence[dict[str, Any]], *names: str) -> float:

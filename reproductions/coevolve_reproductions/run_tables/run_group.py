@@ -3,14 +3,15 @@
 import json
 import math
 import shlex
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from coevolve.core.protocol_settings import settings_of
 from coevolve.errors import InputError
 from coevolve.formatting import one_line, plural
+from coevolve.registry import REFERENCE
 from coevolve.runs.config import flattened
 from coevolve.views.score_table import Split
 from coevolve_reproductions.run_tables.recorded_run import RecordedRun
@@ -25,6 +26,8 @@ FRACTION = Column(name="fraction", heading="ρ (%)", kind="score", digits=0)
 RUNS = Column(name="n", heading="n", kind="count")
 COMMON = ("benchmark", "model", "fraction")
 """Columns that go to the title of a table if all rows have the same value."""
+SECTIONS = ("benchmark", "model")
+"""Columns whose values are sections of a table if it has several."""
 _NAMED = 6
 """Candidates that a command names."""
 UNFINISHED = "Unfinished runs, whose figures may change; to resume them"
@@ -146,6 +149,13 @@ class RunGroups:
         yield from map(tuple, found.values())
 
     @property
+    def models(self) -> Column:
+        """The column of models; it shows them without services and modules where it can."""
+        names = {group.model for group in self.groups}
+        labels = {name: short_model(name, names) for name in names}
+        return replace(MODEL, labels=labels)
+
+    @property
     def runs(self) -> Iterator[RecordedRun]:
         """Every run."""
         for group in self.groups:
@@ -234,6 +244,20 @@ class RunGroups:
     def note(self, *sentences: str) -> str:
         """The note of a table: how to read it, and what is unusual about the runs."""
         return " ".join(filter(None, (*sentences, *self.notes)))
+
+
+def short_model(model: str, models: Collection[str]) -> str:
+    """The name without its service or module, unless another model has the same.
+
+    >>> short_model("openai/gpt-5.6-luna", ["openai/gpt-5.6-luna", "deepseek/deepseek-v4-flash"])
+    'gpt-5.6-luna'
+    """
+
+    def last(name: str) -> str:
+        return name.rpartition(":" if REFERENCE.match(name) else "/")[2]
+
+    same = [name for name in models if last(name) == last(model)]
+    return last(model) if len(same) == 1 else model
 
 
 def _text(key: object) -> str:

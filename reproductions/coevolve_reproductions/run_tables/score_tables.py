@@ -11,10 +11,10 @@ from coevolve_reproductions.run_tables.run_group import (
     BENCHMARK,
     FRACTION,
     METHOD,
-    MODEL,
     RUNS,
     RunGroup,
     RunGroups,
+    short_model,
 )
 from coevolve_reproductions.tables.cost import reduction
 from coevolve_reproductions.tables.engine_run import evaluations_like, told_in_full
@@ -49,7 +49,7 @@ def tc(groups: RunGroups) -> Table:
         rows += [_evolved(groups, group, section, pools) for group in section]
     columns = (
         _SECTION,
-        MODEL,
+        groups.models,
         METHOD,
         FRACTION,
         RUNS,
@@ -242,7 +242,7 @@ def tb(groups: RunGroups) -> Table:
         *(
             Column(
                 name=_column(model),
-                heading=_short(model, models) or "score",
+                heading=short_model(model, models) or "score",
                 kind="score",
                 spread=f"{_column(model)}_sd",
             )
@@ -291,13 +291,6 @@ def _column(model: str) -> str:
     return f"model:{model}"
 
 
-def _short(model: str, models: Sequence[str]) -> str:
-    """The name without its service, unless another model has the same."""
-    names = [name.rpartition("/")[2] for name in models]
-    last = model.rpartition("/")[2]
-    return last if names.count(last) == 1 else model
-
-
 def _of_model(model: str, values: Sequence[float | None]) -> dict[str, Any]:
     count = sum(value is not None for value in values)
     return {**mean_and_sd(_column(model), values), f"{_column(model)}_n": count}
@@ -334,7 +327,7 @@ def stronger(groups: RunGroups) -> Table:
         )
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         METHOD,
         FRACTION,
         RUNS,
@@ -352,8 +345,9 @@ def stronger(groups: RunGroups) -> Table:
             "Scores on every validation task in percent, of the starting harness with the highest "
             "one and of the chosen candidate: mean ± SD over n runs."
         ),
+        minor=("n", "start", "fraction"),
     )
-    return table.headed("benchmark", "method", "fraction")
+    return table.headed("benchmark", "method", "fraction").sectioned("benchmark")
 
 
 def _best_start(run: RecordedRun) -> tuple[str, float] | None:

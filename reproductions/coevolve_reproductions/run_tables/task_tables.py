@@ -11,8 +11,8 @@ from coevolve_reproductions.run_tables.run_group import (
     COMMON,
     FRACTION,
     METHOD,
-    MODEL,
     RUNS,
+    SECTIONS,
     RunGroup,
     RunGroups,
 )
@@ -36,7 +36,7 @@ def difficulty(groups: RunGroups, rounds: Sequence[int] | None = None) -> Table:
                 groups.lack(run, None, "validation")
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         METHOD,
         FRACTION,
         RUNS,
@@ -55,7 +55,7 @@ def difficulty(groups: RunGroups, rounds: Sequence[int] | None = None) -> Table:
         ),
         hidden=frozenset({"group"}),
     )
-    return table.headed(*COMMON, "method")
+    return table.headed(*COMMON, "method").sectioned(*SECTIONS)
 
 
 def accuracy(groups: RunGroups) -> Table:
@@ -64,7 +64,7 @@ def accuracy(groups: RunGroups) -> Table:
     rows = rows or [_agreement(groups, group) for group in groups.groups]
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         METHOD,
         FRACTION,
         RUNS,
@@ -86,8 +86,9 @@ def accuracy(groups: RunGroups) -> Table:
             "score, among the candidates that have one. Scores in percent; means over n runs."
         ),
         hidden=frozenset({"rank", "ranked", "truth", "best"}),
+        minor=("n", "scores"),
     )
-    return table.headed(*COMMON, "method")
+    return table.headed(*COMMON, "method").sectioned(*SECTIONS)
 
 
 def _agreement(groups: RunGroups, group: RunGroup) -> Row:
@@ -129,7 +130,7 @@ def phase0(groups: RunGroups) -> Table:
         rows += [_pool_row(section[0], measured, name) for name in pool.names]
     columns = (
         BENCHMARK,
-        MODEL,
+        groups.models,
         Column(name="pool", heading="Pool"),
         Column(name="tasks", heading="tasks", kind="count"),
         RUNS,
@@ -151,7 +152,7 @@ def phase0(groups: RunGroups) -> Table:
             "them, from 0 to 1. Means over n runs."
         ),
     )
-    return table.headed("benchmark", "model")
+    return table.headed("benchmark", "model").sectioned(*SECTIONS)
 
 
 def _pool_row(group: RunGroup, runs: Sequence[RecordedRun], pool: str) -> Row:

@@ -24,6 +24,7 @@ Row = Mapping[str, Cell]
 MISSING = "-"
 """How a missing value is shown."""
 
+_SECTION = "section"
 _STEPS = 5
 """Commands that are shown for each purpose."""
 
@@ -36,7 +37,7 @@ class Column:
     """A column: its name in CSV and JSON, its heading, and how its values are shown.
 
     `spread` names another column, whose value is shown behind ± and not by itself. Counts and
-    numbers are shown in multiples of `unit`.
+    numbers are shown in multiples of `unit`, texts as `labels` say.
 
     >>> column = Column(name="truth", heading="true score", kind="score", spread="truth_sd")
     >>> column.shown({"truth": 0.4931, "truth_sd": 0.008}), column.shown({"truth": None})
@@ -49,6 +50,7 @@ class Column:
     spread: str = ""
     digits: int | None = None
     unit: float = 1.0
+    labels: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def left(self) -> bool:
@@ -70,7 +72,7 @@ class Column:
         if self.kind == "tick":
             return "✓" if value else ""
         if isinstance(value, str):
-            return value
+            return self.labels.get(value, value)
         if self.kind in ("score", "difference"):
             sign = "+" if self.kind == "difference" else ""
             return f"{100 * value:{sign}.{self._digits(1)}f}"
@@ -150,6 +152,22 @@ class Table:
                     common += [f"{v:.0%}" if isinstance(v, float) else v for v in values if v]
         title = f"{self.title} ({', '.join(map(str, common))})" if common else self.title
         return replace(self, title=title, hidden=frozenset(hidden))
+
+    def sectioned(self, *names: str) -> "Table":
+        """The table with a section for each value of the columns that have several."""
+        columns = [
+            column
+            for column in self.columns
+            if column.name in names and len({row.get(column.name) for row in self.rows}) > 1
+        ]
+        if not columns:
+            return self
+        rows = [
+            {**row, _SECTION: ", ".join(filter(None, (one.shown(row) for one in columns)))}
+            for row in self.rows
+        ]
+        hidden = self.hidden | {column.name for column in columns}
+        return replace(self, rows=tuple(rows), hidden=hidden, section=_SECTION)
 
     def sections(self) -> list[tuple[str, list[int]]]:
         """The rows a terminal shows, by place, under the names of their sections."""

@@ -176,18 +176,24 @@ def table(*headings: str, right: Collection[str] = (), wrap: Collection[str] = (
 
 
 def narrowed(made: Table, width: int) -> Table:
-    """The table, whose columns of names and sentences are as wide as their longest words.
+    """The table with columns of names and sentences that fit a width, words kept whole.
 
-    They are narrower if the table is wider than `width` otherwise: then words are folded.
+    Words are folded where the table is too wide otherwise.
     """
-    sizes = []
-    for column in made.columns:
-        cells = [str(cell) for cell in (column.header, *column.cells)]
-        sizes.append(_longest(cells) if column.min_width is None else _least(cells))
-    fits = _total(sizes) <= width
-    for column, size in zip(made.columns, sizes, strict=True):
-        if column.min_width is not None:
-            column.min_width = size if fits else min(_LEAST, size)
+    cells = [[str(cell) for cell in (one.header, *one.cells)] for one in made.columns]
+    wraps = [column.min_width is not None for column in made.columns]
+    full = list(map(_longest, cells))
+    least = [_least(of) if wrap else _longest(of) for of, wrap in zip(cells, wraps, strict=True)]
+    if _total(least) > width:
+        least = [min(n, _LEAST) if wrap else n for n, wrap in zip(least, wraps, strict=True)]
+    sizes = [*least]
+    room = width - _total(least)
+    while room > 0 and (short := [at for at, size in enumerate(sizes) if size < full[at]]):
+        sizes[min(short, key=sizes.__getitem__)] += 1  # all narrow ones become equally wide
+        room -= 1
+    for column, size, wrap in zip(made.columns, sizes, wraps, strict=True):
+        if wrap:
+            column.min_width = column.max_width = size
     return made
 
 

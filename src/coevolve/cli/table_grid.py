@@ -32,12 +32,31 @@ def table_grid(table: "Table", width: int, rest: str = "the CSV file has them") 
     by_name = {column.name: head for head, column in zip(headings, table.shown, strict=True)}
     first = [by_name[name] for name in table.minor if name in by_name]
     drop = [*first, *(head for head in reversed(numbers[1:]) if head not in first)]
-    grid = fitted(width, headings, lines, right=numbers, wrap=names, drop=drop)
+    rows, titles, ends = _with_titles(table, lines)
+    grid = fitted(width, headings, rows, right=numbers, wrap=names, drop=drop)
+    for place in titles:
+        grid.rows[place].style = "italic"
+    for place in ends:
+        grid.rows[place].end_section = True
     notes = [] if grid.caption is None else [f"{grid.caption}; {rest}"]
-    for _, places in table.sections()[:-1]:
-        grid.rows[places[-1]].end_section = True
     if more := len(table.rows) - len(lines):
         notes.insert(0, f"and {more} more in the CSV file")
     if notes:
         grid.caption, grid.caption_justify = "; ".join(notes), "left"
     return grid
+
+
+def _with_titles(
+    table: "Table", lines: list[list[str]]
+) -> tuple[list[list[str]], list[int], list[int]]:
+    """The lines with the titles of sections, the places of these, and those of last lines."""
+    rows: list[list[str]] = []
+    titles, ends = [], []
+    column = next((place for place, one in enumerate(table.shown) if one.left), 0)
+    for name, places in table.sections():
+        if name:
+            titles.append(len(rows))
+            rows.append(["" if place != column else name for place in range(len(table.shown))])
+        rows += [lines[place] for place in places]
+        ends.append(len(rows) - 1)
+    return rows, titles, ends[:-1]
