@@ -68,7 +68,7 @@ def tc(groups: RunGroups) -> Table:
         f"Score on the sealed test in percent: mean ± SD over n runs. Val/iter: validation tasks "
         f"drawn per round ({'/'.join(first.pool.names)}). Evals: trials of candidates during the "
         "search.",
-        "The last two columns compare with full search: points of Avg, and evaluations."
+        "vs. full compares with full search: points of Avg, and evaluations."
         if measured
         else "No run is a full search (protocol full), so Avg vs. full is unknown; evals vs. full "
         "compares with all candidates on all tasks.",
@@ -81,7 +81,7 @@ def tc(groups: RunGroups) -> Table:
         note=note,
         section=_SECTION.name,
         hidden=frozenset({_SECTION.name}),
-        minor=("saved", "per_round", "evaluations", "n", *map(_pool, reversed(pools))),
+        minor=("saved", "gain", "per_round", "evaluations", "n", *map(_pool, reversed(pools))),
     )
     return table.headed("model")
 
