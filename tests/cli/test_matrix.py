@@ -148,6 +148,18 @@ def test_a_run_that_needs_help_stops_the_matrix(tmp_path: Path) -> None:
         (("--matrix", "m.toml", "--seeds", "a"), "--seeds must be whole numbers"),
         (("world.toml", "--like", "x"), "--like has no effect without --dry-run"),
         (("world.toml", "--dry-run", "--extend"), "--dry-run only prints"),
+        (
+            ("world.toml", "--set", "search.protocol=full", "--set", "search.fraction=0.2"),
+            "fraction has no effect on protocol 'full': every candidate is evaluated on every",
+        ),
+        (
+            ("world.toml", "--set", "search.protocol=naive", "--set", "search.draw_per=candidate"),
+            "draw_per has no effect on protocol 'naive': all candidates are evaluated on the same",
+        ),
+        (
+            ("--matrix", "m.toml", "--set", "search.fraction=0.5"),
+            "full: fraction has no effect on protocol 'full'",
+        ),
     ],
 )
 def test_options_without_effect_are_refused(

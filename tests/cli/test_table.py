@@ -100,9 +100,11 @@ def test_bad_input_exits_with_2(words: tuple[str, ...], message: str, runs: Path
 def test_a_damaged_run_is_named(runs: Path, tmp_path: Path) -> None:
     (tmp_path / "runs" / "broken").mkdir(parents=True)
     (tmp_path / "runs" / "broken" / "run.db").write_text("hello")
-    done = table("tc", ".", cwd=tmp_path)
-    assert done.returncode == 2
-    assert "runs/broken" in done.stderr
+    for path in (".", "runs/broken"):
+        done = table("tc", path, cwd=tmp_path)
+        assert done.returncode == 2
+        assert "runs/broken" in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 def test_names_are_escaped_on_a_terminal(tmp_path: Path) -> None:

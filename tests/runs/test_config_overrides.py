@@ -98,6 +98,8 @@ def test_tables_change_the_values_that_they_have() -> None:
 def test_errors_name_the_key_and_where_it_comes_from(file: Path, text: str, message: str) -> None:
     with pytest.raises(ConfigError, match=message) as raised:
         read_config(file, overrides=parse_overrides([text]))
+    assert str(raised.value).startswith(f"{file}: ")
+    assert str(raised.value).count("comes from --set.") == 1
     assert str(raised.value).endswith("comes from --set.")
 
 

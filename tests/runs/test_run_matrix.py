@@ -5,6 +5,7 @@ from pathlib import Path
 import pytest
 
 from coevolve.errors import ConfigError, InputError
+from coevolve.runs.config import read_config
 from coevolve.runs.config_overrides import parse_overrides
 from coevolve.runs.run_matrix import check_new_runs, read_run_matrix
 
@@ -96,6 +97,7 @@ def test_rows_of_another_matrix_are_the_same_runs(folder: Path) -> None:
         ('[include]\n"n.toml" = ["a"]', r"there is no file .*n\.toml"),
         ('[include]\n"k.toml" = ["fll"]', r"the row 'fll' of .* Did you mean 'full'\?"),
         ('base = "base.toml"\n[include]\n"k.toml" = ["full"]\n[rows.full]', "two rows 'full'"),
+        ("[search]\nrounds = 1", "the configuration of one search, not a matrix"),
     ],
 )
 def test_mistakes_in_the_file_are_named(folder: Path, text: str, message: str) -> None:
@@ -103,6 +105,12 @@ def test_mistakes_in_the_file_are_named(folder: Path, text: str, message: str) -
     (folder / "m.toml").write_text(text)
     with pytest.raises(ConfigError, match=message):
         read_run_matrix(folder / "m.toml")
+
+
+def test_a_matrix_in_place_of_a_configuration_is_named(folder: Path) -> None:
+    (folder / "m.toml").write_text(MATRIX)
+    with pytest.raises(ConfigError, match=r"m\.toml is a matrix of runs: coevolve run --matrix"):
+        read_config(folder / "m.toml")
 
 
 def test_mistakes_of_all_rows_are_found_together(folder: Path) -> None:
@@ -117,6 +125,7 @@ def test_mistakes_of_all_rows_are_found_together(folder: Path) -> None:
     assert "Did you mean 'search.fraction'? 'search.fractoin' comes from row 'a' of" in message
     assert "'run.name' comes from row 'b' of" in message
     assert "c: there is no file" in message
+    assert "none.toml; the key 'base' must name the configuration of a search" in message
     assert "\nd: " not in message
     everywhere = parse_overrides(["search.rounds=0"])
     (folder / "m.toml").write_text('base = "base.toml"\n[rows.a]\n[rows.b]')

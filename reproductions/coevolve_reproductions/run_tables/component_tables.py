@@ -96,7 +96,9 @@ def swap(groups: RunGroups) -> Table:
                 again = [
                     _final(groups, run, name) for run, name in zip(group.runs, names, strict=True)
                 ]
-                rows.append(_swapped(group, other, "replay", again))
+                # known first are the winners that the search chose too: their mean would mislead
+                complete = None not in again
+                rows.append(_swapped(group, other, "replay", again if complete else []))
     if not rows:
         raise InputError(
             "the table swap needs runs that a Hájek or difference estimator has guided, such as "

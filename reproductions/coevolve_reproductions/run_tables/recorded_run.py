@@ -172,6 +172,7 @@ def read_runs(paths: Sequence[Path]) -> list[RecordedRun]:
 
     Raises:
         InputError: A path is neither, or has an evaluation instead of a run.
+        CoevolveError: The journal of a run cannot be read; the message names its folder.
     """
     folders = {folder.resolve(): folder for path in paths for folder in run_folders(path)}
     if not folders:
@@ -181,8 +182,9 @@ def read_runs(paths: Sequence[Path]) -> list[RecordedRun]:
         try:
             found.append(RecordedRun(folder=folder, state=read_run(folder)))
         except CoevolveError as error:
-            said = str(error)
-            raise type(error)(said if str(folder) in said else f"{folder}: {said}") from error
+            if str(folder) in str(error):
+                raise
+            raise InputError(f"{folder}: {error}") from error
     return found
 
 

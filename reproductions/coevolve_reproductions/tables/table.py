@@ -204,10 +204,10 @@ def mean_and_sd(name: str, values: Sequence[float | None]) -> dict[str, float | 
     0.6
     """
     known = np.array([v for v in values if v is not None and not math.isnan(v)])
-    return {
-        name: float(known.mean()) if len(known) else None,
-        f"{name}_sd": float(known.std(ddof=1)) if len(known) > 1 else None,
-    }
+    spread = None
+    if len(known) > 1:  # rounding would give equal values a spread
+        spread = 0.0 if np.ptp(known) == 0 else float(known.std(ddof=1))
+    return {name: float(known.mean()) if len(known) else None, f"{name}_sd": spread}
 
 
 BLUE, ORANGE, GREEN, RED, PURPLE, SKY = (

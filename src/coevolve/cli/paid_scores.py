@@ -50,12 +50,16 @@ def pay(plans: "Sequence[RescorePlan]", *, yes: bool, quiet: bool) -> None:
     Raises:
         InputError: `yes` is not given, and there is no terminal to ask.
     """
+    from coevolve.runs.rescore_plan import total_price
+
     console = SteadyScreen(stderr=True)
     if not plans:
         echo("Nothing to rescore: every score is recorded.", err=True)
         return
     for plan in plans:
         echo(str(plan), err=True)
+    if len(plans) > 1:
+        echo(f"total: {total_price(plans)}", err=True)
     if not yes:
         if not at_terminal():
             raise InputError("cannot ask without a terminal; add --yes to pay this price.")

@@ -23,6 +23,7 @@ from pydantic_core import ErrorDetails, InitErrorDetails, PydanticCustomError
 
 from coevolve import registry
 from coevolve.benchmarks.benchmark_settings import BenchmarkSettings, FactoryBenchmark
+from coevolve.core.allocation import WholePool
 from coevolve.core.protocol_settings import setting_types, settings_of
 from coevolve.core.protocols import SearchProtocol, checked_protocol, protocol, register
 from coevolve.errors import ConfigError, InputError, UnknownProtocolError, nearest
@@ -106,6 +107,28 @@ class SearchSettings(
         if self.include_start:
             given["include_start"] = True
         return protocol(self.protocol, **given)
+
+    def new_rule(self) -> SearchProtocol:
+        """The protocol for a new run, on which `fraction` and `draw_per` must have an effect.
+
+        A run of an earlier version may have recorded them without one.
+
+        Raises:
+            ConfigError: One of them has none.
+        """
+        rule = self.rule()
+        whole = isinstance(rule.allocation, WholePool)
+        if self.fraction not in (None, 1) and whole:
+            why = "every candidate is evaluated on every task"
+            raise ConfigError(_without_effect("fraction", rule, why, ", or set it to 1"))
+        if self.draw_per == "candidate" and (whole or not rule.design.redraws):
+            why = "all candidates are evaluated on the same tasks"
+            raise ConfigError(_without_effect("draw_per", rule, why))
+        return rule
+
+
+def _without_effect(key: str, rule: SearchProtocol, why: str, instead: str = "") -> str:
+    return f"{key} has no effect on protocol {rule.name!r}: {why}. Leave it out{instead}."
 
 
 def _read_search(value: Any, info: ValidationInfo) -> SearchSettings:
@@ -331,6 +354,8 @@ def read_config(
             use; the message names the file, the key, the value and what is expected.
     """
     data = read_toml(path)
+    if "search" not in data and ("rows" in data or "include" in data):
+        raise ConfigError(f"{path} is a matrix of runs: coevolve run --matrix {path}")
     given = {
         key: value for key, value in {"name": name, "seed": seed}.items() if value is not None
     }
@@ -343,7 +368,7 @@ def read_config(
     try:
         if isinstance(run := data.setdefault("run", {}), dict):
             run.setdefault("name", path.stem)
-        apply_overrides(data, overrides)
+        apply_overrides(data, overrides, source=str(path))
         if isinstance(run := data["run"], dict):
             run |= given
         config = RunConfig.from_json(data, source=str(path), folder=path.parent)

@@ -88,8 +88,15 @@ def table_overrides(tables: Mapping[str, Any], source: str) -> tuple[Override, .
     )
 
 
-def apply_overrides(data: dict[str, Any], overrides: Sequence[Override]) -> None:
+def apply_overrides(
+    data: dict[str, Any], overrides: Sequence[Override], *, source: str = "configuration"
+) -> None:
     """Set the values of overrides in the tables of a TOML file, in their order.
+
+    Args:
+        data: The tables.
+        overrides: The values.
+        source: The name of the file in errors; `with_origins` adds where an override comes from.
 
     Raises:
         ConfigError: A key is in something that is not a table.
@@ -100,8 +107,8 @@ def apply_overrides(data: dict[str, Any], overrides: Sequence[Override]) -> None
             table = table.setdefault(part, {})
             if not isinstance(table, dict):
                 raise ConfigError(
-                    f"{one.key!r} cannot be set, because {'.'.join(one.path[:at])!r} is not a "
-                    f"table. {_origin(one)}"
+                    f"{source}: {one.key!r} cannot be set, because "
+                    f"{'.'.join(one.path[:at])!r} is not a table."
                 )
         table[one.path[-1]] = one.value
 

@@ -12,7 +12,7 @@ from coevolve.search.request import Requested, cells_of
 from coevolve.search.requesting import pool_of
 from coevolve.search.run_state import RunState
 from coevolve.store import RunStore
-from coevolve.views.forecast import PRICED, evaluating_costs, shown
+from coevolve.views.forecast import PRICED, Part, evaluating_costs, shown, total_of
 from coevolve.views.score_table import Split, kind_of, recorded_results
 from coevolve.views.spend import Costs, Range, costs_of_run, has_prices
 
@@ -32,16 +32,29 @@ class RescorePlan:
     spent: Costs
 
     def __str__(self) -> str:
-        where = "sealed test" if self.split == "test" else "validation tasks"
-        price = ", ".join(
-            f"{text} {measure}" if text == "unknown" or measure == "tokens" else text
-            for measure in PRICED
-            for text in [shown(self.spent.get(measure), measure)]
-        )
+        where = "tasks of the sealed test" if self.split == "test" else "validation tasks"
         return (
             f"{self.folder}: {plural(len(self.names), 'candidate')} on all {where}, "
-            f"{plural(self.trials, 'trial')}: {price}"
+            f"{plural(self.trials, 'trial')}: {_price(self.spent)}"
         )
+
+
+def total_price(plans: Sequence[RescorePlan]) -> str:
+    """The price of several plans together; a measure that is unknown for one is unknown."""
+    parts = [
+        Part(name=str(plan.folder), trials=Range(plan.trials, plan.trials), spent=plan.spent)
+        for plan in plans
+    ]
+    trials = plural(sum(plan.trials for plan in plans), "trial")
+    return f"{trials} in {plural(len(plans), 'run')}: {_price(total_of(parts).spent)}"
+
+
+def _price(spent: Costs) -> str:
+    return ", ".join(
+        f"{text} {measure}" if text == "unknown" or measure == "tokens" else text
+        for measure in PRICED
+        for text in [shown(spent.get(measure), measure)]
+    )
 
 
 def plan_rescore(

@@ -75,6 +75,7 @@ class MatrixRow:
         Raises:
             ConfigError: The configuration is not valid; the message names the key.
         """
+        _check_exists(self.file, "the key 'base' must name the configuration of a search")
         changed = (*self.overrides, *overrides)
         return [
             MatrixRun(
@@ -202,18 +203,22 @@ def read_run_matrix(path: Path) -> RunMatrix:
     return RunMatrix(file=path, rows=tuple(_rows(path, ())))
 
 
-def _check_exists(path: Path) -> None:
+def _check_exists(path: Path, what: str = "a matrix is a TOML file with rows") -> None:
     try:
         found = path.is_file()
     except (OSError, ValueError):  # a name that is too long
         found = False
     if not found:
-        raise ConfigError(f"there is no file {path}; a matrix is a TOML file with rows.")
+        raise ConfigError(f"there is no file {path}; {what}.")
 
 
 def _rows(path: Path, inside: tuple[Path, ...]) -> list[MatrixRow]:
     """The rows of a file that the files `inside` include, one after another."""
     data = read_toml(path)
+    if "search" in data and "rows" not in data:
+        raise ConfigError(
+            f"{path} is the configuration of one search, not a matrix; leave out --matrix."
+        )
     try:
         table = MatrixTable.model_validate(data)
     except ValidationError as error:

@@ -422,7 +422,7 @@ def new_selector(config: RunConfig, pool: Pool) -> Selector:
     return Selector(
         pool,
         fraction=search.fraction,
-        protocol=search.rule(),
+        protocol=search.new_rule(),
         seed=config.run.seed,
         trials=search.trials,
         draw_per=search.draw_per,
