@@ -160,6 +160,10 @@ def test_a_run_that_needs_help_stops_the_matrix(tmp_path: Path) -> None:
             ("--matrix", "m.toml", "--set", "search.fraction=0.5"),
             "full: fraction has no effect on protocol 'full'",
         ),
+        (
+            ("--matrix", "m.toml", "--set", "search.fraction=0.5", "--dry-run"),
+            "m.toml, row 'full': fraction has no effect on protocol 'full'",
+        ),
     ],
 )
 def test_options_without_effect_are_refused(
@@ -211,6 +215,9 @@ def test_a_dry_run_of_a_matrix_has_the_price_of_all_runs(tmp_path: Path) -> None
     assert 0 < found["total"]["hours"][0] <= found["total"]["hours"][1]
     text = coevolve("run", "--matrix", path, "--dry-run").stdout
     assert "2 of them have not ended yet." in text
+    narrow = os.environ | {"COLUMNS": "50"}
+    text = coevolve("run", "--matrix", path, "--dry-run", env=narrow).stdout
+    assert "total: trials 316 to 412, tokens 0, dollars $0, time " in " ".join(text.split())
 
 
 def _started(path: Path) -> subprocess.Popen[str]:

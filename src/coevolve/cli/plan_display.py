@@ -115,6 +115,10 @@ def _print_matrix(console: Screen, plan: "MatrixPlan") -> None:
             made.add_section()
         made.add_row(*(line[at] for at in kept), style="bold" if line is lines[-1] else "")
     console.print(narrowed(made, console.width))
+    if not {*measures} <= {headings[at] for at in kept}:
+        whole = dict(zip(headings, lines[-1], strict=True))
+        amounts = ", ".join(f"{name} {whole[name]}" for name in ("trials", *measures))
+        console.print(f"total: {amounts}")
     pools = plan.rows[0].plan.pools
     if "draws" in (headings[at] for at in kept) and len(pools) > 1:
         console.print(f"draws: tasks of {'/'.join(pool.pool for pool in pools)} in each round.")

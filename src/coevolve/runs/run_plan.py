@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from coevolve.benchmarks.base import sealed_tasks
+from coevolve.errors import ConfigError
 from coevolve.formatting import plural
 from coevolve.runs.building import build_benchmark
 from coevolve.runs.config import RunConfig
@@ -166,7 +167,10 @@ def plan_matrix(
         mine = [run for run in runs if run.row == row.name]
         ended = () if like is not None else _priced_like(mine[0], done)
         used |= set(ended)
-        plan = plan_run(mine[0].file, mine[0].config, like=like, ended=ended)
+        try:
+            plan = plan_run(mine[0].file, mine[0].config, like=like, ended=ended)
+        except ConfigError as error:
+            raise ConfigError(f"{matrix.file}, row {row.name!r}: {error}") from error
         one = plan.forecast.total
         spent = {name: amount * len(mine) for name, amount in one.spent.items()}
         cost = Part(name=row.name, trials=one.trials * len(mine), spent=spent)
