@@ -86,7 +86,7 @@ def alike(rows: Floats, seen: Any) -> Indices:
 
     >>> rows = np.array([[1, 1, 0.0], [0, 0, 1], [1, 1, 0], [0, 0, 1]])
     >>> alike(rows, np.ones(4, dtype=bool)).tolist()
-    [0, 2, 1, 3]
+    [0, 2, 3, 1]
     """
     places = np.flatnonzero(seen)
     rest = np.flatnonzero(~np.asarray(seen))
