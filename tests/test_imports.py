@@ -19,6 +19,7 @@ LAYERS = (
     {"past_results"},
     {"search"},
     {"store", "views", "executors", "models"},
+    {"figures"},
     {"proposers"},
     {"benchmarks"},
     {"testing"},
