@@ -20,6 +20,7 @@ LAYERS = (
     {"search"},
     {"store", "views", "executors", "models"},
     {"figures"},
+    {"reports"},
     {"proposers"},
     {"benchmarks"},
     {"testing"},

@@ -8,6 +8,8 @@ from coevolve.formatting import markup, one_line
 
 WIDTH = 760
 """The usual width of a figure; below 500, labels beside the chart are left out."""
+CROWD = 600
+"""More marks than this are drawn together, without tips: a picture must stay small."""
 _LONGEST = 300
 """Characters of a text or of an attribute; names may be as long as a candidate likes."""
 _WIDE = 0.6
@@ -120,11 +122,13 @@ def _attributes(style: str, given: dict[str, Value]) -> str:
         found["class"] = f"cv-{style}"
         found |= attributes(style) if style in STYLES else {}
     found |= {name.replace("_", "-"): value for name, value in given.items()}
-    return "".join(f' {name}="{_value(value)}"' for name, value in found.items())
+    return "".join(f' {name}="{_value(name, value)}"' for name, value in found.items())
 
 
-def _value(value: Value) -> str:
-    return _number(value) if isinstance(value, float | int) else markup(value, 100_000)
+def _value(name: str, value: Value) -> str:
+    if isinstance(value, float | int):
+        return _number(value)
+    return markup(value, _LONGEST) if name.startswith("data-") else markup(value)
 
 
 def _number(value: float) -> str:

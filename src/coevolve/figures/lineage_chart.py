@@ -1,7 +1,7 @@
 """The figure of descent: who was made from whom, and what it scores."""
 
 from coevolve.figures.axes import Scale
-from coevolve.figures.drawing import WIDTH, Drawing, text_width
+from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Figure, empty
 from coevolve.figures.marks import cross, star
 from coevolve.formatting import middle, plural, score
@@ -61,14 +61,14 @@ class _Tree:
     ) -> None:
         self.found = found
         self.named = found.lines <= _CROWDED and width > 500
-        gap = 19.0 if self.named else max(5.0, min(14.0, 520 / max(found.lines, 1)))
+        gap = 19.0 if self.named else min(14.0, 640 / max(found.lines, 1))
         self.top, height = 30.0, 30.0 + gap * max(found.lines, 1) + 44
         self.drawing = Drawing(
             width, height, name="lineage", title=title, description=caption, prefix=prefix
         )
         self.bottom = height - 40
         names = [node.name for node in found.nodes if node.round == found.rounds]
-        room = max((text_width(middle(name, 22), 11) for name in names), default=0) + 14
+        room = 1.15 * max((text_width(middle(name, 22)) for name in names), default=0) + 12
         self.x = Scale(0, max(found.rounds, 1), 22, width - (room if self.named else 24))
         self.y = Scale(0, max(found.lines - 1, 1), self.top + gap / 2, self.bottom - gap / 2)
         values = [node.value for node in found.nodes if node.value is not None]
@@ -90,20 +90,34 @@ class _Tree:
                 draw.text(x, self.bottom + 16, text, "small", "middle" if round else "start")
         draw.text(self.x.end, self.bottom + 32, "round", "small", "end")
         nodes = {node.name: node for node in self.found.nodes}
-        for bold in (False, True):
-            for parent, child, first in self.found.edges:
-                chosen = nodes[parent].ancestor and nodes[child].ancestor and first
-                if chosen == bold:
-                    self._edge(parent, child, first, bold)
-        for node in self.found.nodes:
+        edges: dict[str, list[str]] = {"line-start": [], "line-soft": [], "line-best": []}
+        for parent, child, first in self.found.edges:
+            chosen = nodes[parent].ancestor and nodes[child].ancestor and first
+            style = "line-best" if chosen else "line-soft" if first else "line-start"
+            edges[style].append(self._edge(parent, child))
+        for style, data in edges.items():
+            draw.path("".join(data), style)
+        for node in self._crowd():
             self._node(node)
         return draw.svg()
 
-    def _edge(self, parent: str, child: str, first: bool, bold: bool) -> None:
+    def _crowd(self) -> list[LineageNode]:
+        """Draw the nodes of a crowd together; return those that are drawn one by one."""
+        if len(self.found.nodes) <= CROWD:
+            return list(self.found.nodes)
+        spots: dict[int, list[str]] = {}
+        for node in self.found.nodes:
+            if node.value is not None and not node.ancestor:
+                x, y = self.at[node.name]
+                spots.setdefault(self._depth(node), []).append(f"M{x:.1f} {y:.1f}h0")
+        for depth, data in sorted(spots.items()):
+            self.drawing.path("".join(data), f"spots-depth-{depth}")
+        return [node for node in self.found.nodes if node.ancestor]
+
+    def _edge(self, parent: str, child: str) -> str:
         (x1, y1), (x2, y2) = self.at[parent], self.at[child]
         half = (x1 + x2) / 2
-        data = f"M{x1:.1f} {y1:.1f}C{half:.1f} {y1:.1f} {half:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
-        self.drawing.path(data, "line-best" if bold else "line-soft" if first else "line-start")
+        return f"M{x1:.1f} {y1:.1f}C{half:.1f} {y1:.1f} {half:.1f} {y2:.1f} {x2:.1f} {y2:.1f}"
 
     def _node(self, node: LineageNode) -> None:
         draw, (x, y) = self.drawing, self.at[node.name]
@@ -122,7 +136,7 @@ class _Tree:
         if self.named or (node.ancestor and draw.width > 500):
             style = "halo-best" if node.best else "halo" if node.ancestor else "small"
             last = node.round == self.found.rounds
-            most = 22 if last else max(8, int((self.x(1) - self.x(0)) / 7.2))
+            most = 22 if last else max(8, int((self.x(1) - self.x(0) - 18) / 7.4))
             text = middle(node.name, most)
             if last and not self.named:
                 draw.text(x - 9, y - 7, text, style, "end", **about)

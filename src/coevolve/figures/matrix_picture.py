@@ -7,7 +7,7 @@ import numpy as np
 
 from coevolve.core.arrays import Bools, Floats, Indices
 from coevolve.figures.axes import Scale, padded
-from coevolve.figures.drawing import WIDTH, Drawing, text_width
+from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Cell, Figure, empty
 from coevolve.figures.marks import star
 from coevolve.formatting import middle, plural, score
@@ -124,7 +124,8 @@ class _Picture:
         prefix: str,
     ) -> None:
         self.grid, self.best = grid, best
-        self.rows = [grid.candidates[place] for place in across.tolist()]
+        beside = -(-len(across) // CROWD)
+        self.rows = _leaders(grid, across, beside, best)
         self.share = max(1, -(-len(down) // int(_TALLEST)))
         self.bands = -(-len(down) // self.share)
         self.tall = min(max(_TALLEST / self.bands, 1.0), 14.0 if self.bands < 40 else 9.0)
@@ -137,7 +138,7 @@ class _Picture:
         self.wide = min((width - self.left - room) / len(self.rows), 26.0)
         self.right = self.left + self.wide * len(self.rows)
         self.top, self.bottom = _ABOVE, _ABOVE + self.tall * self.bands
-        self.cells = _Cells.of(grid, across, down, self.share)
+        self.cells = _Cells.of(grid, across, down, self.share, beside)
         self.down = down
         self.room = room
         used = max(self.right + room, 420.0) if width > 420 else width
@@ -335,15 +336,24 @@ class _Cells:
         self.solvability, self.kinds = solvability, kinds
 
     @classmethod
-    def of(cls, grid: OutcomeGrid, across: Indices, down: Indices, share: int) -> "_Cells":
+    def of(
+        cls, grid: OutcomeGrid, across: Indices, down: Indices, share: int, beside: int
+    ) -> "_Cells":
+        """The cells in an order; `share` tasks are a row, `beside` candidates a column."""
         codes = (grid.codes & KINDS)[np.ix_(across, down)].T
         outside = (grid.codes & OUTSIDE > 0)[np.ix_(across, down)].T
         scores = grid.scores[np.ix_(across, down)].T
         solvability = grid.solvability[down]
         kinds = set(np.unique(codes).tolist())
         if share > 1:
-            codes, scores, solvability = _together(codes, scores, solvability, share)
+            codes, scores = _together(codes, scores, share)
             outside = np.logical_and.reduceat(outside, np.arange(0, len(outside), share))
+            solvability = _together(down[:0], solvability[:, None], share)[1][:, 0]
+        if beside > 1:
+            turned = _together(codes.T, scores.T, beside)
+            codes, scores = turned[0].T, turned[1].T
+            starts = np.arange(0, outside.shape[1], beside)
+            outside = np.logical_and.reduceat(outside, starts, axis=1)
         shades = np.zeros(codes.shape, dtype=np.int64)
         known = ~np.isnan(scores)
         steps = np.clip(np.rint(np.nan_to_num(scores) * (_SHADES - 1)), 0, _SHADES - 1)
@@ -355,20 +365,26 @@ class _Cells:
         return cls(shades, outside, solvability, kinds)
 
 
-def _together(
-    codes: Indices, scores: Floats, solvability: Floats, share: int
-) -> tuple[Indices, Floats, Floats]:
-    """Rows of several tasks: the mean of the scores that are known."""
-    starts = np.arange(0, len(codes), share)
+def _together(codes: Indices, scores: Floats, share: int) -> tuple[Indices, Floats]:
+    """Rows of several tasks: the mean of the scores that are known, and the highest code."""
+    starts = np.arange(0, len(scores), share)
     known = ~np.isnan(scores)
     number = np.add.reduceat(known.astype(np.int64), starts)
-    sums = np.add.reduceat(np.where(known, scores, 0.0), starts)
-    seen = ~np.isnan(solvability)
-    many = np.add.reduceat(seen.astype(np.int64), starts)
     with np.errstate(invalid="ignore", divide="ignore"):
-        means = sums / number
-        p = np.add.reduceat(np.where(seen, solvability, 0.0), starts) / many
-    return np.maximum.reduceat(codes, starts), means, p
+        means = np.add.reduceat(np.where(known, scores, 0.0), starts) / number
+    return np.maximum.reduceat(codes, starts) if len(codes) else codes, means
+
+
+def _leaders(
+    grid: OutcomeGrid, across: Indices, beside: int, best: str | None
+) -> list[CandidateRow]:
+    """The candidate of each column: the one with the highest estimate, if several share it."""
+
+    def value(row: CandidateRow) -> tuple[bool, float]:
+        return row.name == best, -1.0 if row.estimate is None else row.estimate["value"]
+
+    rows = [grid.candidates[place] for place in across.tolist()]
+    return [max(rows[at : at + beside], key=value) for at in range(0, len(rows), beside)]
 
 
 def _boxes(here: Bools, wide: float, tall: float, apart: bool) -> str:

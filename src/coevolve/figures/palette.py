@@ -98,6 +98,16 @@ STYLES: dict[str, dict[str, str]] = {
     "spots": {
         "stroke": "$candidate", "stroke-width": "4.5", "stroke-linecap": "round", "fill": "none"
     },
+    "spots-fine": {
+        "stroke": "$candidate", "stroke-width": "2.4", "stroke-linecap": "round", "fill": "none"
+    },
+    **{
+        f"spots-{name}": {
+            "stroke": f"${name}", "stroke-width": "5", "stroke-linecap": "round", "fill": "none"
+        }
+        for name in COLOURS
+        if name.startswith("depth-")
+    },
     "missing": {"stroke": "none"},
     **{name: {"fill": f"${name}"} for name in COLOURS if name.startswith("shade-")},
     **{f"fill-{name}": {"fill": f"${name}"} for name in COLOURS},

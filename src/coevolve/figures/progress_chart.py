@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from coevolve.figures.axes import Scale, left_axis, padded, spread, stepped
-from coevolve.figures.drawing import WIDTH, Drawing, text_width
+from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Cell, Figure, empty
 from coevolve.figures.marks import cross, diamond, star
 from coevolve.formatting import difference, middle, plural, score
@@ -16,7 +16,7 @@ _CROWDED = 150
 
 def progress_figure(found: Progress, *, width: float = WIDTH, prefix: str = "") -> Figure:
     """The estimate of every candidate in the order of proposal, and the best so far."""
-    title = "Progress"
+    title = "Candidates and the best so far"
     scored = [one for one in found.candidates if one.value is not None]
     if not scored:
         text = "No candidate has a score yet."
@@ -96,15 +96,34 @@ class _ProgressChart:
         left_axis(draw, self.y, self.left, self.right, label="score", form=_tick)
         draw.line(self.left, self.bottom, self.right, self.bottom, "axis")
         self._starts()
-        for one in self.found.candidates:
+        single = self._crowd()
+        for one in single:
             self._whisker(one)
         self._best_lines()
-        for one in self.found.candidates:
+        for one in single:
             self._mark(one)
         places = spread([self.y.held(y) for y, _, _ in self.labels], 14, self.top, self.bottom)
         for place, (_, text, style) in zip(places, self.labels, strict=True):
             draw.text(self.right + 8, place + 4, text, style)
         return draw.svg()
+
+    def _crowd(self) -> list[ScoredCandidate]:
+        """Draw the candidates of a crowd together; return those that are drawn one by one."""
+        if len(self.found.candidates) <= CROWD:
+            return list(self.found.candidates)
+        single, lines, spots = [], [], []
+        for one in self.found.candidates:
+            if one.value is None or one.best or one.start or one.full is not None:
+                single += [one] if one.value is not None else []
+                continue
+            x = f"{self.x(one.order):.1f}"
+            spots.append(f"M{x} {self.y.held(one.value):.1f}h0")
+            if one.low is not None and one.high is not None:
+                low, high = self.y.held(one.low), self.y.held(one.high)
+                lines.append(f"M{x} {low:.1f}V{high:.1f}")
+        self.drawing.path("".join(lines), "whisker-thin")
+        self.drawing.path("".join(spots), "spots-fine")
+        return single
 
     def _rounds(self) -> None:
         """A band for every other round, and their numbers."""

@@ -11,7 +11,7 @@ from coevolve.figures.axes import (
     spread,
     time_ticks,
 )
-from coevolve.figures.drawing import WIDTH, Drawing, text_width
+from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Figure, empty
 from coevolve.formatting import amount, count, dollars, duration, middle
 from coevolve.views.spend import CapRow
@@ -295,23 +295,22 @@ def _bars(
         drawing.rect(at, 8, 10, 10, f"fill-{colour}")
         drawing.text(at + 15, 17, text, "small")
         at += text_width(text, 11) + 36
-    before = -1
-    shown_at = -99.0
+    before, shown_at = -1, -99.0
+    crowd: dict[str, list[str]] = {}
     for number, one in enumerate(rows):
         x, height = left + step * number, 0.0
         for name, _, colour in used:
             value = _value(getattr(one, name), measure)
             tall = y.start - y(value)
             tip = f"{one.candidate}: {_amount(measure, _total(one, measure))}"
-            drawing.rect(
-                x + step * 0.12,
-                bottom - height - tall,
-                step * 0.76,
-                tall,
-                f"fill-{colour}",
-                data_candidate=one.candidate,
-                data_tip=tip,
-            )
+            about = {"data_candidate": one.candidate, "data_tip": tip}
+            top_y = bottom - height - tall
+            if len(rows) > CROWD:
+                box = f"M{x:.1f} {top_y:.1f}h{step:.2f}v{tall:.1f}h{-step:.2f}z"
+                crowd.setdefault(colour, []).append(box)
+            elif tall:
+                left_x = x + step * 0.12
+                drawing.rect(left_x, top_y, step * 0.76, tall, f"fill-{colour}", **about)
             height += tall
         if one.candidate == best:
             drawing.text(x + step / 2, bottom - height - 5, "★", "label-best", "middle")
@@ -320,6 +319,8 @@ def _bars(
             drawing.text(x + step * 0.12, bottom + 16, text, "small")
             shown_at = x
         before = one.round
+    for colour, boxes in crowd.items():
+        drawing.path("".join(boxes), f"fill-{colour}")
     drawing.line(left, bottom, right, bottom, "axis")
     drawing.text(right, bottom + 32, "round", "small", "end")
     return drawing.svg()

@@ -15,6 +15,7 @@ from coevolve.views.lineage import Lineage, lineage
 from coevolve.views.milestones import Milestone, MilestoneLog
 from coevolve.views.outcome_grid import GridSplit, OutcomeGrid, outcome_grid
 from coevolve.views.progress import Progress, progress
+from coevolve.views.provenance import Provenance, SessionLog
 from coevolve.views.report import Report, report
 from coevolve.views.run_columns import RunColumns
 from coevolve.views.spend_timeline import SpendTimeline, spend_timeline
@@ -46,10 +47,7 @@ class Frontier:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Snapshot:
-    """Everything that displays show of a run at one time, except the matrix of outcomes.
-
-    `seed` is that of the run, `level` that of its intervals.
-    """
+    """Everything that displays show of a run at one time, except the matrix of outcomes."""
 
     report: Report
     progress: Progress
@@ -92,6 +90,7 @@ class Timeline:
         self.draws = DrawLog()
         self._milestones = MilestoneLog()
         self._incidents = IncidentLog()
+        self._sessions = SessionLog()
         self.take(opened)
 
     @classmethod
@@ -107,6 +106,7 @@ class Timeline:
             if event["type"] in _OF_A_WAVE:
                 held.append(event)
                 timeline.columns.take(event)
+                timeline._sessions.take(event)
                 continue
             if event["type"] == "told":
                 held.clear()
@@ -127,6 +127,12 @@ class Timeline:
         self.draws.take(event)
         self._milestones.take(event, self.state)
         self._incidents.take(event, self.state)
+        self._sessions.take(event)
+
+    @property
+    def provenance(self) -> Provenance:
+        """What the run was made with, and which events this timeline has taken."""
+        return self._sessions.provenance(self.state)
 
     @property
     def milestones(self) -> tuple[Milestone, ...]:
