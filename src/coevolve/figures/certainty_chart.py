@@ -63,7 +63,10 @@ def sentence(found: Certainty) -> str:
     among = plural(found.compared, "other candidate")
     if unclear:
         rest = f"{unclear} of {among}" if found.compared > 1 else "the other candidate"
-        parts.append(f"{rest} may be better than {name}: the interval of the difference has 0.")
+        parts.append(
+            f"{rest} may be better than {name}: the interval of the difference has 0, or is "
+            "unknown."
+        )
     else:
         parts.append(
             f"No other candidate may be better than {name}, of {found.compared} compared."

@@ -7,7 +7,7 @@ from typing import Any
 
 from coevolve.errors import InputError
 from coevolve.figures.drawing import Drawing
-from coevolve.figures.palette import COLOURS, Theme, style_sheet
+from coevolve.figures.palette import Theme, colour, style_sheet
 
 Cell = str | int | float | None
 """A number or a text in the table of a figure; None where it is unknown."""
@@ -39,7 +39,7 @@ class Figure:
     def standalone(self, theme: Theme = "light") -> str:
         """A whole SVG document with its style, for papers and slides."""
         style = f"<style>{style_sheet(theme)}</style>"
-        paper = COLOURS["paper"][theme == "dark"]
+        paper = colour("paper", theme)
         head, mark, rest = self.svg.partition("</desc>")
         back = f'<rect width="100%" height="100%" fill="{paper}"/>'
         return f'<?xml version="1.0" encoding="UTF-8"?>\n{head}{mark}{style}{back}{rest}\n'

@@ -6,7 +6,8 @@ Meaning never rests on hue alone: marks differ in shape, lines in dashes, cells 
 
 from typing import Literal
 
-Theme = Literal["light", "dark"]
+Theme = Literal["light", "dark", "notebook"]
+"""A notebook may be light or dark, and a figure in it cannot know."""
 
 COLOURS: dict[str, tuple[str, str]] = {
     "paper": ("#ffffff", "#14181d"),
@@ -49,6 +50,19 @@ COLOURS: dict[str, tuple[str, str]] = {
 }
 """Every colour by name: on light paper, and on dark."""
 
+_NEUTRAL = {
+    "paper": "transparent",
+    "ink": "currentColor",
+    "soft": "#7d8894",
+    "line": "#7d889480",
+    "faint": "#7d889430",
+    "band": "#7d889412",
+    "absent": "#7d889422",
+    "candidate": "#2b8cc4",
+    "shade-4": "#2b8cc4",
+    "start": "#7d8894",
+}
+"""Colours that are readable on light and on dark paper, where those of the light theme are not."""
 SERIES = ("candidate", "best", "truth", "sealed", "amber", "rescoring", "soft", "preparation")
 """Colours of series that are told apart, such as protocols; then they repeat with dashes."""
 DASHES = ("", "6 3", "2 3")
@@ -138,7 +152,18 @@ def attributes(name: str, theme: Theme = "light") -> dict[str, str]:
 
 
 def _valued(value: str, theme: Theme) -> str:
-    return COLOURS[value[1:]][theme == "dark"] if value.startswith("$") else value
+    return colour(value[1:], theme) if value.startswith("$") else value
+
+
+def colour(name: str, theme: Theme) -> str:
+    """A colour by its name.
+
+    >>> colour("ink", "light"), colour("ink", "notebook")
+    ('#1f2933', 'currentColor')
+    """
+    if theme == "notebook" and name in _NEUTRAL:
+        return _NEUTRAL[name]
+    return COLOURS[name][theme == "dark"]
 
 
 def style_sheet(theme: Theme | None = None) -> str:
@@ -150,10 +175,9 @@ def style_sheet(theme: Theme | None = None) -> str:
     if theme is not None:
         rules = [f".cv-{name}{{{_rule(name, theme)}}}" for name in STYLES]
         return "\n".join([f".cv{{font-family:{FONT}}}", *rules])
-    themes: tuple[Theme, Theme] = ("light", "dark")
     light, dark = (
-        ";".join(f"--cv-{name}:{pair[theme == 'dark']}" for name, pair in COLOURS.items())
-        for theme in themes
+        ";".join(f"--cv-{name}:{pair[dark]}" for name, pair in COLOURS.items())
+        for dark in (False, True)
     )
     rules = [f".cv-{name}{{{_rule(name, None)}}}" for name in STYLES]
     return "\n".join(

@@ -56,7 +56,7 @@ def run_document(timeline: Timeline, journal: Journal, *, version: str) -> RunDo
     numbers = {
         "format": FORMAT,
         "version": version,
-        "summary": _summary(now, timeline.state),
+        "summary": summary_of(now, timeline.state),
         "figures": {name: _table(figure) for name, figure in figures.items()},
         "incidents": _incidents(now.failures),
         "winner": _winner(now.report, timeline.state, journal),
@@ -84,7 +84,8 @@ def _table(figure: Figure) -> dict[str, Any]:
     return found | {"rows": kept, "all_rows": len(rows)}
 
 
-def _summary(now: Snapshot, state: RunState) -> dict[str, Any]:
+def summary_of(now: Snapshot, state: RunState) -> dict[str, Any]:
+    """What won, how sure that is, what it cost, and warnings."""
     found, sure = now.report, now.certainty
     best = None if found.best is None else found.candidate(found.best)
     starts = [row for row in found.candidates if row.start and row.estimate is not None]
@@ -215,7 +216,7 @@ def _lines(lines: list[str], room: int) -> dict[str, Any]:
     """Lines that are not too many and not too long, and how many there are."""
     kept = []
     for line in lines[:_MOST_LINES]:
-        kept.append(short(line.rstrip("\r"), _LONGEST_LINE))
+        kept.append(visible(line.rstrip("\r"), _LONGEST_LINE))
         room -= len(kept[-1]) + 1
         if room < 0:
             break

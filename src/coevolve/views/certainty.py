@@ -4,6 +4,7 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 from coevolve.core.comparison import Comparison
+from coevolve.formatting import plural
 from coevolve.search.run_state import RunState
 from coevolve.views.milestones import choice_of
 from coevolve.views.report import best
@@ -57,6 +58,16 @@ class Certainty:
     def open(self) -> tuple[Rival, ...]:
         """The rivals that may be better."""
         return tuple(rival for rival in self.rivals if rival.open)
+
+    @property
+    def short(self) -> str:
+        """How sure it is, in one phrase; empty without anything to compare."""
+        if not self.compared:
+            return ""
+        others = f"{len(self.open)} of {plural(self.compared, 'other')} may be better"
+        if self.probability is None:
+            return others
+        return f"best with probability {self.probability:.0%}; {others}"
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""

@@ -168,7 +168,7 @@ def failures(columns: RunColumns, now: Report, incidents: list[Incident]) -> Fai
         rounds=tuple(_rounds(columns)),
         incidents=tuple(incidents),
         missing=now.missing,
-        zeros=sum(row.zeros for row in now.candidates),
+        zeros=now.zeros,
         retried=int(now.spend.evaluating["failed_attempts"]),
         refused=sum(row.status == "refused" for row in now.candidates),
     )

@@ -1,5 +1,6 @@
 """A run over time: one pass over its events, kept up to date with every further one."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -96,7 +97,12 @@ class Timeline:
     @classmethod
     def of(cls, journal: Journal, until: int | None = None) -> Self:
         """The timeline of a journal, or of its events before number `until`."""
-        events = journal.events(until=until)
+        return cls.of_events(journal.events(until=until))
+
+    @classmethod
+    def of_events(cls, events: Iterable[Event]) -> Self:
+        """The timeline of the events of a run, from the first on."""
+        events = iter(events)
         first = next(events, None)
         if first is None:
             raise EventError("the journal has no events: the run was never opened.")
@@ -105,8 +111,7 @@ class Timeline:
         for event in events:
             if event["type"] in _OF_A_WAVE:
                 held.append(event)
-                timeline.columns.take(event)
-                timeline._sessions.take(event)
+                timeline._take_early(event)
                 continue
             if event["type"] == "told":
                 held.clear()
@@ -115,6 +120,13 @@ class Timeline:
         for event in held:  # of the wave that is still open
             apply(timeline.state, event)
         return timeline
+
+    def _take_early(self, event: Event) -> None:
+        """Take an event of a wave, of which nothing here needs the effect."""
+        self.columns.take(event)
+        self._sessions.take(event)
+        if event["type"] == "reopened":
+            self._incidents.take(event, self.state)
 
     def follow(self, event: Event) -> None:
         """Apply the next event, and take it."""
