@@ -14,6 +14,7 @@ from coevolve.reports.run_document import FORMAT, RunDocument
 
 _CLOSE = 1e-6
 """Relative difference of numbers that are equal: other machines round in another way."""
+_TINY = 1e-9
 _NEAR = 0.05
 """Difference of coordinates in a picture that are equal."""
 _HTML = re.compile(rf'<script type="application/json" id="{NUMBERS_ID}">(.*?)</script>', re.DOTALL)
@@ -136,15 +137,12 @@ def _short(value: Any) -> str:
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
-def _same(one: Any, other: Any) -> bool:
-    numeric = (int, float)
-    if isinstance(one, bool) or isinstance(other, bool):
-        return one is other
-    if isinstance(one, numeric) and isinstance(other, numeric):
-        return math.isclose(one, other, rel_tol=_CLOSE, abs_tol=_CLOSE)
-    if isinstance(one, str) and isinstance(other, str):
-        return one == other
-    return type(one) is type(other) and one == other
+def _same(reported: Any, recorded: Any) -> bool:
+    """Whether two values are equal; measured ones up to rounding, counts exactly."""
+    plain = type(reported) in (int, float) and type(recorded) is float
+    if plain:
+        return math.isclose(reported, recorded, rel_tol=_CLOSE, abs_tol=_TINY)
+    return type(reported) is type(recorded) and bool(reported == recorded)
 
 
 def _visible(report: str, expected: str) -> Iterator[Finding]:
