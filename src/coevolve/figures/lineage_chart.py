@@ -134,7 +134,7 @@ class _Tree:
         else:
             draw.add("circle", f"depth-{self._depth(node)}", cx=x, cy=y, r=self.size, **about)
         if self.named or (node.ancestor and draw.width > 500):
-            style = "halo-best" if node.best else "halo" if node.ancestor else "small"
+            style = "halo-best" if node.best else "halo" if node.ancestor else "halo-soft"
             last = node.round == self.found.rounds
             most = 22 if last else max(8, int((self.x(1) - self.x(0) - 18) / 7.4))
             text = middle(node.name, most)

@@ -101,6 +101,10 @@ STYLES: dict[str, dict[str, str]] = {
         "fill": "$ink", "font-size": "12", "stroke": "$paper", "stroke-width": "3",
         "paint-order": "stroke",
     },
+    "halo-soft": {
+        "fill": "$soft", "font-size": "11", "stroke": "$paper", "stroke-width": "3",
+        "paint-order": "stroke",
+    },
     "halo-best": {
         "fill": "$best", "font-size": "12", "font-weight": "600", "stroke": "$paper",
         "stroke-width": "3", "paint-order": "stroke",

@@ -10,6 +10,8 @@ from coevolve.views.outcome_grid import OutcomeGrid
 
 _MOST_CLUSTERED = 500
 """Rows that are clustered pair by pair; more are ordered by their principal components."""
+_BLOCK, _TURNS = 8, 24
+"""Vectors, and multiplications, that find the first two components."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -111,13 +113,18 @@ def _leaves(rows: Floats) -> Indices:
     return np.asarray(leaves_list(linkage(distances, "average", optimal_ordering=True)))
 
 
+def _first_axes(centred: Floats) -> Floats:
+    """About the first two principal axes: a block of vectors that turns to them."""
+    block = np.random.default_rng(0).standard_normal((centred.shape[1], _BLOCK))
+    for _ in range(_TURNS):
+        block = np.linalg.qr(centred.T @ (centred @ block))[0]
+    turned = np.linalg.svd(centred @ block, full_matrices=False)[2][:2]
+    return np.asarray(block @ turned.T)
+
+
 def _angles(rows: Floats) -> Indices:
     centred = rows - rows.mean(axis=0)
-    small = centred.T @ centred if centred.shape[1] <= centred.shape[0] else None
-    if small is None:
-        axes = np.linalg.svd(centred, full_matrices=False)[2][:2].T
-    else:
-        axes = np.linalg.eigh(small)[1][:, :-3:-1]
+    axes = _first_axes(centred)
     # The sign of an axis is arbitrary; the largest entry is positive.
     axes = axes * np.sign(axes[np.abs(axes).argmax(axis=0), np.arange(axes.shape[1])])
     points = centred @ axes
