@@ -4,7 +4,7 @@ import math
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
-from coevolve.figures.drawing import Drawing
+from coevolve.figures.svg_drawing import Drawing
 from coevolve.formatting import duration
 
 _STEPS = (1, 2, 2.5, 5)

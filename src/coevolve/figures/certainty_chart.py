@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from coevolve.figures.axes import Scale, bottom_axis
-from coevolve.figures.drawing import WIDTH, Drawing
 from coevolve.figures.figure import Figure, empty
+from coevolve.figures.svg_drawing import WIDTH, Drawing
 from coevolve.formatting import difference, middle, plural
 from coevolve.views.certainty import Certainty, Rival
 

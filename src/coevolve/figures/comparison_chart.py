@@ -4,10 +4,9 @@ import math
 from collections.abc import Callable, Mapping, Sequence
 
 from coevolve.figures.axes import Scale, bottom_axis, joined, left_axis, padded, spread, stepped
-from coevolve.figures.drawing import WIDTH, Drawing, text_width
 from coevolve.figures.figure import Figure, empty
-from coevolve.figures.marks import diamond
 from coevolve.figures.palette import DASHES, SERIES
+from coevolve.figures.svg_drawing import WIDTH, Drawing, diamond, text_width
 from coevolve.formatting import count, dollars, duration, middle, plural, score
 from coevolve.views.run_comparison import AXES, ReplayComparison, RunComparison, RunCurve
 

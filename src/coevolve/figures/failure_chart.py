@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 
 from coevolve.figures.axes import Scale, left_axis, ticks
-from coevolve.figures.drawing import WIDTH, Drawing, text_width
 from coevolve.figures.figure import Figure, empty
+from coevolve.figures.svg_drawing import WIDTH, Drawing, text_width
 from coevolve.formatting import middle, plural
 from coevolve.views.failure_log import Failures, FaultRow
 

@@ -6,8 +6,8 @@ from pathlib import Path
 from typing import Any
 
 from coevolve.errors import InputError
-from coevolve.figures.drawing import Drawing
 from coevolve.figures.palette import Theme, colour, style_sheet
+from coevolve.figures.svg_drawing import Drawing
 
 Cell = str | int | float | None
 """A number or a text in the table of a figure; None where it is unknown."""

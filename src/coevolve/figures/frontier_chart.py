@@ -7,9 +7,9 @@ import numpy as np
 
 from coevolve.core.outcome_table import GROUPS
 from coevolve.figures.axes import Scale, bottom_axis, joined, left_axis, spread
-from coevolve.figures.drawing import WIDTH, Drawing, text_width
 from coevolve.figures.figure import Cell, Figure, empty
 from coevolve.figures.palette import SERIES
+from coevolve.figures.svg_drawing import WIDTH, Drawing, text_width
 from coevolve.formatting import middle, plural
 from coevolve.views.draw_log import TaskDraw
 from coevolve.views.milestones import Milestone

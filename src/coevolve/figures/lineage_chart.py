@@ -1,9 +1,8 @@
 """The figure of descent: who was made from whom, and what it scores."""
 
 from coevolve.figures.axes import Scale
-from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Figure, empty
-from coevolve.figures.marks import cross, star
+from coevolve.figures.svg_drawing import CROWD, WIDTH, Drawing, cross, star, text_width
 from coevolve.formatting import middle, plural, score
 from coevolve.views.lineage import Lineage, LineageNode
 

@@ -7,9 +7,8 @@ import numpy as np
 
 from coevolve.core.arrays import Bools, Floats, Indices
 from coevolve.figures.axes import Scale, padded
-from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Cell, Figure, empty
-from coevolve.figures.marks import star
+from coevolve.figures.svg_drawing import CROWD, WIDTH, Drawing, star, text_width
 from coevolve.formatting import middle, plural, score
 from coevolve.views.grid_order import GridOrders
 from coevolve.views.outcome_grid import (

@@ -4,9 +4,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from coevolve.figures.axes import Scale, left_axis, padded, spread, stepped
-from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Cell, Figure, empty
-from coevolve.figures.marks import cross, diamond, star
+from coevolve.figures.svg_drawing import CROWD, WIDTH, Drawing, cross, diamond, star, text_width
 from coevolve.formatting import difference, middle, plural, score
 from coevolve.views.progress import BestSoFar, Progress, ScoredCandidate
 

@@ -11,8 +11,8 @@ from coevolve.figures.axes import (
     spread,
     time_ticks,
 )
-from coevolve.figures.drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.figures.figure import Figure, empty
+from coevolve.figures.svg_drawing import CROWD, WIDTH, Drawing, text_width
 from coevolve.formatting import amount, count, dollars, duration, middle
 from coevolve.views.spend import CapRow
 from coevolve.views.spend_parts import (
