@@ -128,7 +128,8 @@ def _figure(found: Mapping[str, Any], picture: str, titled: bool) -> Iterator[st
     if titled:
         yield f"<h3>{markup(found['title'])}</h3>"
     yield f'<figure id="figure-{found["name"]}">'
-    yield picture
+    label = markup(f"Figure: {found['title']}")
+    yield f'<div class="picture" tabindex="0" role="group" aria-label="{label}">{picture}</div>'
     yield f"<figcaption>{markup(found['caption'])}</figcaption>"
     yield "</figure>"
     if found["rows"]:
