@@ -81,6 +81,16 @@ def test_every_table_comes_out_in_80_columns(name: str, miniature: Path) -> None
         assert done.stdout.count(word[:8]) == done.stdout.count(word)  # no word is broken
 
 
+def test_the_page_of_the_command_line_shows_these_runs(miniature: Path) -> None:
+    part = ("--only", "full,naive-7", "--seeds", "1")
+    done = coevolve("run", "--matrix", "tc.toml", *part, "-q", cwd=miniature)
+    page = (PAPER.parents[1] / "docs" / "cli.md").read_text("utf-8")
+    shown = [line.split() for line in page.splitlines()]
+    found = [line.split() for line in done.stdout.splitlines() if "-s1 " in line]
+    assert [row[0] for row in found] == ["full-s1", "naive-7-s1"]
+    assert all(row in shown for row in found), found
+
+
 def test_tc_has_the_rows_of_the_paper_in_its_order(miniature: Path) -> None:
     found = rows_of(table(miniature, "tc"), section="Evolved harnesses (harness search)")
     assert [(row["method"], row["fraction"]) for row in found] == [
