@@ -120,12 +120,15 @@ def test_the_prompt_offers_what_is_possible(world: Path, answering: Callable[...
 
 def test_a_run_that_its_budget_ended_names_the_limit_to_raise(tmp_path: Path) -> None:
     world = write_synthetic(tmp_path)
-    ended = coevolve("run", world, "-q", "--set", "budget.trials=70")
+    ended = coevolve("run", world, "-q", "--set", "budget.trials=58")
     assert ended.returncode == 0, ended.stderr
     folder = tmp_path / "runs/world"
     assert (read_state(folder).ended or {})["why"] == "budget: trials"
-    again = coevolve("run", world, "--set", "budget.trials=70")
+    again = coevolve("run", world, "--set", "budget.trials=58")
     assert f"Extend it with `coevolve resume {folder} --trials TOTAL`" in again.stderr
+    last = coevolve("show", folder, str(len(read_state(folder).rounds)))
+    assert ", incomplete\n" in last.stdout
+    assert "under way" not in last.stdout
 
 
 def test_the_prompt_starts_a_new_run_from_the_changed_file(
