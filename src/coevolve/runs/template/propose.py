@@ -53,6 +53,7 @@ def propose(view: View, count: int) -> list[Proposal]:
     known = {view.files(one.candidate.name)["harness.py"].decode() for one in view.standings}
     proposals = []
     for number in range(count):
+        text = hypothesis = ""
         for attempt in range(2 * TRIES):  # a copy of an earlier harness would be refused
             first = attempt < TRIES
             ideas = useful if useful and first else new
@@ -60,6 +61,9 @@ def propose(view: View, count: int) -> list[Proposal]:
             left_out = [] if first else rng.sample(rules, min(1, len(rules)))
             kept = [rule for rule in rules if rule not in left_out]
             text = _with(kept + [IDEAS[name] for name in chosen], source)
+            hypothesis = (
+                "adds rules: " + (", ".join(chosen) or "none") + "; leaves one out" * len(left_out)
+            )
             if text not in known:
                 break
         known.add(text)
@@ -68,7 +72,7 @@ def propose(view: View, count: int) -> list[Proposal]:
                 name=f"r{view.round}-{number}",
                 files={"harness.py": text.encode()},
                 parents=(view.parent,),
-                hypothesis="adds rules: " + ", ".join(chosen) + "; leaves one out" * len(left_out),
+                hypothesis=hypothesis,
             )
         )
     return proposals
