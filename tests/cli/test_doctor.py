@@ -95,6 +95,17 @@ def test_an_error_of_a_benchmark_has_its_line_and_other_checks_go_on(
     assert past == ([] if about == "benchmark" else ["past.csv, 1 row"])
 
 
+def test_what_run_would_refuse_is_found(tmp_path: Path) -> None:
+    path = write_doubling(tmp_path)
+    small = coevolve("doctor", path, "--set", "budget.trials=3")
+    assert small.returncode == 1
+    assert "fix   run: it cannot start: a budget of 3 trials is too small" in small.stdout
+    shutil.copy(tmp_path / "starts/same/harness.py", tmp_path / "starts/square/harness.py")
+    twins = coevolve("doctor", path)
+    assert twins.returncode == 1
+    assert "'same' and 'square' have the same files" in " ".join(twins.stdout.split())
+
+
 def test_a_sound_run(finished: Path) -> None:
     rows = found("doctor", finished / "runs" / "doubling")
     assert (rows["journal"], rows["candidates"], rows["run"]) == ("passed", "passed", "passed")

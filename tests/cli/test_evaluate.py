@@ -58,6 +58,21 @@ def test_a_table_compares_harnesses_within_80_columns(project: Path) -> None:
     assert "tokens" not in done.stdout  # nothing used any
 
 
+def test_a_difference_without_an_interval_says_why(project: Path) -> None:
+    """Both fail on half of each pool, and differ only on tasks of the pool 'small'."""
+    for name, solved in (
+        ("even", "n % 2 == 0"),
+        ("high", "n in (4, 5, 6, 7) or n % 2 == 0 < n - 9"),
+    ):
+        (project / name).mkdir()
+        code = f"def double(n):\n    return 2 * n if {solved} else -1\n"
+        (project / name / "harness.py").write_text(code)
+    done = coevolve("evaluate", "even", "high", "--config", "coevolve.toml", cwd=project)
+    assert re.search(r"high +0\.500 .* \+0\.000\s", done.stdout), done.stdout + done.stderr
+    why = "high, minus the first: all differences in pool 'large' are equal"
+    assert why in " ".join(done.stdout.split())
+
+
 @pytest.mark.parametrize("width", [50, 60])
 def test_a_narrow_table_keeps_scores_and_differences_whole(
     project: Path, width: int, monkeypatch: pytest.MonkeyPatch

@@ -27,7 +27,7 @@ def test_new_limits_extend_a_run(world: Path) -> None:
     assert f"Extend it with: coevolve resume {folder} --rounds TOTAL" in ended.stdout
     again = coevolve("run", world)
     assert again.returncode == 2
-    assert f"it has ended: finished. Extend it, for example with `coevolve resume {folder} " in (
+    assert f"it has ended: finished. Extend it with `coevolve resume {folder} --rounds TOTAL`" in (
         again.stderr
     )
     rounds = read_state(folder).settings.rounds + 1
@@ -116,6 +116,19 @@ def test_the_prompt_offers_what_is_possible(world: Path, answering: Callable[...
         assert read_state(folder).events == state.events
     finally:
         world.write_text(text)
+
+
+def test_a_run_that_its_budget_ended_names_the_limit_to_raise(tmp_path: Path) -> None:
+    world = write_synthetic(tmp_path)
+    ended = coevolve("run", world, "-q", "--set", "budget.trials=58")
+    assert ended.returncode == 0, ended.stderr
+    folder = tmp_path / "runs/world"
+    assert (read_state(folder).ended or {})["why"] == "budget: trials"
+    again = coevolve("run", world, "--set", "budget.trials=58")
+    assert f"Extend it with `coevolve resume {folder} --trials TOTAL`" in again.stderr
+    last = coevolve("show", folder, str(len(read_state(folder).rounds)))
+    assert ", incomplete\n" in last.stdout
+    assert "under way" not in last.stdout
 
 
 def test_the_prompt_starts_a_new_run_from_the_changed_file(

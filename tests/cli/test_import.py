@@ -56,7 +56,10 @@ def test_past_results_spare_phase_0(tmp_path: Path) -> None:
     assert exported.returncode == 0, exported.stderr
     shown = coevolve("show", "runs/mine", "start-0", "--on", "all-00", cwd=tmp_path)
     assert shown.returncode == 0, shown.stderr
+    assert "start-0 on all-00  score 0, imported" in shown.stdout
     assert "imported from past.csv" in shown.stdout
+    listed = coevolve("show", "runs/mine", "start-0", cwd=tmp_path)
+    assert ["all-00", "0", "imported"] in [line.split() for line in listed.stdout.splitlines()]
     for words in (("replay", "--seeds", 1), ("analyse", "--table", "ties")):
         options = (*words[1:], "--protocols", "full", "--fractions", 1)
         read = coevolve(words[0], "out.csv", *options, cwd=tmp_path)

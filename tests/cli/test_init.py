@@ -111,3 +111,25 @@ def test_there_is_something_to_find(tmp_path: Path) -> None:
     assert twice[0] == twice[1], "proposals follow from the seed"
     children = [outcomes(one.name, one.files) for one in twice[0].proposals]  # type: ignore[union-attr]
     assert max(sum(child.values()) for child in children) > sum(known["digits"].values())
+
+
+@pytest.mark.parametrize("grows", [False, True])
+def test_no_proposal_is_a_copy_of_an_earlier_harness(tmp_path: Path, grows: bool) -> None:
+    """A copy is refused, and rounds of refused candidates alone end a run.
+
+    The parent fails on a text that few rules change, or is the last proposal of the round before
+    and soon has every rule.
+    """
+    write_project(tmp_path)
+    config = read_config(tmp_path / "coevolve.toml")
+    proposer = build_proposer(config, tmp_path)
+    known = dict(build_benchmark(config, tmp_path).starts)
+    parent = "digits"
+    for round in range(1, 21):
+        failed = {parent: {"a fortnight": 0.0}}
+        seen = view(round=round, seed=round, candidates=known, outcomes=failed, parent=parent)
+        made = asyncio.run(proposer.propose(seen, 2)).proposals  # type: ignore[union-attr]
+        known |= {one.name: one.files for one in made}
+        parent = made[-1].name if grows else parent
+    assert len(known) == 2 + 20 * 2
+    assert len({files["harness.py"] for files in known.values()}) == len(known)

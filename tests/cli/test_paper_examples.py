@@ -6,7 +6,6 @@ import shutil
 import signal
 import subprocess
 import time
-import tomllib
 from pathlib import Path
 from textwrap import dedent
 from typing import Any
@@ -46,10 +45,42 @@ def miniature(tmp_path: Path) -> Path:
     return copy
 
 
-@needs_published
-def test_the_evaluations_are_those_of_the_paper() -> None:
-    data = ("--set", f"benchmark.data={PUBLISHED}")
-    done = coevolve("run", "--matrix", PAPER / "tc.toml", "--dry-run", "--json", *data)
+@pytest.fixture(params=["synthetic", pytest.param("published", marks=needs_published)])
+def classification(request: pytest.FixtureRequest, tmp_path: Path) -> tuple[Path, tuple[str, ...]]:
+    """The folder of the paper's text classification, and options that every command needs."""
+    if request.param == "published":
+        return PAPER, ("--set", f"benchmark.data={PUBLISHED}")
+    write_worlds(tmp_path, "tc.toml", {"uspto": 30, "s2d": 50, "law": 50}, sealed=412)
+    return tmp_path, ()
+
+
+def write_worlds(folder: Path, matrix: str, pools: dict[str, int], *, sealed: int = 0) -> None:
+    """The paper's rows in a synthetic world with as many tasks, which needs no data."""
+    shutil.copy(PAPER / matrix, folder)
+    searches = {run.file.name: run.config.search for run in described(PAPER / matrix).values()}
+    for name, search in searches.items():
+        sizes = ", ".join(f"{pool} = {size}" for pool, size in pools.items())
+        (folder / name).write_text(
+            dedent(f"""
+                [search]
+                rounds = {search.rounds}
+                candidates = {search.candidates}
+                [benchmark]
+                kind = "synthetic"
+                pools = {{ {sizes} }}
+                test_tasks = {sealed}
+                [proposer]
+                kind = "synthetic"
+            """)
+        )
+
+
+def test_the_evaluations_are_those_of_the_paper(
+    classification: tuple[Path, tuple[str, ...]],
+) -> None:
+    folder, options = classification
+    command = ("run", "--matrix", folder / "tc.toml", "--dry-run", *options)
+    done = coevolve(*command, "--json")
     assert done.returncode == 0, done.stderr
     rows = {row["row"]: row for row in json.loads(done.stdout)["rows"]}
     assert {name: row["plan"]["evaluations"] for name, row in rows.items()} == EVALUATIONS
@@ -60,41 +91,25 @@ def test_the_evaluations_are_those_of_the_paper() -> None:
     plan = rows["full"]["plan"]
     parts = {part["part"]: part["trials"][1] for part in plan["parts"]}
     assert (parts["phase 0"], parts["sealed test"]) == (2 * 130, 3 * 412)
+    lines = [line.split() for line in coevolve(*command).stdout.splitlines()]
+    shown = {words[0]: words[4] for words in lines if words and words[0] in EVALUATIONS}
+    assert shown == {name: f"{number:,}" for name, number in EVALUATIONS.items()}
 
 
-@needs_published
 @pytest.mark.parametrize(("rounding", "evaluations"), [("ceil", 660), ("floor", 480)])
 def test_rounding_decides_the_evaluations_at_seven_percent(
-    rounding: str, evaluations: int
+    rounding: str, evaluations: int, classification: tuple[Path, tuple[str, ...]]
 ) -> None:
-    values = (
-        f"benchmark.data={PUBLISHED}",
-        "search.protocol=task-coevolve",
-        "search.fraction=0.07",
-        f"search.rounding={rounding}",
-    )
-    options = [word for value in values for word in ("--set", value)]
-    done = coevolve("run", PAPER / "text_classification.toml", "--dry-run", "--json", *options)
+    folder, options = classification
+    values = ("protocol=task-coevolve", "fraction=0.07", f"rounding={rounding}")
+    settings = [word for value in values for word in ("--set", f"search.{value}")]
+    file = folder / "text_classification.toml"
+    done = coevolve("run", file, "--dry-run", "--json", *settings, *options)
     assert json.loads(done.stdout)["evaluations"] == evaluations
 
 
 def test_terminal_bench_has_the_trials_of_the_paper(tmp_path: Path) -> None:
-    """The paper's rows in a synthetic world with as many tasks, which needs no data."""
-    world = """
-        [search]
-        rounds = {rounds}
-        candidates = {candidates}
-        rescore = true
-        [benchmark]
-        kind = "synthetic"
-        pools = {{ terminal-bench = 89 }}
-        [proposer]
-        kind = "synthetic"
-    """
-    for name in ("gpt_5_6_luna.toml", "qwen_3_6.toml"):
-        search = tomllib.loads((PAPER / name).read_text())["search"]
-        (tmp_path / name).write_text(dedent(world).format_map(search))
-    shutil.copy(PAPER / "tb.toml", tmp_path)
+    write_worlds(tmp_path, "tb.toml", {"terminal-bench": 89})
     matrix = ("--matrix", tmp_path / "tb.toml")
     found = json.loads(coevolve("run", *matrix, "--dry-run", "--json").stdout)
     for row in found["rows"]:

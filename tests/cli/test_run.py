@@ -132,14 +132,16 @@ def test_a_second_writer_is_told_who_the_first_is(tmp_path: Path) -> None:
     assert f"Running: process {process.pid}" in shown.stdout
 
 
-def test_a_run_that_needs_help_stops_with_advice(tmp_path: Path) -> None:
+@pytest.mark.parametrize(("rounds", "left"), [(4, "1 round is"), (5, "2 rounds are")])
+def test_a_run_that_needs_help_stops_with_advice(tmp_path: Path, rounds: int, left: str) -> None:
     path = write_doubling(tmp_path)
-    path.write_text(path.read_text().replace("rounds = 3", "rounds = 5"))
+    path.write_text(path.read_text().replace("rounds = 3", f"rounds = {rounds}"))
     (tmp_path / "propose.py").write_text("def propose(view, count):\n    return []\n")
     done = coevolve("run", path)
     assert done.returncode == 2
-    assert "Fix the proposer; 2 rounds are left." in done.stderr
-    assert f"coevolve resume {tmp_path / 'runs' / 'doubling'}" in done.stderr
+    assert f"Fix the proposer; {left} left." in done.stderr
+    folder = tmp_path / "runs" / "doubling"
+    assert f"When that is fixed, resume with: coevolve resume {folder}" in done.stderr
     assert "Traceback" not in done.stderr
 
 

@@ -45,6 +45,15 @@ def test_every_table_fits_the_terminal(name: str, width: int, runs: Path) -> Non
     assert "Traceback" not in done.stderr
 
 
+@pytest.mark.parametrize("name", ["cost", "stronger"])
+def test_rows_of_a_method_at_several_fractions_are_told_apart(name: str, tmp_path: Path) -> None:
+    for fraction in (0.2, 0.5):
+        make_run(tmp_path / f"naive-{fraction}", "naive", fraction=fraction)
+    found = table(name, ".", cwd=tmp_path, width=40).stdout
+    for share in (20, 50):
+        assert re.search(rf"(naive|luna) +{share} ", found), found
+
+
 def test_a_missing_score_is_a_dash_and_names_its_command(runs: Path) -> None:
     done = table("tb", "naive", cwd=runs)
     assert re.search(r"naive +20 +0 +- +-", done.stdout)

@@ -387,6 +387,14 @@ def test_the_unfinished_do_not_win_over_the_finished() -> None:
     selector.tell(fresh, {fresh.tasks[0]: 1.0})
     choice = selector.best()
     assert (choice.candidate, choice.left_out) == ("done", ("fresh",))
+    assert choice.why == (
+        "highest estimate 0.000; fresh has 1.000, but some of its trials have no score"
+    )
+    (newest,) = selector.ask(["newest"])
+    selector.tell(newest, {newest.tasks[0]: 1.0})
+    assert selector.best().why.endswith(
+        "fresh has 1.000 and 1 other more than this, but some of their trials have no score"
+    )
     assert "9 of 10 trials are not told yet" in selector.estimate("fresh").note
 
 

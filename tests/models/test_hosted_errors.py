@@ -1,6 +1,7 @@
 """What a service does wrong, or says is wrong, becomes an error that says whose turn it is."""
 
 import logging
+import os
 import traceback
 from datetime import UTC, datetime, timedelta
 from email.utils import format_datetime
@@ -104,6 +105,25 @@ def test_missing_key_is_named_as_missing() -> None:
     missing = pytest.raises(ModelKeyError, match=f"without a key.*Check {VARIABLE}")
     with Endpoint(key=KEY) as endpoint, missing:
         asked(provider(endpoint, key=""), request())
+
+
+@pytest.mark.parametrize(
+    ("name", "variable"),
+    [
+        ("openai/gpt-4o", "OPENAI_API_KEY"),
+        ("gemini/gemini-pro", "GEMINI_API_KEY"),
+        ("fireworks_ai/llama", "FIREWORKS_API_KEY"),
+    ],
+)
+def test_a_hosted_model_without_a_key_is_not_asked(
+    name: str, variable: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """LiteLLM raises what looks like an error of the service, with status 500."""
+    pytest.importorskip("litellm", reason="needs LiteLLM, of the extra llm")
+    for known in [known for known in os.environ if known.endswith("API_KEY")]:
+        monkeypatch.delenv(known)
+    with pytest.raises(ModelKeyError, match=f"^there is no key for {name}: .*{variable}"):
+        asked(HostedProvider(name), request())
 
 
 @pytest.mark.parametrize(

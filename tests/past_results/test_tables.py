@@ -121,7 +121,7 @@ WRONG: list[tuple[str, str | bytes, str]] = [
         "row 2: this is not UTF-8",
     ),
     ("past.jsonl", b'{"candidate": "\xff"}\n', "row 1: this is not UTF-8"),
-    ("past.parquet", "candidate", "this is not a Parquet file"),
+    ("past.parquet", "candidate", r"this is not a Parquet file: .*[^.]\.$"),
     ("past.xlsx", "", "is not a .csv, .jsonl, .parquet, .eval or .json file"),
 ]
 

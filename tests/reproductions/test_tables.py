@@ -5,6 +5,7 @@ import io
 from dataclasses import replace
 from typing import Any
 
+import numpy as np
 import pytest
 
 from coevolve import Pool
@@ -278,6 +279,17 @@ class TestHeadroom:
         ]
         assert table.rows[1]["difference"] == 0.25
         assert "1 of 3 candidates" in table.note
+
+    def test_means_over_some_tasks_are_not_called_scores_of_the_full_set(self) -> None:
+        outcomes = series().outcomes.copy()
+        outcomes[series().candidates.index("y"), :2] = np.nan
+        source = Source(name="tiny", series=replace(series(), outcomes=outcomes))
+        table = analyse(source, "headroom", Settings())
+        rows = {row["candidate"]: row for row in table.rows}
+        assert (rows["y"]["kind"], rows["x"]["kind"]) == ("2 of 4 tasks", "full set")
+        assert (rows["y"]["low"], rows["y"]["high"]) == (None, None)
+        assert "the mean over the others, which may be easier or harder" in table.note
+        assert "chance" in table.hidden
 
     def test_estimates_have_an_interval_and_scored_ones_none(self) -> None:
         table = of_run(finished("task-coevolve", rescored=("y",)), "headroom")

@@ -131,6 +131,10 @@ def test_mistakes_of_all_rows_are_found_together(folder: Path) -> None:
     (folder / "m.toml").write_text('base = "base.toml"\n[rows.a]\n[rows.b]')
     with pytest.raises(ConfigError, match=r"a, b: .*'search\.rounds' comes from --set"):
         read_run_matrix(folder / "m.toml").runs(everywhere)
+    (folder / "m.toml").write_text('base = "base.toml"\n[rows.a.search]\nrounds = 2')
+    with pytest.raises(ConfigError) as raised:
+        read_run_matrix(folder / "m.toml").runs(everywhere)
+    assert str(raised.value).count("comes from") == 1  # not from the row, whose value is replaced
 
 
 def test_what_cannot_start_is_found_before_anything_runs(folder: Path) -> None:

@@ -197,6 +197,25 @@ def test_known_outcomes_are_left_out_and_changed_ones_refused(tmp_path: Path) ->
         import_past(recorder, past(tmp_path, *reversed(rows), name="turned.csv"))
 
 
+@pytest.mark.parametrize(
+    ("text", "why"),
+    [
+        ("candidate,task,score\n", "it has no rows"),
+        ("candidate,task,score\nold,law-1,\n", "no row has a score"),
+        ("candidate,task,score,split\nold,law-1,1,test\n", "no row is of the split 'validation'"),
+        ("candidate,task,score\nold,other,1\n", "no row has a task of the run"),
+        ("candidate,task,score\nold,law-2,1\n", "its outcome is known"),
+    ],
+)
+def test_a_file_without_anything_to_import_says_why(tmp_path: Path, text: str, why: str) -> None:
+    journal = MemoryJournal()
+    state = begun(past(tmp_path, ("old", "law-2", 1, 0)), journal)
+    (tmp_path / "empty.csv").write_text(text)
+    with pytest.raises(StateError, match=f"nothing to import: {why}"):
+        import_past(Recorder(journal), read_past(tmp_path / "empty.csv"), skip_unknown=True)
+    assert len(list(journal.events())) == state.events
+
+
 def test_unknown_tasks_are_named_or_left_out(tmp_path: Path) -> None:
     journal = MemoryJournal()
     opened(journal)

@@ -102,7 +102,7 @@ def cost(groups: RunGroups) -> Table:
             "task, at the mean usage of the trials of each task. -: not measured. Parts that used "
             "nothing are left out."
         ),
-        minor=("failed", "work", "tokens_out", "n", "fraction"),
+        minor=("failed", "work", "tokens_out", "n", *groups.spare),
     )
     return table.headed("benchmark", "model").sectioned(*SECTIONS)
 

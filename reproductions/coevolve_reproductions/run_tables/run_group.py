@@ -156,6 +156,12 @@ class RunGroups:
         return replace(MODEL, labels=labels)
 
     @property
+    def spare(self) -> tuple[str, ...]:
+        """The column of ρ, if rows can be told apart without it: no method has several."""
+        names = [(group.benchmark, group.model, group.label) for group in self.groups]
+        return (FRACTION.name,) if len({*names}) == len(names) else ()
+
+    @property
     def runs(self) -> Iterator[RecordedRun]:
         """Every run."""
         for group in self.groups:

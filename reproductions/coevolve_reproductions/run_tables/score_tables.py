@@ -345,7 +345,7 @@ def stronger(groups: RunGroups) -> Table:
             "Scores on every validation task in percent, of the starting harness with the highest "
             "one and of the chosen candidate: mean ± SD over n runs."
         ),
-        minor=("n", "start", "fraction"),
+        minor=("n", "start", *groups.spare),
     )
     return table.headed("benchmark", "method", "fraction").sectioned("benchmark")
 

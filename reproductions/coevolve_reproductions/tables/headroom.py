@@ -49,11 +49,17 @@ def of_run(search: Search, settings: Settings, report: Report) -> Table:
 
 
 def of_series(series: Series, settings: Settings, report: Report) -> Table:
-    """The true scores of a series."""
+    """The true scores of a series; means over some tasks where the others were never run."""
     scores = dict(zip(series.candidates, series.true_scores().tolist(), strict=True))
+    seen = dict(zip(series.candidates, series.evaluated().tolist(), strict=True))
     starts = {name: scores[name] for name in series.starts}
-    best = max(starts.values())
-    return _table(starts, [_exact(name, scores[name], best) for name in series.generated])
+    best, size = max(starts.values()), len(series.pool)
+    rows = []
+    for name in series.generated:
+        row = _exact(name, scores[name], best)
+        part = {"kind": f"{seen[name]} of {size} tasks", "low": None, "high": None}
+        rows.append(row if seen[name] == size else row | part)
+    return _table(starts, rows)
 
 
 def _exact(name: str, score: float, best: float) -> dict[str, Any]:
@@ -103,12 +109,17 @@ def _table(
     above = sum(_number(row, "difference") > 0 for row in rows)
     sure = sum(row["low"] is not None and _number(row, "low") > best for row in rows)
     note = f"{above} of {len(rows)} candidates score above the best starting harness, {first}"
-    if not exact:
+    if confidence is not None and not exact:
         note += (
             f"; the {confidence:.0%} interval of {sure} is above it. Chance to be above it: for "
             "one candidate with this estimate, by a normal distribution as wide as its interval. "
             "The highest of many estimates is high partly by luck: run it on every task before "
             "you trust it"
+        )
+    elif not exact:
+        note += (
+            ". Where some tasks were not run, the score is the mean over the others, which may be "
+            "easier or harder"
         )
     start = _exact(first, best, best) | {"kind": "best start"}
     ranked = sorted(rows, key=lambda row: -_number(row, "score"))
@@ -123,7 +134,7 @@ def _table(
         columns=COLUMNS,
         rows=(start, *ranked),
         note=f"{note}. Scores in percent.",
-        hidden=frozenset({"low", "high", "chance"} if exact else ()),
+        hidden=frozenset({"low", "high", "chance"} if exact or confidence is None else ()),
         limit=1 + _SHOWN,
         draw=draw,
     )
@@ -147,7 +158,8 @@ def _points(axes: Any, rows: Sequence[Row], first: str, best: float) -> None:
         ]
         low, high = ([100 * _number(r, end) for _, r in bounded] for end in ("low", "high"))
         axes.vlines([i for i, _ in bounded], low, high, color=PALE, linewidth=1.6, zorder=0)
-        label = "full-set score" if kind else "estimate and interval"
+        partial = "estimate and interval" if bounded else "mean of the evaluated tasks"
+        label = "full-set score" if kind else partial
         scores = [100 * _number(row, "score") for row in chosen]
         axes.scatter(places, scores, s=20, color=color, label=label, zorder=2)
     axes.set_xlabel(f"candidate, in the order of proposal (dashed: best start, {first})")

@@ -75,6 +75,11 @@ class Series:
         """S(h) of every candidate: the mean over all tasks, with the weights of the pools."""
         return np.array([full_score(self.pool, row) for row in self.outcomes])
 
+    def evaluated(self) -> Indices:
+        """The number of tasks with an outcome, of every candidate."""
+        found: Indices = np.count_nonzero(~np.isnan(self.outcomes), axis=1)
+        return found
+
     def stream(self, seed: int) -> int:
         """The seed of the draws of a replay; different series have unrelated seeds."""
         text = f"{self.matrix}\0{self.name}\0{seed}"

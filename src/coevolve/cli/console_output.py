@@ -223,19 +223,26 @@ def fitting(
 ) -> list[int]:
     """The places of the columns that fit a width; those in `drop` are left out first.
 
-    A column that wraps needs the width of its longest word.
+    A column that wraps needs the width of its longest word. Columns that fit after a wider one
+    was left out stay.
 
     >>> fitting(12, ["name", "round"], [["a-long-name", "1"]], wrap=["name"], drop=["round"])
     [0]
+    >>> fitting(9, ["id", "n", "winner"], [["a", "1", "a-long-name"]], drop=["n", "winner"])
+    [0, 1]
     """
     sizes = {}
     for place, heading in enumerate(headings):
         cells = [heading, *(row[place] for row in rows if place < len(row))]
         sizes[heading] = _least(cells) if heading in wrap else _longest(cells)
+    left_out: dict[str, int] = {}
     for heading in drop:
         if _total(sizes.values()) <= width:
             break
-        sizes.pop(heading, None)
+        left_out |= {heading: sizes.pop(heading)} if heading in sizes else {}
+    for heading, size in reversed(left_out.items()):
+        if _total([*sizes.values(), size]) <= width:
+            sizes[heading] = size
     return [place for place, heading in enumerate(headings) if heading in sizes]
 
 

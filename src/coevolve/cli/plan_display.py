@@ -9,10 +9,8 @@ from coevolve.cli.console_output import (
     Screen,
     echo_json,
     facts,
-    fitting,
-    narrowed,
+    fitted,
     redirected_prints,
-    table,
 )
 from coevolve.cli.estimate_command import forecast_table
 from coevolve.cli.matrix_runs import MatrixPart
@@ -107,20 +105,25 @@ def _print_matrix(console: Screen, plan: "MatrixPlan") -> None:
             *(shown(total.spent.get(name), name) for name in PRICED),
         ]
     )
-    drop = ("draws", "ended", "evaluations\nof a run", "tokens", "time", "dollars")
-    kept = fitting(console.width, headings, lines, wrap=("row",), drop=drop)
-    made = table(*(headings[at] for at in kept), right=headings[1:], wrap=("row",))
-    for line in lines:
-        if line is lines[-1]:
-            made.add_section()
-        made.add_row(*(line[at] for at in kept), style="bold" if line is lines[-1] else "")
-    console.print(narrowed(made, console.width))
-    if not {*measures} <= {headings[at] for at in kept}:
+    unknown = [
+        heading
+        for heading, name in zip(measures, PRICED, strict=True)
+        if all(row.cost.spent.get(name) is None for row in plan.rows)
+    ]
+    drop = (*unknown, "draws", "ended", "evaluations\nof a run", "tokens", "time", "dollars")
+    made = fitted(console.width, headings, lines, right=headings[1:], wrap=("row",), drop=drop)
+    made.rows[-2].end_section = True
+    made.rows[-1].style = "bold"
+    if made.caption is not None:
+        made.caption = f"{made.caption}; --json prints them"
+    console.print(made)
+    kept = {column.header for column in made.columns}
+    if not {*measures} <= kept:
         whole = dict(zip(headings, lines[-1], strict=True))
         amounts = ", ".join(f"{name} {whole[name]}" for name in ("trials", *measures))
         console.print(f"total: {amounts}")
     pools = plan.rows[0].plan.pools
-    if "draws" in (headings[at] for at in kept) and len(pools) > 1:
+    if "draws" in kept and len(pools) > 1:
         console.print(f"draws: tasks of {'/'.join(pool.pool for pool in pools)} in each round.")
     for note in (*plan.notes, NOTHING):
         console.print(note)

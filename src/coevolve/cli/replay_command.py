@@ -64,8 +64,9 @@ def replay(
         typer.Option(
             "--protocols",
             "--protocol",
-            help="Names separated by commas; the others are compared with the first.",
-            show_default=f"{','.join(PROTOCOLS)}; with --aa, all",
+            help="Names separated by commas; the others are compared with the first. With --aa, "
+            "the default is all of them.",
+            show_default=", ".join(PROTOCOLS),
         ),
     ] = None,
     fractions: Annotated[

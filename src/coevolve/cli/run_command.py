@@ -203,9 +203,11 @@ def _already(folder: Path, file: Path, state: "RunState") -> str:
     elif state.ended is None:
         how = f"; resume it with `coevolve resume {folder}`"
     else:
+        from coevolve.runs.extension import limit_reached
+
         how = (
-            f"; it has ended: {state.ended['why']}. Extend it, for example with `coevolve resume "
-            f"{folder} --rounds {2 * state.settings.rounds}`"
+            f"; it has ended: {state.ended['why']}. Extend it with `coevolve resume {folder} "
+            f"--{limit_reached(state)} TOTAL`"
         )
     return (
         f"{folder} already has a run{how}, or start a new one with `coevolve run {file} "

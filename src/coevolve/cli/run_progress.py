@@ -50,7 +50,7 @@ def work(
             as_json=as_json,
             limits=limits,
             accept_change=accept_change,
-            again=f"Then resume the run: coevolve resume {folder}",
+            again=f"When that is fixed, resume with: coevolve resume {folder}",
         )
     except KeyboardInterrupt:
         _print_how_to_resume(console, folder)

@@ -151,6 +151,8 @@ def _notes(found: ScoreTable) -> Iterator[Text]:
         if row.score is not None and row.score.se is None:
             unknown = row.score.note.removesuffix(LIKE_THESE).rstrip("; ")
             yield Text(f"{name}: {unknown}.", "bright_black")
+        elif row.difference is not None and row.difference.se is None:
+            yield Text(f"{name}, minus the first: {row.difference.note}.", "bright_black")
         if row.reason:
             yield Text(f"{name}: {row.reason}.", "yellow")
         if row.missing:

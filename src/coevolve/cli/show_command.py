@@ -121,7 +121,8 @@ def show(
             data, lines = task.to_json(), _task(task, console.width)
         else:
             round = round_details(int(what), state, store)
-            data, lines = round.to_json(), _round(round, console.width)
+            ended = state.ended is not None
+            data, lines = round.to_json(), _round(round, ended, console.width)
     if as_json:
         echo_json(data)
     else:
@@ -203,9 +204,9 @@ def _task(found: "TaskDetails", width: int) -> Iterator[RenderableType]:
     yield _outcomes(found.outcomes, "candidate", width)
 
 
-def _round(found: "RoundDetails", width: int) -> Iterator[RenderableType]:
+def _round(found: "RoundDetails", ended: bool, width: int) -> Iterator[RenderableType]:
     missing = f", {found.missing} missing" if found.missing else ""
-    state = "" if found.settled else ", under way"
+    state = "" if found.settled else ", incomplete" if ended else ", under way"
     text = f"  {plural(found.trials, 'trial')}{missing}{state}"
     yield Text.assemble((f"round {found.round}", "bold cyan"), text)
     draws = ", ".join(f"{draw.task} ({draw.probability:.2f})" for draw in found.draws)
@@ -243,7 +244,7 @@ def _outcomes(rows: "Sequence[OutcomeRow]", first: str, width: int) -> Renderabl
         "trial": lambda row: str(row.trial),
         "score": _score,
         "tokens": lambda row: count(row.tokens_in + row.tokens_out),
-        "time": lambda row: _time(row.seconds),
+        "time": lambda row: "imported" if row.imported else _time(row.seconds),
         "fault": lambda row: titled(row.fault, row.reason) if row.fault else "",
     }
     if first == "task":
@@ -329,7 +330,7 @@ def print_trials(console: Screen, trials: "Sequence[TrialDetails]") -> None:
 
 def _head(row: "OutcomeRow") -> str:
     tokens = row.tokens_in + row.tokens_out
-    parts = [f"score {_score(row)}", _time(row.seconds)]
+    parts = [f"score {_score(row)}", "imported" if row.imported else _time(row.seconds)]
     parts += [f"trial {row.trial}"] if row.trial else []
     parts += [f"{count(tokens)} tokens"] if tokens else []
     parts += [dollars(row.dollars)] if row.dollars else []

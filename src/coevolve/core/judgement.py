@@ -26,6 +26,7 @@ from coevolve.core.pool import Pool
 from coevolve.core.posterior import Confidence, JointModel
 from coevolve.core.selector_state import State
 from coevolve.errors import NoOutcomeError, UnknownCandidateError, nearest
+from coevolve.formatting import plural, score
 
 
 def estimated(state: State, candidate: Id) -> Estimate:
@@ -128,9 +129,11 @@ def chosen(state: State, include_start: bool | None = None) -> Choice:
     among = list(field)
     if choice.candidate in state.starts:
         among = [*(contender.candidate for contender in start), *field]
+    left_out = tuple(n for n in state.candidates if n not in field)
     return replace(
         choice,
-        left_out=tuple(n for n in state.candidates if n not in field),
+        why=choice.why + _ahead(choice, [c for n in left_out if (c := scored.get(n))]),
+        left_out=left_out,
         confidence=_confidence(state, choice.candidate, among),
     )
 
@@ -146,6 +149,19 @@ def _choose(
         best = [contender for contender in field if contender.candidate in names]
         return HighestEstimate(include_start=True).choose(best, start)
     return rule.choose(field, start)
+
+
+def _ahead(choice: Choice, others: list[Contender]) -> str:
+    """Why candidates with a higher estimate were not considered, for the reason of a choice."""
+    ahead = [c for c in others if c.estimate.value > choice.estimate.value]
+    if not ahead:
+        return ""
+    top = max(ahead, key=lambda c: c.estimate.value)
+    found = f"{top.candidate} has {score(top.estimate.value, top.estimate.scale)}"
+    if len(ahead) == 1:
+        return f"; {found}, but some of its trials have no score"
+    rest = plural(len(ahead) - 1, "other")
+    return f"; {found} and {rest} more than this, but some of their trials have no score"
 
 
 def check_known(state: State, candidate: Id) -> None:

@@ -217,6 +217,7 @@ def _check(base_url: str) -> None:
 
 _LOST = ("APIConnectionError", "Timeout", "TimeoutError", "ConnectionError", "TransportError")
 _OUTPUT = ("max_tokens", "max_completion_tokens", "output tokens", "in the completion")
+_KEYLESS = re.compile(r"missing credentials|missing [\w ]*api key|api_key is not set")
 _ROOM = re.compile(r"context (?:length|window|size)\D{0,40}(\d+)")
 _PREFIX = re.compile(r"^(?:(?:litellm\.)?\w* ?(?:Error|Exception|Timeout)(?:: | - ))+")
 _SUFFIX = re.compile(r"\s*(?:Traceback \(most|To drop |Pass model as ).*", re.DOTALL)
@@ -294,6 +295,8 @@ def _of_connection(error: Exception, trouble: _Trouble, service: Service) -> Mod
 
 def _of_account(trouble: _Trouble, service: Service) -> ModelError | None:
     held = f"the key in {service.variable}" if service.variable else "the key"
+    if not service.key and trouble.headers is None and _KEYLESS.search(trouble.words):
+        return ModelKeyError(f"there is no key for {service.name}: {trouble.message}.")
     if trouble.status == 402 or trouble.meaning is Meaning.NO_CREDIT:
         return ModelKeyError(
             f"the account behind {held} has no credit left at {service.where}. Add credit, then "

@@ -224,7 +224,8 @@ def read_parquet(path: Path, rows: Rows) -> bool:
     except (pyarrow.ArrowException, OSError, ValueError) as error:
         if isinstance(error, HistoryError):
             raise
-        raise HistoryError(f"{path}: this is not a Parquet file: {str(error)[:200]}.") from None
+        why = str(error)[:200].rstrip(". ")
+        raise HistoryError(f"{path}: this is not a Parquet file: {why}.") from None
     return "trial" in names
 
 

@@ -121,8 +121,9 @@ def with_origins(message: str, overrides: Sequence[Override]) -> str:
     ... ])
     "'search.rounds' must be at least 1, got 0. 'search.rounds' comes from --set."
     """
+    last = {one.path: one for one in overrides}.values()  # a later one replaces the earlier one
     return "\n".join(
-        " ".join([line, *(_origin(one) for one in overrides if _is_named(one, line))])
+        " ".join([line, *(_origin(one) for one in last if _is_named(one, line))])
         for line in message.split("\n")
     )
 

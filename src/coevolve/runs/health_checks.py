@@ -8,7 +8,7 @@ from pathlib import Path
 
 from coevolve.benchmarks.base import Benchmark, leak_scan_of
 from coevolve.benchmarks.harbor.environment_checks import check_environments
-from coevolve.errors import CoevolveError, StopRun
+from coevolve.errors import CoevolveError, ConfigError, StopRun
 from coevolve.executors.benchmark_needs import Needs, needs_of
 from coevolve.executors.isolation import Limits, find_isolation
 from coevolve.executors.isolation.cgroups import why_no_groups
@@ -28,11 +28,14 @@ from coevolve.runs.session import (
     config_of_run,
     find_protocol,
     is_evaluation,
+    new_selector,
     past_of,
     run_folder,
     started_by_optimize,
+    test_pool,
 )
 from coevolve.search.effects import fold
+from coevolve.search.loop import check_opening
 from coevolve.settings import Context
 from coevolve.store import RunStore, owner, verify
 from coevolve.testing import check_benchmark
@@ -207,7 +210,8 @@ def check_model(config: RunConfig, base: Path) -> Iterator[Finding]:
 def check_project(config: RunConfig, base: Path, *, new: bool = True) -> Iterator[Finding]:
     """Whether the proposer is ready, and whether the benchmark conforms.
 
-    Before the run is created (`new`), also whether its past results can be imported.
+    Before the run is created (`new`), also whether its past results can be imported, and whether
+    it would be refused.
     """
     yield from config.proposer.examine(Context(config=config, base=base))
     lacking = False
@@ -227,6 +231,7 @@ def check_project(config: RunConfig, base: Path, *, new: bool = True) -> Iterato
     yield from _guarded("fingerprint", _fingerprint(config, base, benchmark), base)
     if new:
         yield from _guarded("history", _history(config, base, benchmark), base)
+        yield from _guarded("run", _opening(config, base, benchmark), base)
     yield from _leaks(config, benchmark)
 
 
@@ -278,6 +283,19 @@ def _history(config: RunConfig, base: Path, benchmark: Benchmark) -> Iterator[Fi
     """Whether the past results that a project names can be imported into a new run."""
     for event in past_of(config, base, benchmark):
         yield passed("history", f"{config.search.history}, {plural(event['rows'], 'row')}")
+
+
+def _opening(config: RunConfig, base: Path, benchmark: Benchmark) -> Iterator[Finding]:
+    """Why a new run would be refused, as where its budget is too small for Phase 0."""
+    try:
+        imports = past_of(config, base, benchmark)
+    except CoevolveError:
+        return  # `_history` reports it
+    try:
+        selector, test = new_selector(config, benchmark.pool), test_pool(benchmark)
+        check_opening(config.settings(), selector, benchmark.starts, test, imports)
+    except ConfigError as error:
+        yield failed("run", f"it cannot start: {error}")
 
 
 def check_run(folder: Path) -> Iterator[Finding]:

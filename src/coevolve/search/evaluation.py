@@ -80,8 +80,9 @@ def check_proposer(state: RunState) -> None:
         return
     last = state.rounds[-1]
     reasons = [last.note, *(state.candidates[name].reason for name in last.names)]
-    why = " ".join(filter(None, reasons)).rstrip(".") or "nothing was proposed"
-    then = f"{left} rounds are left" if left else "no round is left; start a new run"
+    why = " ".join(dict.fromkeys(filter(None, reasons))).rstrip(".") or "nothing was proposed"
+    rest = "1 round is left" if left == 1 else f"{left} rounds are left"
+    then = rest if left else "no round is left; start a new run"
     raise EmptyRounds(
         f"{state.empty_rounds} rounds in a row had no candidate that could be evaluated. The last "
         f"round: {why}. Fix the proposer; {then}.",

@@ -186,7 +186,7 @@ class Importing:
                 name = f"{PREFIX}{name}"
             known += self._observe(columns, name, rows)
         if not columns.phase_0 and not columns.observed:
-            why = f"its {known:,} outcomes are known" if known else "no row has a score"
+            why = _nothing(results, known, int(fits.sum()))
             raise StateError(f"{results.source} has nothing to import: {why}.")
         return {
             "file": Path(results.source).resolve().name,
@@ -246,6 +246,17 @@ class Importing:
             _check_same(results, int(rows[at]), float(before[at]))
         columns.add(columns.observed, name, rows[np.isnan(before)])
         return int((~np.isnan(before)).sum())
+
+
+def _nothing(results: PastResults, known: int, fitting: int) -> str:
+    """Why there is nothing to import."""
+    if known:
+        return "its outcome is known" if known == 1 else f"its {known:,} outcomes are known"
+    if fitting:
+        return "no row has a score"
+    if len(results):
+        return "no row has a task of the run"
+    return "no row is of the split 'validation'" if results.other_splits else "it has no rows"
 
 
 class _Columns:

@@ -9,7 +9,7 @@ import numpy as np
 
 from coevolve.core.allocation import Adaptive, AdaptiveShare, Share, share
 from coevolve.core.selector import Selector
-from coevolve.formatting import amount
+from coevolve.formatting import amount, plural
 from coevolve.search.budget import CAPS, Settings
 from coevolve.views.spend import Costs, Range, Savings
 
@@ -174,7 +174,7 @@ def forecast(
     )
     notes = list(_notes(trial, proposal, measured, within != total))
     if given:
-        notes.append(f"Past results stand for {given:,} trials of Phase 0.")
+        notes.append(f"Past results stand for {plural(given, 'trial')} of Phase 0.")
     if selector.pool.costs is not None:
         mean = float(selector.pool.costs.mean())
         notes.append(

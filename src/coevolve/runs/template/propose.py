@@ -1,7 +1,8 @@
 """The proposer: adds rules to the best harness for the tasks it failed.
 
 A real proposer calls a language model. This one has a fixed list of rules, a few of them bad, and
-tries those that change a text its parent failed on.
+tries those that change a text its parent failed on. If that gives nothing new, it adds any rules
+and leaves out one of the parent's.
 """
 
 import ast
@@ -36,6 +37,7 @@ IDEAS = {
     "no dots": (r"\.", r""),
     "first word": (r"(\S+) .*", r"\1"),
 }
+TRIES = 20
 BLOCK = re.compile(r"^RULES = (\[.*?^\])", re.M | re.S)
 
 
@@ -48,19 +50,37 @@ def propose(view: View, count: int) -> list[Proposal]:
     failed = [task.lower() for task, score in parent.outcomes.items() if score == 0.0]
     new = [name for name, rule in IDEAS.items() if rule not in rules]
     useful = [name for name in new if any(re.search(IDEAS[name][0], text) for text in failed)]
+    known = {view.files(one.candidate.name)["harness.py"].decode() for one in view.standings}
     proposals = []
     for number in range(count):
-        chosen = rng.sample(useful or new, min(3, len(useful or new)))
-        # Long patterns first: a short one could match a part of the same text.
-        more = sorted(rules + [IDEAS[name] for name in chosen], key=lambda rule: -len(rule[0]))
-        lines = "".join(f'    (r"{pattern}", r"{into}"),\n' for pattern, into in more)
-        text = source.replace(BLOCK.findall(source)[0], f"[\n{lines}]")
+        text = hypothesis = ""
+        for attempt in range(2 * TRIES):  # a copy of an earlier harness would be refused
+            first = attempt < TRIES
+            ideas = useful if useful and first else new
+            chosen = rng.sample(ideas, min(3, len(ideas)))
+            left_out = [] if first else rng.sample(rules, min(1, len(rules)))
+            kept = [rule for rule in rules if rule not in left_out]
+            text = _with(kept + [IDEAS[name] for name in chosen], source)
+            hypothesis = (
+                "adds rules: " + (", ".join(chosen) or "none") + "; leaves one out" * len(left_out)
+            )
+            if text not in known:
+                break
+        known.add(text)
         proposals.append(
             Proposal(
                 name=f"r{view.round}-{number}",
                 files={"harness.py": text.encode()},
                 parents=(view.parent,),
-                hypothesis="adds rules: " + ", ".join(chosen),
+                hypothesis=hypothesis,
             )
         )
     return proposals
+
+
+def _with(rules: list[tuple[str, str]], source: str) -> str:
+    """The source with other rules."""
+    # Long patterns first: a short one could match a part of the same text.
+    ordered = sorted(rules, key=lambda rule: -len(rule[0]))
+    lines = "".join(f'    (r"{pattern}", r"{into}"),\n' for pattern, into in ordered)
+    return source.replace(BLOCK.findall(source)[0], f"[\n{lines}]")
