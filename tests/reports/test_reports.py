@@ -1,6 +1,7 @@
 """A report: one file that needs nothing else, and says what the journal says."""
 
 import base64
+import contextlib
 import json
 import re
 from collections.abc import Iterator
@@ -15,6 +16,7 @@ from hypothesis import strategies as st
 
 import coevolve
 from coevolve.errors import InputError
+from coevolve.formatting import json_text
 from coevolve.reports import (
     RunDocument,
     check_report,
@@ -24,13 +26,14 @@ from coevolve.reports import (
 )
 from coevolve.reports.markdown_report import text as markdown_text
 from coevolve.reports.notebook_view import notebook_html
-from coevolve.reports.report_check import embedded_numbers
+from coevolve.reports.report_check import embedded_numbers, events_of
 from coevolve.search.journal import MemoryJournal
 from coevolve.search.proposal import Proposal, Proposed, View
 from coevolve.search.trials import Blame, Fault, Result, Trial
 from coevolve.store import RunStore
 from coevolve.views.timeline import Timeline
 from tests.effort import effort
+from tests.fuzz.inputs import changed
 from tests.search.stubs import StubExecutor, beginning, go_on, opened
 from tests.views.small_run import written
 
@@ -384,3 +387,22 @@ def test_a_result_in_memory_renders_itself() -> None:
     page = result._repr_html_()
     check_safe(page)
     assert "r1-0" in page
+
+
+SMALL = _made(JOURNAL)
+PAGE, TEXT = html_report(SMALL.numbers, _pictures(SMALL)), markdown_report(SMALL.numbers, {})
+
+
+@settings(max_examples=effort(12, 2_000), deadline=None)
+@given(st.booleans(), changed(SMALL.numbers))
+def test_whatever_the_numbers_of_a_file_are_it_is_checked_or_refused(
+    html: bool, numbers: Any
+) -> None:
+    page = PAGE if html else TEXT
+    start = page.rindex('{"format": 1')
+    end = page.rindex("</script>" if html else " -->")
+    changed_page = page[:start] + json_text(numbers) + page[end:]
+    with contextlib.suppress(InputError):
+        for one in check_report(changed_page, SMALL):
+            assert str(one)
+        events_of(changed_page)

@@ -1,14 +1,20 @@
 """Runs side by side, and what a replay says of protocols."""
 
+import contextlib
 import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
+from hypothesis import given, settings
 
 from coevolve.analysis import replay, synthetic_matrix
 from coevolve.errors import InputError
+from coevolve.figures import replay_figure
 from coevolve.views.run_comparison import compare_runs, replay_comparison
 from coevolve.views.timeline import Timeline
+from tests.effort import effort
+from tests.fuzz.inputs import changed
 from tests.views.small_run import written
 
 
@@ -41,6 +47,17 @@ def test_a_replay_is_regret_against_the_fraction() -> None:
         naive.se,
     )
     assert (found.series, found.seeds) == (2, 2)
+
+
+MATRIX = synthetic_matrix(tasks=8, candidates=4, worlds=1)
+REPLAYED = replay([MATRIX], protocols=["full"], fractions=[0.5], seeds=range(1)).to_json()
+
+
+@settings(max_examples=effort(12, 2_000), deadline=None)
+@given(changed(REPLAYED))
+def test_whatever_a_replay_says_it_is_drawn_or_refused(data: Any) -> None:
+    with contextlib.suppress(InputError):
+        assert replay_figure(replay_comparison(data)).svg
 
 
 @pytest.mark.parametrize("data", [{}, {"schema": 9}, {"schema": 1, "summary": [{}]}, []])

@@ -187,7 +187,7 @@ def _put(path: Path, data: bytes) -> None:
 
 def _verify(folder: Path, path: Path, as_json: bool) -> None:
     from coevolve.reports import check_report
-    from coevolve.reports.report_check import embedded_numbers
+    from coevolve.reports.report_check import embedded_numbers, events_of
 
     try:
         text = path.read_text("utf-8")
@@ -198,7 +198,7 @@ def _verify(folder: Path, path: Path, as_json: bool) -> None:
             f"report {folder}"
         ) from error
     numbers = embedded_numbers(text)
-    again = _document(folder, _events(numbers, path))
+    again = _document(folder, events_of(text))
     found = check_report(text, again)
     same = numbers.get("version") == again.numbers["version"]
     if as_json:
@@ -223,14 +223,6 @@ def _verify(folder: Path, path: Path, as_json: bool) -> None:
         echo(what)
     if found:
         _fail()
-
-
-def _events(numbers: dict[str, Any], path: Path) -> int:
-    """How many events the report was made from."""
-    try:
-        return int(numbers["provenance"]["events"])
-    except (KeyError, TypeError, ValueError):
-        raise InputError(f"{path} does not say from how many events it was made.") from None
 
 
 def _fail() -> NoReturn:

@@ -14,7 +14,7 @@ from coevolve.reports.run_document import FORMAT, RunDocument
 
 _CLOSE = 1e-6
 """Relative difference of numbers that are equal: other machines round in another way."""
-_TINY = 1e-9
+_TINY, _HUGE = 1e-9, 1e300
 _NEAR = 0.05
 """Difference of coordinates in a picture that are equal."""
 _HTML = re.compile(rf'<script type="application/json" id="{NUMBERS_ID}">(.*?)</script>', re.DOTALL)
@@ -23,6 +23,8 @@ _PARTS = re.compile(r'(?=<section id=")|(?=<figure id=")|(?=</figure>)|(?=^## )'
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?")
 _WORDS = re.compile(r'>[^<]+<|data-[a-z-]+="[^"]*"')
 """What people read in a picture; it must be the same to the letter."""
+_UNREADABLE = (LookupError, TypeError, ValueError, AttributeError, ArithmeticError, RecursionError)
+"""Errors of rendering numbers that somebody has changed."""
 _MOST = 50
 """Findings that are listed."""
 
@@ -52,7 +54,7 @@ def embedded_numbers(report: str) -> dict[str, Any]:
         )
     try:
         numbers = json.loads(found[1])
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"the numbers in the report are not JSON: {error}.") from error
     if not isinstance(numbers, dict) or numbers.get("format") != FORMAT:
         raise InputError(
@@ -60,6 +62,19 @@ def embedded_numbers(report: str) -> dict[str, Any]:
             "it again."
         )
     return numbers
+
+
+def events_of(report: str) -> int:
+    """How many events a report was made from.
+
+    Raises:
+        InputError: It does not say so.
+    """
+    found = embedded_numbers(report).get("provenance")
+    number = found.get("events") if isinstance(found, dict) else None
+    if type(number) is not int or number < 1:
+        raise InputError(f"the report does not say from how many events it was made: {number!r}.")
+    return number
 
 
 def check_report(report: str, again: RunDocument) -> list[Finding]:
@@ -78,8 +93,8 @@ def check_report(report: str, again: RunDocument) -> list[Finding]:
         return found[:_MOST]  # another version words the text in another way
     try:
         expected = _rendered(report, numbers, again)
-    except (KeyError, TypeError, ValueError, IndexError) as error:
-        gap = Finding(where="numbers", reported="another form", recorded=repr(error)[:80])
+    except _UNREADABLE as error:
+        gap = Finding(where="numbers", reported=f"another form ({error!r:.80})", recorded="ours")
         return [*found, gap][:_MOST]
     return [*found, *_visible(report, expected)][:_MOST]
 
@@ -117,7 +132,10 @@ def _rows(
 ) -> Iterator[Finding]:
     """The cells of a table that differ, named by row and column."""
     mine, theirs, columns = reported["rows"], recorded["rows"], recorded["columns"]
-    if not isinstance(mine, list) or len(mine) != len(theirs):
+    if not isinstance(mine, list) or not all(isinstance(row, list) for row in mine):
+        yield _finding(where, mine, theirs)
+        return
+    if len(mine) != len(theirs):
         yield _finding(f"number of {where}", len(mine), len(theirs))
         return
     for one, other in zip(mine, theirs, strict=True):
@@ -133,14 +151,17 @@ def _finding(where: str, reported: Any, recorded: Any) -> Finding:
 
 
 def _short(value: Any) -> str:
-    text = json.dumps(value)
+    try:
+        text = json.dumps(value)
+    except RecursionError:
+        text = "something deep"
     return text if len(text) <= 80 else f"{text[:77]}..."
 
 
 def _same(reported: Any, recorded: Any) -> bool:
     """Whether two values are equal; measured ones up to rounding, counts exactly."""
     plain = type(reported) in (int, float) and type(recorded) is float
-    if plain:
+    if plain and abs(reported) < _HUGE:
         return math.isclose(reported, recorded, rel_tol=_CLOSE, abs_tol=_TINY)
     return type(reported) is type(recorded) and bool(reported == recorded)
 

@@ -1,5 +1,6 @@
 """Several runs side by side, and the results of a replay of protocols."""
 
+import math
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -157,6 +158,7 @@ class ReplayComparison:
         return asdict(self)
 
 
+_LARGEST = 1e12
 _SCHEMA = 1
 """The JSON form of `coevolve replay` that is read here."""
 
@@ -187,23 +189,35 @@ def replay_comparison(data: Mapping[str, Any]) -> ReplayComparison:
             series=max((int(entry["series"]) for entry in overall), default=0),
             seeds=max((int(entry["seeds"]) for entry in overall), default=0),
         )
-    except (KeyError, TypeError, ValueError) as error:
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
         raise InputError(
-            "this is not the JSON of `coevolve replay --json`: it lacks "
-            f"{error}. With --aa there is no regret to show."
+            f"this is not the JSON of `coevolve replay --json` ({error!r:.80}). With --aa there "
+            "is no regret to show."
         ) from error
 
 
 def _points(entries: Iterable[Mapping[str, Any]]) -> tuple[ReplayPoint, ...]:
     found: Sequence[ReplayPoint] = [
         ReplayPoint(
-            fraction=float(entry["fraction"]),
-            regret=float(entry["regret"]["mean"]),
-            regret_se=entry["regret"]["se"],
-            spearman=entry["spearman"]["mean"],
-            evaluations=entry["evaluations"]["mean"],
+            fraction=_known(entry["fraction"], above=0.0),
+            regret=_known(entry["regret"]["mean"]),
+            regret_se=_number(entry["regret"]["se"]),
+            spearman=_number(entry["spearman"]["mean"]),
+            evaluations=_number(entry["evaluations"]["mean"]),
         )
         for entry in entries
         if entry["regret"]["mean"] is not None
     ]
     return tuple(sorted(found, key=lambda point: point.fraction))
+
+
+def _number(value: Any) -> float | None:
+    return None if value is None else _known(value)
+
+
+def _known(value: Any, above: float = -math.inf) -> float:
+    """A number that can be drawn."""
+    found = float(value)
+    if not math.isfinite(found) or found <= above or abs(found) > _LARGEST:
+        raise ValueError(f"{found!r} cannot be drawn")
+    return found
