@@ -66,7 +66,7 @@ class State:
     not lose, `withdrawn` why candidates are not asked about any more. `past` has the history of
     every pool before the draw of each candidate, for adaptive protocols. `fitted` is the fit that
     the next one starts from, and `fresh` the present one, if it is known. `estimates` are those
-    that were computed since an event last changed them.
+    that were computed since an event last changed them; a changed copy has none.
     """
 
     pool: Pool
@@ -91,7 +91,7 @@ class State:
     reasons: dict[tuple[Id, int, int], str] = field(default_factory=dict)
     fitted: Posterior | None = None
     fresh: Posterior | None = None
-    estimates: dict[Id, Estimate] = field(default_factory=dict)
+    estimates: dict[Id, Estimate] = field(default_factory=dict, init=False)
     evaluations: int = 0
     usage: Usage = field(default_factory=Usage)
 
