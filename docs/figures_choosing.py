@@ -15,13 +15,13 @@ from typing import Any
 
 import matplotlib as mpl
 import numpy as np
-from figures import ACCENT, INK, PALE, SOFT, STYLE, TRUE
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 
 from coevolve import protocol
 from coevolve.analysis import synthetic_matrix
 from coevolve.analysis.replay_search import Played, Stage, play
+from figures import ACCENT, INK, PALE, SOFT, STYLE, TRUE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results" / "choosing.json"

@@ -13,9 +13,10 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
-from figures import ACCENT, INK, PALE, SOFT, STYLE, TRUE
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+
+from figures import ACCENT, INK, PALE, SOFT, STYLE, TRUE
 
 HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results" / "wallclock.json"

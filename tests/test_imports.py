@@ -19,6 +19,8 @@ LAYERS = (
     {"past_results"},
     {"search"},
     {"store", "views", "executors", "models"},
+    {"figures"},
+    {"reports"},
     {"proposers"},
     {"benchmarks"},
     {"testing"},

@@ -18,6 +18,7 @@ TABLES = {
     "history": [("history", "imports")],
     "isolation": [("test-long", "attacks")],
     "models": [("latency", "evaluations")],
+    "report": [("projections", "runs")],
     "searches": [("search", "table")],
     "terminal-bench": [
         ("harbor_search", "candidates"),

@@ -245,6 +245,20 @@ def one_line(text: str, most: int = 500) -> str:
     return line if len(line) <= most else f"{line[: most - 1]}…"
 
 
+_MARKUP = str.maketrans(
+    {"&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&#39;", "\x60": "&#96;"}
+)
+
+
+def markup(text: str, most: int | None = None) -> str:
+    r"""A foreign text inside HTML or SVG, between tags or in a quoted attribute.
+
+    >>> markup('<b title="x">\x1b[31m')
+    '&lt;b title=&quot;x&quot;&gt;\\x1b[31m'
+    """
+    return visible(text, most).translate(_MARKUP)
+
+
 def json_text(
     value: object, *, indent: int | None = None, ascii: bool = True, allow_nan: bool = True
 ) -> str:

@@ -16,6 +16,7 @@ import sys
 import threading
 import unicodedata
 from collections.abc import Iterator, Sequence
+from html.parser import HTMLParser
 from pathlib import Path
 from typing import IO, NamedTuple
 
@@ -111,6 +112,14 @@ kind = "process"
 """
 
 
+ELEMENTS = (
+    "html head meta title style body header p h1 h2 h3 nav a main section strong dl div dt dd "
+    "figure figcaption details summary table thead tbody tr th td pre span code script svg "
+    "desc g defs pattern path rect circle line text"
+)
+"""The elements of a report."""
+
+
 def _project(folder: Path) -> Path:
     for name in ("first", "second"):
         (folder / "starts" / name).mkdir(parents=True)
@@ -200,6 +209,8 @@ def run(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Path]:
         shown = _on_a_terminal("run", "hostile.toml")
         assert shown.code == 0, shown.text
         _check(shown.text, terminal=True)
+        for words in (("export", "--to", "out.npz"), ("report", "--to", "out.html")):
+            assert _piped(words[0], "runs/hostile", *words[1:]).code == 0  # others read them
         yield folder
 
 
@@ -246,6 +257,8 @@ SHOWN: tuple[tuple[str, ...], ...] = (
     ("rescore", NOBODY, RUN),
     ("evaluate", "first", "--run", RUN),
     ("export", RUN, "--to", "out.npz"),
+    ("report", RUN, "--to", "out.html"),
+    ("report", RUN, "--to", "out.html", "--verify"),
     ("import", "no", "--to", RUN),
     ("analyse", RUN, "--table", "difficulty"),
     ("table", "tb", RUN),
@@ -300,6 +313,33 @@ def test_no_cell_of_a_csv_file_is_a_formula(run: Path) -> None:
         assert "'=1+1" in cells
         assert [cell for cell in cells if cell.strip(" ").startswith(tuple("=+-@\t\r＝"))] == []
         _check("".join(cells))
+
+
+def test_a_report_has_the_elements_of_a_harmless_run(run: Path) -> None:
+    for name in ("out.html", "out.md"):
+        assert _piped("report", RUN, "--to", name).code == 0
+        text = (run / name).read_text("utf-8")
+        _check(text)
+        assert _piped("report", RUN, "--to", name, "--verify").code == 0
+    for page in (run / "out.html", *(run / "out-figures").glob("*.svg")):
+        text = page.read_text("utf-8")
+        _check(text)
+        reader = Elements()
+        reader.feed(text)
+        assert reader.tags <= set(ELEMENTS.split())
+        assert not any(name.startswith("on") or name in ("src", "style") for name in reader.names)
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and the names of their attributes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.tags, self.names = set[str](), set[str]()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.tags.add(tag)
+        self.names |= {name for name, _ in attrs}
 
 
 def test_a_workspace_contains_text_only(run: Path) -> None:

@@ -25,6 +25,7 @@ from coevolve.formatting import (
     score,
     tasks_seen,
 )
+from coevolve.views.certainty import Certainty
 from coevolve.views.report import CandidateRow, Report
 
 NARROW, WIDE = 12, 30
@@ -43,13 +44,21 @@ _LATE = {
 }
 
 
-def board(now: Report, *, width: int, most: int, whole: bool = False) -> Group:
+def board(
+    now: Report,
+    *,
+    width: int,
+    most: int,
+    sure: Certainty | None = None,
+    whole: bool = False,
+) -> Group:
     """One screen, `width` columns wide, with at most `most` candidates.
 
-    With `whole`, long reasons continue on further lines.
+    `sure` says how sure it is that the best one is the best. With `whole`, long reasons continue
+    on further lines.
     """
     rows = chosen_rows(now, most)
-    parts: list[RenderableType] = [*_above(now, width)]
+    parts: list[RenderableType] = [*_above(now, width, sure)]
     if rows:
         parts += [Text(), *candidate_lines(now, rows, width, whole=whole)]
     if len(rows) < len(now.candidates):
@@ -62,10 +71,11 @@ def board(now: Report, *, width: int, most: int, whole: bool = False) -> Group:
     return Group(*parts)
 
 
-def board_for(now: Report, console: Screen) -> Group:
+def board_for(now: Report, console: Screen, sure: Certainty | None = None) -> Group:
     """The board that fits a console."""
-    other_lines = 5 + len(_above(now, console.width))
-    return board(now, width=console.width, most=max(3, console.height - other_lines))
+    other_lines = 5 + len(_above(now, console.width, sure))
+    most = max(3, console.height - other_lines)
+    return board(now, width=console.width, most=most, sure=sure)
 
 
 def chosen_rows(now: Report, most: int) -> list[CandidateRow]:
@@ -221,9 +231,9 @@ def _noted(row: CandidateRow) -> str:
     return ", ".join(notes)
 
 
-def _above(now: Report, width: int) -> list[RenderableType]:
+def _above(now: Report, width: int, sure: Certainty | None) -> list[RenderableType]:
     """The lines above the candidates."""
-    return [*_title(now, width), *_facts(now, width)]
+    return [*_title(now, width), *_facts(now, width, sure)]
 
 
 def _title(now: Report, width: int) -> Iterator[Text]:
@@ -262,8 +272,8 @@ def where(now: Report) -> str:
     return f"stopped in {place}: {now.why}" if now.stopped else place
 
 
-def _facts(now: Report, width: int) -> Iterator[RenderableType]:
-    for label, done, total, text in _fact_rows(now):
+def _facts(now: Report, width: int, sure: Certainty | None) -> Iterator[RenderableType]:
+    for label, done, total, text in _fact_rows(now, sure):
         if total is None or width < _SMALL:
             indent = " " * _LABEL
             for number, line in enumerate(textwrap.wrap(text, max(20, width - _LABEL))):
@@ -277,7 +287,9 @@ def _facts(now: Report, width: int) -> Iterator[RenderableType]:
         yield grid
 
 
-def _fact_rows(now: Report) -> Iterator[tuple[str, float, float | None, str]]:
+def _fact_rows(
+    now: Report, sure: Certainty | None
+) -> Iterator[tuple[str, float, float | None, str]]:
     """Label, amount, total (None: no bar) and text of each line above the candidates."""
     if now.asked:
         under_way = f", {now.under_way} running" if now.under_way else ""
@@ -296,6 +308,8 @@ def _fact_rows(now: Report) -> Iterator[tuple[str, float, float | None, str]]:
         yield "spent", 0, None, f"{on_request(now)} on request"
     if faults := _faults(now):
         yield "faults", 0, None, faults
+    if sure is not None and sure.short:
+        yield "choice", 0, None, f"{sure.best}: {sure.short}"
 
 
 def _spent(now: Report) -> str:
@@ -326,9 +340,8 @@ def on_request(now: Report) -> str:
 
 
 def _faults(now: Report) -> str:
-    zeros = sum(row.zeros for row in now.candidates)
-    if not (now.missing or zeros):
+    if not (now.missing or now.zeros):
         return ""
     kinds = sorted(now.failures.items(), key=lambda item: -item[1])
     listed = ", ".join(f"{kind} {number}" for kind, number in kinds[:3])
-    return f"{now.missing} missing, {zeros} scored 0 ({listed})"
+    return f"{now.missing} missing, {now.zeros} scored 0 ({listed})"

@@ -23,6 +23,7 @@ from coevolve.cli.propose_command import propose
 from coevolve.cli.protocols_command import protocols
 from coevolve.cli.query_command import query
 from coevolve.cli.replay_command import replay
+from coevolve.cli.report_command import report
 from coevolve.cli.rescore_command import rescore
 from coevolve.cli.resume_command import resume
 from coevolve.cli.run_command import run
@@ -85,6 +86,7 @@ _RUNS = (
     diff,
     query,
     export,
+    report,
 )
 _SCORES = (evaluate, rescore)
 _TOOLS = (demo, worlds, protocols, replay, analyse, table)

@@ -24,6 +24,7 @@ from coevolve.formatting import (
     tasks_seen,
 )
 from coevolve.search.loop import Search
+from coevolve.views.certainty import Certainty, certainty
 from coevolve.views.event_lines import Narrator
 from coevolve.views.report import Report, report
 
@@ -104,7 +105,8 @@ class LiveView(PlainView):
         began = time.monotonic()
         clock = self._search.state.clock + began - self._noticed
         now = report(self._search.state, clock=clock, under_way=self._search.under_way)
-        self._live.update(board_for(now, self.console), refresh=True)
+        sure = certainty(self._search.state) if now.round else None
+        self._live.update(board_for(now, self.console, sure), refresh=True)
         self._drawn = time.monotonic()
         self._costs = (self._costs[1], self._drawn - began)
 
@@ -120,12 +122,14 @@ def make_view(console: Screen, *, quiet: bool) -> PlainView:
     return LiveView(console) if redrawn else PlainView(console)
 
 
-def print_closing(console: Screen, now: Report, winner: Path | None) -> None:
+def print_closing(
+    console: Screen, now: Report, winner: Path | None, sure: Certainty | None = None
+) -> None:
     """Print the winner beside the starting harnesses, the spending, and the winner's path."""
     console.print()
     print_warning(console, now)
     console.print(_closing_table(now, console.width))
-    console.print(facts(_closing_facts(now)))
+    console.print(facts(_closing_facts(now, sure)))
     if winner is not None:
         # On a line of its own, so that it can be copied from a narrow terminal.
         label = (f"{'winner':<13}", "bright_black")
@@ -169,7 +173,7 @@ def _closing_table(now: Report, width: int) -> Table:
     return narrowed(made, width)
 
 
-def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:
+def _closing_facts(now: Report, sure: Certainty | None) -> Iterator[tuple[str, str]]:
     spend = now.spend
     yield (
         "ended",
@@ -195,6 +199,8 @@ def _closing_facts(now: Report) -> Iterator[tuple[str, str]]:
         yield "missing", f"{plural(now.missing, 'outcome')}; `coevolve status` shows the reasons"
     if now.chosen is not None:
         yield "choice", now.chosen["why"]
+    if sure is not None:
+        yield "certainty", sure.short
     if now.requested["trials"]:
         yield "on request", on_request(now)
     if now.sealed_warning:

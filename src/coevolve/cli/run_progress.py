@@ -102,6 +102,7 @@ def close(console: SteadyScreen, folder: Path, state: "RunState", *, as_json: bo
     """Print the result of a run."""
     from coevolve.cli.run_display import print_closing
     from coevolve.runs.result import RunFolder
+    from coevolve.views.certainty import certainty
     from coevolve.views.report import report
 
     now, winner = report(state), (state.chosen or {}).get("candidate")
@@ -118,7 +119,7 @@ def close(console: SteadyScreen, folder: Path, state: "RunState", *, as_json: bo
         return
     if place is not None and candidate is not None and len(candidate.files) == 1:
         place /= next(iter(candidate.files))
-    print_closing(console, now, place)
+    print_closing(console, now, place, certainty(state))
 
 
 async def _until_done(search: "Search", view: "PlainView") -> int:

@@ -18,6 +18,7 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
     from coevolve.cli.run_display import print_warning
     from coevolve.runs.session import read_state
     from coevolve.store import Owner, owner
+    from coevolve.views.certainty import certainty
     from coevolve.views.event_lines import imported
     from coevolve.views.report import report
 
@@ -40,9 +41,9 @@ def status(run: Run = None, as_json: AsJson = False) -> None:
     shown = replace(now, stopped=True, why="no process works on it") if idle else now
     if now.chosen is not None:  # before that, the state comes first
         print_warning(console, now)
-    console.print(
-        board(shown, width=console.width, most=max(_LEAST, console.height - 10), whole=True)
-    )
+    most = max(_LEAST, console.height - 10)
+    sure = certainty(state) if now.round else None
+    console.print(board(shown, width=console.width, most=most, sure=sure, whole=True))
     if now.chosen is None:
         print_warning(console, now)
     if now.mixed:

@@ -32,11 +32,14 @@ from coevolve.formatting import plural, score
 def estimated(state: State, candidate: Id) -> Estimate:
     """The full-set score of a candidate."""
     check_known(state, candidate)
-    try:
-        estimate = _estimated(state, candidate)
-    except NoOutcomeError as error:
-        raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
-    return estimate.scaled(state.pool.scale)
+    found = state.estimates.get(candidate)
+    if found is None:
+        try:
+            found = _estimated(state, candidate).scaled(state.pool.scale)
+        except NoOutcomeError as error:
+            raise NoOutcomeError(f"candidate {candidate!r}: {error}.") from None
+        state.estimates[candidate] = found
+    return found
 
 
 def _estimated(state: State, candidate: Id) -> Estimate:

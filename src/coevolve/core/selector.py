@@ -110,6 +110,11 @@ class Selector(Recorded):
         return self._state.draw_per
 
     @property
+    def confidence(self) -> float:
+        """Level of the intervals."""
+        return self._state.confidence
+
+    @property
     @alone
     def starts(self) -> tuple[Id, ...]:
         """The starting harnesses, in the order told."""

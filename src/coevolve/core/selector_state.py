@@ -10,7 +10,7 @@ import numpy as np
 from coevolve.core.allocation import Adaptive
 from coevolve.core.assignment import Assignment, Design
 from coevolve.core.blas_threads import one_blas_thread
-from coevolve.core.estimators import Estimator, EstimatorRule
+from coevolve.core.estimators import Estimate, Estimator, EstimatorRule
 from coevolve.core.events import SCHEMA, Event
 from coevolve.core.evidence import Asked, Evidence, Progress
 from coevolve.core.identifiers import Id, all_frozen, frozen
@@ -65,7 +65,8 @@ class State:
     those not told yet, `reasons` why outcomes are missing, `losses` those of them that others did
     not lose, `withdrawn` why candidates are not asked about any more. `past` has the history of
     every pool before the draw of each candidate, for adaptive protocols. `fitted` is the fit that
-    the next one starts from, and `fresh` the present one, if it is known.
+    the next one starts from, and `fresh` the present one, if it is known. `estimates` are those
+    that were computed since an event last changed them; a changed copy has none.
     """
 
     pool: Pool
@@ -90,6 +91,7 @@ class State:
     reasons: dict[tuple[Id, int, int], str] = field(default_factory=dict)
     fitted: Posterior | None = None
     fresh: Posterior | None = None
+    estimates: dict[Id, Estimate] = field(default_factory=dict, init=False)
     evaluations: int = 0
     usage: Usage = field(default_factory=Usage)
 
@@ -134,7 +136,26 @@ class State:
         }
         if event["type"] not in handlers:
             raise EventError("its type is unknown.")
+        self._forget_estimates(event)
         handlers[event["type"]](event)
+
+    def _forget_estimates(self, event: Event) -> None:
+        """Forget the estimates that an event may change.
+
+        An estimate follows from the outcomes of its candidate, and from what the others of its
+        round and the starting harnesses have lost. A joint model learns from all outcomes.
+        """
+        names = event.get("candidates", [event.get("candidate")])
+        known = [name for name in all_frozen(names) if name in self.table]
+        decided = self.estimator is not None and not isinstance(self.estimator, JointModel)
+        if not decided or event["type"] == "grown" or any(name in self.starts for name in known):
+            self.estimates.clear()
+            return
+        for name in known:
+            number = self.table.round_of(name)
+            together = self.rounds[number - 1].candidates if 0 < number <= len(self.rounds) else ()
+            for one in (name, *together):
+                self.estimates.pop(one, None)
 
     def posterior(self) -> Posterior:
         """The joint model, fitted to all outcomes; candidates are in the order of the table.

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import dataclass, field
+from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -192,6 +193,14 @@ class Result:
     def report(self) -> str:
         """The result as text."""
         return "\n".join(_lines(self.status, self.candidates))
+
+    def _repr_html_(self) -> str:
+        """The result in a notebook: static, as of the time it was made."""
+        from coevolve.reports.notebook_view import notebook_html
+        from coevolve.views.timeline import Timeline
+
+        events = takewhile(lambda event: event["seq"] < self._state.events, self._source.events())
+        return notebook_html(Timeline.of_events(events))
 
     def __repr__(self) -> str:
         now = self.status

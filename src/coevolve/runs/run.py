@@ -130,6 +130,14 @@ class Run:
         phase = self.status.phase if self.started else "not started"
         return f"Run({str(self.folder)!r}, {phase})"
 
+    def _repr_html_(self) -> str:
+        """The run in a notebook: static, as of now."""
+        from coevolve.formatting import markup
+
+        if not self.started:
+            return f"<code>{markup(repr(self))}</code>"
+        return self.result._repr_html_()
+
     @property
     def started(self) -> bool:
         """Whether the run has a journal with events."""

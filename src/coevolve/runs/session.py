@@ -410,6 +410,13 @@ def is_evaluation(folder: Path) -> bool:
     return first is not None and EVALUATION in first["config"]
 
 
+def read_opening(folder: Path) -> tuple[str, bool]:
+    """The name of a run, and whether the journal is that of an evaluation instead."""
+    with RunStore.read(folder) as store:
+        opened = opening_of(store)
+    return str(opened["name"]), EVALUATION in opened["config"]
+
+
 def test_pool(benchmark: Benchmark) -> Pool | None:
     """The sealed test tasks of a benchmark, if it has any."""
     tasks = getattr(benchmark, "test_tasks", ())

@@ -114,6 +114,11 @@ class Report:
         """What readers of the sealed test must know; empty if one candidate ran it at most."""
         return sealed_warning(len(self.tested))
 
+    @property
+    def zeros(self) -> int:
+        """Trials that scored 0 because of a fault."""
+        return sum(row.zeros for row in self.candidates)
+
     def candidate(self, name: str) -> CandidateRow:
         """The row of one candidate."""
         return next(row for row in self.candidates if row.name == name)

@@ -75,7 +75,7 @@ def spend_parts(events: Iterable[Event]) -> SpendParts:
                     seconds[PROPOSING] += event["clock"] - proposing
             case "outcome" | "failed" | "scored" | "retried":
                 repeated = kind in ("failed", "retried")
-                part = _part(kind, split, event["candidate"] in starts)
+                part = part_of(kind, split, event["candidate"] in starts)
                 ledgers[part].spend(
                     event["usage"], trials=int(not repeated), failed_attempts=int(repeated)
                 )
@@ -88,7 +88,8 @@ def spend_parts(events: Iterable[Event]) -> SpendParts:
     return SpendParts(ledgers=ledgers, seconds=seconds)
 
 
-def _part(kind: str, split: str, start: bool) -> str:
+def part_of(kind: str, split: str, start: bool) -> str:
+    """The part that a trial or an attempt of this type of event, split and harness belongs to."""
     if kind in ("scored", "retried"):
         return REQUEST
     if split in _OF_SPLIT:
