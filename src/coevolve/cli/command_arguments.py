@@ -60,6 +60,8 @@ def find_run(given: Path | None) -> Path:
         return given
     if not given.exists():
         raise InputError(f"{given} does not exist; RUN is a run folder or a TOML file.")
+    from coevolve.store import run_folders
+
     raise InputError(f"{given} is not a run folder.{_listed(run_folders(given))}")
 
 
@@ -159,21 +161,14 @@ def _only_run() -> Path:
     here = Path()
     if (here / JOURNAL).exists():
         return here
+    from coevolve.store import run_folders
+
     found = run_folders(here)
     if len(found) == 1:
         return found[0]
     if not found:
         raise InputError("there is no run in runs/ of the current folder; name a run.")
     raise InputError(f"there are several runs; name one.{_listed(found)}")
-
-
-def run_folders(folder: Path) -> list[Path]:
-    """The runs in a folder and in its `runs/`."""
-    return sorted(
-        path.parent
-        for pattern in (f"runs/*/{JOURNAL}", f"*/{JOURNAL}")
-        for path in folder.glob(pattern)
-    )
 
 
 def _listed(found: list[Path]) -> str:

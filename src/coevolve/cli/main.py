@@ -31,6 +31,7 @@ from coevolve.cli.runs_command import runs
 from coevolve.cli.show_command import show
 from coevolve.cli.status_command import status
 from coevolve.cli.table_command import table
+from coevolve.cli.ui_command import ui
 from coevolve.cli.worlds_command import worlds
 from coevolve.errors import CoevolveError
 
@@ -87,6 +88,7 @@ _RUNS = (
     query,
     export,
     report,
+    ui,
 )
 _SCORES = (evaluate, rescore)
 _TOOLS = (demo, worlds, protocols, replay, analyse, table)

@@ -19,7 +19,6 @@ from coevolve.cli.console_output import (
     redirected_prints,
 )
 from coevolve.cli.run_progress import INTERRUPTED, advance
-from coevolve.cli.runs_command import run_row
 from coevolve.errors import CoevolveError
 from coevolve.formatting import plural
 
@@ -136,6 +135,8 @@ def _continue(
 
 
 def _row(run: "MatrixRun") -> dict[str, Any]:
+    from coevolve.runs.run_listing import run_row
+
     found = {"row": run.row, "seed": run.seed, "name": run.name}
     if not run.started:
         return {**found, "run": str(run.folder), "state": "not started"}

@@ -8,14 +8,13 @@ from typing import Any
 
 from coevolve.figures import style_sheet
 from coevolve.formatting import json_text, markup
+from coevolve.reports.html_parts import data_table, listing
 from coevolve.reports.report_words import (
     SECTIONS,
-    cell,
     facts,
     findings,
     headline,
     incomplete,
-    is_number,
     provenance,
 )
 
@@ -134,37 +133,14 @@ def _figure(found: Mapping[str, Any], picture: str, titled: bool) -> Iterator[st
     yield "</figure>"
     if found["rows"]:
         yield "<details><summary>Numbers</summary>"
-        yield from _table(found, f"Numbers of: {found['title']}")
+        yield from data_table(found, f"Numbers of: {found['title']}")
         yield "</details>"
-
-
-def _table(found: Mapping[str, Any], label: str) -> Iterator[str]:
-    columns, rows = found["columns"], found["rows"]
-    right = [
-        all(row[at] is None or is_number(row[at]) for row in rows) for at in range(len(columns))
-    ]
-    yield f'<div class="scroll" tabindex="0" role="region" aria-label="{markup(label)}"><table>'
-    heads = (
-        f"<th{_end(end)}>{markup(name)}</th>" for name, end in zip(columns, right, strict=True)
-    )
-    yield f"<thead><tr>{''.join(heads)}</tr></thead><tbody>"
-    for row in rows:
-        cells = zip(columns, row, right, strict=True)
-        texts = (f"<td{_end(end)}>{markup(cell(name, value))}</td>" for name, value, end in cells)
-        yield f"<tr>{''.join(texts)}</tr>"
-    yield "</tbody></table></div>"
-    if cut := incomplete(len(rows), found["all_rows"], "rows"):
-        yield f"<p>{cut}</p>"
-
-
-def _end(right: bool) -> str:
-    return ' class="n"' if right else ""
 
 
 def _incidents(found: Mapping[str, Any]) -> Iterator[str]:
     if found["rows"]:
         yield "<h3>Incidents</h3>"
-        yield from _table(found, "Incidents")
+        yield from data_table(found, "Incidents")
 
 
 def _winner(found: Mapping[str, Any] | None) -> Iterator[str]:
@@ -177,37 +153,14 @@ def _winner(found: Mapping[str, Any] | None) -> Iterator[str]:
         yield f"<p>Hypothesis: {markup(found['hypothesis'])}</p>"
     if found["parent"] is not None:
         yield f"<h3>What changed from {markup(found['parent'], 200)}</h3>"
-        yield from _listing(found["diff"], "Difference from the parent", diff=True)
+        yield from listing(found["diff"], "Difference from the parent", diff=True)
     for one in found["files"]:
         yield f"<h3>{markup(one['path'], 200)}</h3>"
         yield f"<details><summary>{one['bytes']:,} bytes</summary>"
-        yield from _listing(one, one["path"], diff=False)
+        yield from listing(one, one["path"], diff=False)
         yield "</details>"
     if cut := incomplete(len(found["files"]), found["all_files"], "files"):
         yield f"<p>{cut}</p>"
-
-
-def _listing(found: Mapping[str, Any], label: str, *, diff: bool) -> Iterator[str]:
-    if not found["lines"]:
-        yield "<p>Nothing.</p>"
-        return
-    if diff:
-        spans = "".join(
-            f'<span class="{_kind(line)}">{markup(line)}\n</span>' for line in found["lines"]
-        )
-        body = spans
-    else:
-        body = markup("\n".join(found["lines"]))
-    yield f'<pre tabindex="0" role="region" aria-label="{markup(label, 200)}">{body}</pre>'
-    if cut := incomplete(len(found["lines"]), found["all_lines"], "lines"):
-        yield f"<p>{cut}</p>"
-
-
-def _kind(line: str) -> str:
-    """The class of a line of a diff."""
-    if line.startswith(("+++", "---", "@@")):
-        return "h"
-    return {"+": "a", "-": "d"}.get(line[:1], "s")
 
 
 def _provenance(numbers: Mapping[str, Any]) -> Iterator[str]:

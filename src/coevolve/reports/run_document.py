@@ -57,8 +57,8 @@ def run_document(timeline: Timeline, journal: Journal, *, version: str) -> RunDo
         "format": FORMAT,
         "version": version,
         "summary": summary_of(now, timeline.state),
-        "figures": {name: _table(figure) for name, figure in figures.items()},
-        "incidents": _incidents(now.failures),
+        "figures": {name: figure_table(figure) for name, figure in figures.items()},
+        "incidents": incident_table(now.failures),
         "winner": _winner(now.report, timeline.state, journal),
         "provenance": timeline.provenance.to_json(),
     }
@@ -74,7 +74,8 @@ def _plain(value: Any) -> Any:
     return visible(value, _LONGEST) if isinstance(value, str) else value
 
 
-def _table(figure: Figure) -> dict[str, Any]:
+def figure_table(figure: Figure) -> dict[str, Any]:
+    """The numbers of a figure, as many as a reader can use."""
     found = figure.to_json()
     rows = found["rows"]
     kept = [
@@ -155,7 +156,8 @@ def _warnings(now: Report) -> Iterator[str]:
         yield f"Candidates may know answers: {', '.join(leaks[:3])}{more}."
 
 
-def _incidents(found: Failures) -> dict[str, Any]:
+def incident_table(found: Failures) -> dict[str, Any]:
+    """The incidents as a table, in order."""
     rows = [
         [one.clock, one.round, one.kind, one.candidate, short(one.text, _MOST_TEXT)]
         for one in found.incidents[:MOST_ROWS]

@@ -11,6 +11,9 @@ from pathlib import Path
 
 from coevolve.errors import CoevolveError, DamageError, StoreError
 
+JOURNAL = "run.db"
+"""The name of the journal; a folder with it is a run."""
+
 
 @dataclass(frozen=True, slots=True)
 class Layout:
@@ -25,7 +28,7 @@ class Layout:
     @property
     def journal(self) -> Path:
         """The events."""
-        return self.folder / "run.db"
+        return self.folder / JOURNAL
 
     @property
     def log(self) -> Path:
@@ -67,6 +70,15 @@ class Layout:
         with explained(self.unfinished):
             if self.unfinished.exists():
                 shutil.rmtree(self.unfinished)
+
+
+def run_folders(folder: Path) -> list[Path]:
+    """The runs in a folder and in its `runs/`."""
+    return sorted(
+        path.parent
+        for pattern in (f"runs/*/{JOURNAL}", f"*/{JOURNAL}")
+        for path in folder.glob(pattern)
+    )
 
 
 def sync(path: Path) -> None:

@@ -4,12 +4,16 @@ from collections.abc import Iterator
 from dataclasses import asdict, dataclass
 from typing import Any
 
+import numpy as np
+
 from coevolve.search.journal import Journal
 from coevolve.search.run_state import RunState, Status
 from coevolve.views.answer_text import parsed
-from coevolve.views.outcome_rows import OutcomeRow, outcome_rows
+from coevolve.views.outcome_rows import OutcomeRow, outcome_row, outcome_rows
 from coevolve.views.questions import Shared, file_diff, shared_tasks
 from coevolve.views.report import CandidateRow, report
+from coevolve.views.run_columns import IMPORTED, OUTCOME
+from coevolve.views.timeline import Timeline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -177,13 +181,39 @@ def round_details(round: int, state: RunState, journal: Journal) -> RoundDetails
 def trial_details(candidate: str, task: str, journal: Journal) -> list[TrialDetails]:
     """Every trial of a candidate on a task, with its trace."""
     return [
-        TrialDetails(
-            outcome=row,
-            content=parsed(journal.get(row.trace).decode(errors="replace")) if row.trace else None,
-        )
+        _with_trace(row, journal)
         for row in outcome_rows(journal.events())
         if (row.candidate, row.task) == (candidate, task)
     ]
+
+
+def _with_trace(row: OutcomeRow, journal: Journal) -> TrialDetails:
+    content = parsed(journal.get(row.trace).decode(errors="replace")) if row.trace else None
+    return TrialDetails(outcome=row, content=content)
+
+
+def recorded_trials(
+    candidate: str, task: str, timeline: Timeline, journal: Journal
+) -> list[TrialDetails]:
+    """Like `trial_details`, with a timeline that knows where in the journal the trials are."""
+    columns, state = timeline.columns, timeline.state
+    number = {**columns.tasks, **columns.test_tasks}[task]
+    rows = columns.rows
+    here = (rows.candidate == columns.candidates[candidate]) & (rows.task == number)
+    found = []
+    for seq in dict.fromkeys(rows.seq[here & np.isin(rows.kind, (OUTCOME, IMPORTED))].tolist()):
+        [event] = journal.events(seq, seq + 1)
+        if event["type"] == "imported":
+            opened = next(iter(journal.events(0, 1)))
+            given = outcome_rows([opened, event])
+            found += [o for o in given if (o.candidate, o.task) == (candidate, task)]
+            continue
+        split = event.get("split", "validation")
+        pool = state.test.pool if split == "test" and state.test else state.selector.pool
+        label = pool.labels[pool.position(task)]
+        round = state.candidates[candidate].candidate.round
+        found.append(outcome_row(event, round, split, label))
+    return [_with_trace(row, journal) for row in found]
 
 
 def compare(first: str, second: str, state: RunState, journal: Journal) -> Comparison:

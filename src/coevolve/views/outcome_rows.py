@@ -63,7 +63,9 @@ def outcome_rows(events: Iterable[Event]) -> Iterator[OutcomeRow]:
                 rounds[event["candidate"]["name"]] = event["candidate"]["round"]
             case "outcome" | "scored":
                 split = event.get("split", "validation")
-                yield _row(event, rounds[event["candidate"]], split, pools[split][event["task"]])
+                yield outcome_row(
+                    event, rounds[event["candidate"]], split, pools[split][event["task"]]
+                )
 
 
 def _given(
@@ -102,7 +104,8 @@ def _pools(pool: Pool) -> dict[str, str]:
     return {pool.tasks[i]: name for name in pool.names for i in pool.members(name).tolist()}
 
 
-def _row(event: Event, round: int, split: str, pool: str) -> OutcomeRow:
+def outcome_row(event: Event, round: int, split: str, pool: str) -> OutcomeRow:
+    """The outcome in an event, of a candidate of a round, on a task of a pool."""
     fault = event.get("fault") or {"kind": "", "reason": ""}
     tokens_in, tokens_out, dollars, seconds = event["usage"]
     missing = titled(fault["kind"], fault["reason"]) if event["score"] is None else ""
