@@ -25,7 +25,7 @@ LAYERS = (
     {"benchmarks"},
     {"testing"},
     {"runs"},
-    {"analysis", "dashboard", "integrations"},
+    {"analysis", "dashboard", "integrations", "tables"},
     {"cli"},
     {"__main__"},
 )

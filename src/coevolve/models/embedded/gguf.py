@@ -273,3 +273,24 @@ def _converted(file: BinaryIO, header: Header, tensor: Tensor) -> Iterator[bytes
 
 def _new_kind(kind: int) -> int:
     return Q8_0 if kind == Q4_1 else kind
+
+
+def numbers(file: BinaryIO, header: Header, tensor: Tensor) -> NDArray[np.float32]:
+    """The values of a tensor as 32-bit floats, the last dimension of the file first."""
+    file.seek(header.data + tensor.offset)
+    raw = np.frombuffer(_take(file, size(tensor)), np.uint8)
+    if tensor.kind == F32:
+        values = raw.view("<f4").astype(np.float32)
+    elif tensor.kind == F16:
+        values = raw.view("<f2").astype(np.float32)
+    else:
+        blocks = raw.reshape(-1, _BYTES[tensor.kind])
+        values = _levels(blocks) if tensor.kind == Q4_1 else _eight_bit(blocks)
+    return values.reshape(tensor.shape[::-1])
+
+
+def _eight_bit(blocks: NDArray[np.uint8]) -> NDArray[np.float32]:
+    """The numbers of Q8_0 blocks."""
+    scale = np.ascontiguousarray(blocks[:, :2]).view("<f2").astype(np.float32)
+    values: NDArray[np.float32] = scale * blocks[:, 2:].view(np.int8).astype(np.float32)
+    return values

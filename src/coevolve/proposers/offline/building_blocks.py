@@ -6,7 +6,7 @@ searches over the recipes.
 """
 
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol, runtime_checkable
 
 import numpy as np
@@ -14,6 +14,9 @@ import numpy as np
 from coevolve.errors import InputError, nearest
 from coevolve.search.candidate import Files
 from coevolve.search.proposal import Standing, View
+
+REMEMBERED = 50_000
+"""Recipes that a space remembers, at most; a search asks for the same ones again and again."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,13 +32,20 @@ class Recipe:
 
     blocks: tuple[tuple[str, str], ...]
     components: tuple[str, ...]
+    _by_slot: Mapping[str, str] = field(init=False, repr=False, compare=False)
+    _active: frozenset[str] = field(init=False, repr=False, compare=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "_by_slot", dict(self.blocks))
+        slots = (component.partition(":")[0] for component in self.components)
+        object.__setattr__(self, "_active", frozenset(slots))
 
     def __getitem__(self, slot: str) -> str:
-        return dict(self.blocks)[slot]
+        return self._by_slot[slot]
 
     def has(self, slot: str) -> bool:
         """Whether a slot has an effect."""
-        return f"{slot}:{self[slot]}" in self.components
+        return slot in self._active
 
     def differs(self, other: "Recipe") -> tuple[str, ...]:
         """The slots in which another recipe differs."""
@@ -134,6 +144,9 @@ class RecipeSpace:
         self.components = tuple(
             f"{slot}:{block}" for slot, known in self.slots.items() for block in known
         )
+        self._firsts = {slot: known[0] for slot, known in self.slots.items()}
+        self._sizes = np.array([len(known) for known in self.slots.values()])
+        self._settled: dict[tuple[str, ...], Recipe] = {}
         self.seeds = {text: self.recipe(seed) for text, seed in blocks.seeds.items()}
 
     def recipe(self, given: Mapping[str, str]) -> Recipe:
@@ -148,10 +161,22 @@ class RecipeSpace:
                 if not known:
                     raise InputError(f"there is no slot {slot!r}.{nearest(slot, self.slots)}")
                 raise InputError(f"slot {slot!r} has no block {block!r}.{nearest(block, known)}")
-        firsts = {slot: known[0] for slot, known in self.slots.items()}
-        active = self.blocks.settle(firsts | dict(given))
+        return self._known(self._firsts | dict(given))
+
+    def _known(self, blocks: dict[str, str]) -> Recipe:
+        """The recipe of known blocks, one for every slot in the order of `slots`."""
+        key = tuple(blocks.values())
+        if key not in self._settled:
+            if len(self._settled) >= REMEMBERED:
+                self._settled.clear()
+            self._settled[key] = self._made(blocks)
+        return self._settled[key]
+
+    def _made(self, blocks: dict[str, str]) -> Recipe:
+        active = self.blocks.settle(blocks)
+        firsts = self._firsts.items()
         return Recipe(
-            blocks=tuple((slot, active.get(slot, first)) for slot, first in firsts.items()),
+            blocks=tuple((slot, active.get(slot, first)) for slot, first in firsts),
             components=tuple(f"{slot}:{active[slot]}" for slot in self.slots if slot in active),
         )
 
@@ -181,11 +206,15 @@ class RecipeSpace:
         """
         single = list(dict.fromkeys(self._single(recipe, generator)))
         found = dict.fromkeys(single)
-        for _ in range(doubles if single else 0):
-            first = single[generator.integers(len(single))]
-            slot = tuple(self.slots)[generator.integers(len(self.slots))]
-            block = self.slots[slot][generator.integers(len(self.slots[slot]))]
-            found.setdefault(self._filled(first, {slot: block}, generator))
+        if single and doubles:
+            firsts = generator.integers(len(single), size=doubles).tolist()
+            slots = generator.integers(len(self.slots), size=doubles)
+            blocks = (generator.random(doubles) * self._sizes[slots]).astype(int).tolist()
+            drawn = self._places(generator, doubles)
+            for first, number, block, places in zip(
+                firsts, slots.tolist(), blocks, drawn, strict=True
+            ):
+                found.setdefault(self._filled(single[first], {number: block}, places))
         found.pop(recipe, None)
         return list(found)
 
@@ -209,29 +238,44 @@ class RecipeSpace:
         self, recipe: Recipe, generator: np.random.Generator, count: int = 300
     ) -> list[Recipe]:
         """Recipes with new random blocks in a quarter of the slots."""
+        drawn = self._places(generator, count)
+        chosen = (generator.random((count, len(self.slots))) < 1 / 4).tolist()
         found: dict[Recipe, None] = {}
-        for _ in range(count):
-            drawn = self._random(generator)
-            anew = zip(self.slots, generator.random(len(self.slots)) < 1 / 4, strict=True)
-            found.setdefault(
-                self._filled(recipe, {slot: drawn[slot] for slot, new in anew if new}, generator)
-            )
+        for places, anew in zip(drawn, chosen, strict=True):
+            taken = {number: places[number] for number, new in enumerate(anew) if new}
+            found.setdefault(self._filled(recipe, taken, places))
         found.pop(recipe, None)
         return list(found)
 
     def _single(self, recipe: Recipe, generator: np.random.Generator) -> Iterator[Recipe]:
-        for slot, known in self.slots.items():
-            for block in known:
+        drawn = iter(self._places(generator, len(self.components)))
+        for number, (slot, known) in enumerate(self.slots.items()):
+            for place, block in enumerate(known):
+                places = next(drawn)
                 if self.changed(recipe, {slot: block}) != recipe:
-                    yield self._filled(recipe, {slot: block}, generator)
+                    yield self._filled(recipe, {number: place}, places)
 
-    def _filled(
-        self, recipe: Recipe, blocks: Mapping[str, str], generator: np.random.Generator
-    ) -> Recipe:
-        """The recipe with other blocks, and random ones in the slots that had no effect."""
-        drawn = self._random(generator)
-        idle = {slot: drawn[slot] for slot in self.slots if not recipe.has(slot)}
-        return self.changed(recipe, idle | dict(blocks))
+    def _filled(self, recipe: Recipe, taken: Mapping[int, int], drawn: Sequence[int]) -> Recipe:
+        """The recipe with other blocks, and drawn ones in the slots that had no effect.
+
+        `taken` has places of blocks by number of slot, and `drawn` those of all slots.
+        """
+        blocks = dict(recipe.blocks)
+        for number, (slot, known) in enumerate(self.slots.items()):
+            if number in taken:
+                blocks[slot] = known[taken[number]]
+            elif not recipe.has(slot):
+                blocks[slot] = known[drawn[number]]
+        return self._known(blocks)
 
     def _random(self, generator: np.random.Generator) -> dict[str, str]:
-        return {s: known[generator.integers(len(known))] for s, known in self.slots.items()}
+        (places,) = self._places(generator, 1)
+        pairs = zip(self.slots.items(), places, strict=True)
+        return {slot: known[place] for (slot, known), place in pairs}
+
+    def _places(self, generator: np.random.Generator, count: int) -> list[list[int]]:
+        """Random places of blocks for all slots, `count` times."""
+        drawn: list[list[int]] = generator.integers(
+            self._sizes, size=(count, len(self.slots))
+        ).tolist()
+        return drawn

@@ -108,7 +108,7 @@ class Surrogate:
         rows = self._rows_of(recipes)
         with_told = _covariance(rows, self._rows)
         own = LEVEL**2 + BLOCK**2 * rows.sum(axis=1) + TOGETHER**2
-        known = np.einsum("ij,jk,ik->i", with_told, self._inverse, with_told)
+        known = ((with_told @ self._inverse) * with_told).sum(axis=1)
         mean = self._center + self._expected(recipes) + with_told @ self._pull
         return mean, np.sqrt(np.maximum(own - known, 0.0))
 

@@ -1,6 +1,7 @@
 """Text classification's building blocks: seeds, expectations, costs, and the file of a harness."""
 
 from collections.abc import Collection, Mapping
+from functools import lru_cache
 from typing import ClassVar
 
 from coevolve.benchmarks.textclass.blocks.answer_source import answering
@@ -92,12 +93,10 @@ class TextBlocks(BuildingBlocks):
         return name_of(_text(recipe))
 
     def cost(self, recipe: Recipe) -> float:
-        return COST * effort(_text(recipe))
+        return _cost(recipe)
 
     def prior(self, components: Collection[str]) -> float:
-        gains = sum(EXPECTED.get(component, 0.0) for component in components)
-        shown = any(c.startswith("select:") and c != "select:none" for c in components)
-        return gains + (DISTRACTED if shown and "ask:standardised" in components else 0.0)
+        return _prior(tuple(components))
 
     def findings(
         self, view: View, standing: Standing, recipes: Mapping[str, Recipe]
@@ -128,5 +127,18 @@ def harness_source(recipe: TextRecipe, *, hypothesis: str, characters: int = 400
     )
 
 
+@lru_cache(maxsize=50_000)
+def _prior(components: tuple[str, ...]) -> float:
+    gains = sum(EXPECTED.get(component, 0.0) for component in components)
+    shown = any(c.startswith("select:") and c != "select:none" for c in components)
+    return gains + (DISTRACTED if shown and "ask:standardised" in components else 0.0)
+
+
+@lru_cache(maxsize=50_000)
+def _cost(recipe: Recipe) -> float:
+    return COST * effort(_text(recipe))
+
+
+@lru_cache(maxsize=50_000)
 def _text(recipe: Recipe) -> TextRecipe:
     return TextRecipe(**dict(recipe.blocks))

@@ -1,0 +1,1 @@
+"""Tables of harnesses: every harness of a finite space, evaluated on every task."""

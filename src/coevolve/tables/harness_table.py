@@ -1,0 +1,177 @@
+"""A table: every harness of a space on every task of a set, in one compressed file.
+
+The file is a zip archive of numpy arrays (.npz), each read when it is first used:
+
+- `facts`: JSON as bytes: the schema, the set, the numbers of tasks and labels, the stages of the
+  space, the last stage that is filled, and where the table is from.
+- `keys`: the harnesses: components joined by blanks, or the name of a starting harness.
+- `gold`: the number of the right label of each task, validation first, then the test.
+- `answers`: harnesses x tasks: the number of the label, 255 for anything else.
+- `correct`, `offered`, `shown`: harnesses x tasks, as packed bits.
+- `tokens_in`, `tokens_out`: harnesses x tasks; `learning`: the tokens of learning, by harness.
+"""
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+from zipfile import BadZipFile
+
+import numpy as np
+from numpy.typing import NDArray
+
+from coevolve.errors import InputError
+from coevolve.tables.harness_runs import Evaluated, Flags
+from coevolve.tables.table_space import STARTS, TableSpace
+
+SCHEMA = 1
+_FACTS = ("schema", "set", "validation", "test", "labels", "stages", "stage", "source")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableFacts:
+    """What a table is of, and where it is from.
+
+    Args:
+        set: The name of the set.
+        validation: The number of validation tasks.
+        test: The number of sealed tasks.
+        labels: The number of labels.
+        stages: The blocks of every stage of the space.
+        stage: The last stage that is filled, from 1.
+        source: Provenance: model, weights, arithmetic, version, command, date.
+    """
+
+    set: str
+    validation: int
+    test: int
+    labels: int
+    stages: Sequence[Mapping[str, Sequence[str]]]
+    stage: int
+    source: Mapping[str, Any]
+
+
+class HarnessTable:
+    """A table, read from a file as far as it is used.
+
+    Args:
+        file: A file that `save` wrote.
+
+    Raises:
+        InputError: It is not a table.
+    """
+
+    def __init__(self, file: Path) -> None:
+        try:
+            self._arrays = np.load(file, allow_pickle=False)
+            facts = json.loads(bytes(self._arrays["facts"]))
+            assert set(_FACTS) <= facts.keys()
+        except (OSError, ValueError, KeyError, AssertionError, BadZipFile, TypeError) as error:
+            why = "it does not exist" if isinstance(error, FileNotFoundError) else "it is no table"
+            raise InputError(
+                f"{file} cannot be read: {why}. Make a table with `coevolve fill`."
+            ) from error
+        if facts.pop("schema") != SCHEMA:
+            raise InputError(f"{file} has another schema than {SCHEMA}; fill the table again.")
+        self.facts = TableFacts(**facts)
+
+    @cached_property
+    def keys(self) -> dict[str, int]:
+        """The row of every harness."""
+        return {str(key): row for row, key in enumerate(self._array("keys"))}
+
+    @cached_property
+    def space(self) -> TableSpace:
+        """The space, with the filled stages alone."""
+        return TableSpace(self.facts.stages[: self.facts.stage])
+
+    @cached_property
+    def gold(self) -> NDArray[np.uint8]:
+        """The number of the right label of every task."""
+        return np.asarray(self._array("gold"))
+
+    @cached_property
+    def answers(self) -> NDArray[np.uint8]:
+        """Harnesses x tasks: the number of the answer."""
+        return np.asarray(self._array("answers"))
+
+    @cached_property
+    def correct(self) -> Flags:
+        """Harnesses x tasks: whether the answer is right."""
+        return self._flags("correct")
+
+    @cached_property
+    def offered(self) -> Flags:
+        """Harnesses x tasks: whether the right label was among the choices."""
+        return self._flags("offered")
+
+    @cached_property
+    def shown(self) -> Flags:
+        """Harnesses x tasks: whether a prompt showed the right label."""
+        return self._flags("shown")
+
+    @cached_property
+    def tokens(self) -> NDArray[np.int64]:
+        """Harnesses x tasks: tokens that the model read and wrote."""
+        read = self._array("tokens_in").astype(np.int64)
+        return np.asarray(read + self._array("tokens_out"))
+
+    @cached_property
+    def validation(self) -> NDArray[np.float64]:
+        """The true score of every harness on all validation tasks."""
+        return np.asarray(self.correct[:, : self.facts.validation].mean(axis=1))
+
+    @cached_property
+    def test(self) -> NDArray[np.float64]:
+        """The true score of every harness on the sealed test; NaN where there is none."""
+        if not self.facts.test:
+            return np.full(len(self.correct), np.nan)
+        return np.asarray(self.correct[:, self.facts.validation :].mean(axis=1))
+
+    @property
+    def tasks(self) -> tuple[str, ...]:
+        """The ids of the validation tasks, in the order of their columns."""
+        width = max(3, len(str(self.facts.validation - 1)))
+        return tuple(f"{self.facts.set}-{n:0{width}}" for n in range(self.facts.validation))
+
+    @property
+    def starts(self) -> tuple[str, ...]:
+        """The starting harnesses."""
+        return STARTS
+
+    def _array(self, name: str) -> Any:
+        return self._arrays[name]
+
+    def _flags(self, name: str) -> Flags:
+        packed = self._array(name)
+        count = self.facts.validation + self.facts.test
+        return np.unpackbits(packed, axis=1, count=count).astype(bool)
+
+
+def save(
+    file: Path, facts: TableFacts, gold: NDArray[np.uint8], rows: Mapping[str, Evaluated]
+) -> None:
+    """Write a table.
+
+    Args:
+        file: The file; the ending .npz is added by numpy if it is missing.
+        facts: What the table is of.
+        gold: The number of the right label of every task.
+        rows: The harnesses of all filled stages.
+    """
+    listed = list(rows.values())
+    about = {name: getattr(facts, name) for name in _FACTS if name != "schema"}
+    arrays: dict[str, Any] = {
+        "facts": np.frombuffer(json.dumps({"schema": SCHEMA, **about}).encode(), np.uint8),
+        "keys": np.array(list(rows)),
+        "gold": gold,
+        "answers": np.stack([row.answers for row in listed]),
+        "tokens_in": np.stack([row.tokens_in for row in listed]),
+        "tokens_out": np.stack([row.tokens_out for row in listed]),
+        "learning": np.array([row.learning for row in listed], np.uint32),
+    }
+    for name in ("correct", "offered", "shown"):
+        arrays[name] = np.packbits(np.stack([getattr(row, name) for row in listed]), axis=1)
+    np.savez_compressed(file, **arrays)

@@ -1,0 +1,283 @@
+"""Whole searches on a table: the real loop, selector and proposer, outcomes from the table."""
+
+import asyncio
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal, get_args
+
+import numpy as np
+
+from coevolve.benchmarks.textclass.blocks import TextBlocks
+from coevolve.benchmarks.textclass.data_sets import shuffled
+from coevolve.benchmarks.textclass.harness_files import read_start_files
+from coevolve.core.events import Event
+from coevolve.core.pool import Pool
+from coevolve.core.selector import Selector
+from coevolve.errors import InputError, StateError, nearest
+from coevolve.proposers.offline import OfflineProposer
+from coevolve.proposers.offline.building_blocks import Recipe
+from coevolve.proposers.offline.restricted_blocks import RestrictedBlocks
+from coevolve.search.budget import Settings
+from coevolve.search.candidate import Candidate, Files
+from coevolve.search.journal import MemoryJournal
+from coevolve.search.loop import Search, open_run
+from coevolve.search.proposal import Proposal, Proposed, Proposer, View
+from coevolve.search.trials import Prepared, Result, Trial
+from coevolve.tables.harness_table import HarnessTable
+from coevolve.tables.mutation_proposer import MutationProposer
+from coevolve.tables.table_space import CHARACTERS
+
+ProposerName = Literal["offline", "mutation"]
+SEED = 42
+"""Of the order of tasks, as in the benchmark."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchSetting:
+    """A search on a table.
+
+    Args:
+        protocol: The name of the protocol.
+        fraction: The share of validation tasks per candidate.
+        rounds: Rounds of proposing.
+        candidates: Candidates per round.
+    """
+
+    protocol: str
+    fraction: float
+    rounds: int = 20
+    candidates: int = 3
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Point:
+    """The current choice after a round.
+
+    Args:
+        evaluations: Trials so far, those of starting harnesses included.
+        validation: The true score of the current choice on all validation tasks.
+        test: Its true score on the test.
+    """
+
+    evaluations: int
+    validation: float
+    test: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """How a search went.
+
+    Args:
+        seed: Its seed.
+        winner: The key of the winner in the table.
+        estimate: The search's own estimate of it.
+        validation: Its true score on all validation tasks.
+        test: Its true score on the sealed test.
+        start: The true validation score of the best starting harness; `start_test` on the test.
+        best: The highest true validation score among the candidates of the search.
+        evaluations: Trials of candidates; those of starting harnesses are `first`.
+        tokens: Tokens of the trials of candidates.
+        candidates: Candidates that were evaluated.
+        curve: The current choice after Phase 0 and after every round.
+    """
+
+    seed: int
+    winner: str
+    estimate: float
+    validation: float
+    test: float
+    start: float
+    start_test: float
+    best: float
+    evaluations: int
+    first: int
+    tokens: int
+    candidates: int
+    curve: tuple[Point, ...]
+
+
+class TableExecutor:
+    """Answers trials from a table.
+
+    Attributes:
+        rows: The row of each candidate.
+        tokens: Tokens of the trials of candidates that were proposed.
+        trials: All trials; `first` are those of starting harnesses.
+    """
+
+    capacity = 1_000_000
+
+    def __init__(self, table: HarnessTable) -> None:
+        self._table = table
+        self._columns = {task: column for column, task in enumerate(table.tasks)}
+        self.rows: dict[str, int] = {}
+        self.tokens = self.trials = self.first = 0
+
+    async def check(self, candidate: Candidate) -> Prepared:
+        """Find the row of a candidate."""
+        key = " ".join(candidate.components) or candidate.name
+        if key not in self._table.keys:
+            raise InputError(f"the table has no harness {key!r}; it is not closed.")
+        self.rows[candidate.name] = self._table.keys[key]
+        return Prepared()
+
+    async def prepare(self, candidate: Candidate) -> Prepared:
+        """Nothing to do."""
+        return Prepared()
+
+    async def run(self, candidate: Candidate, trial: Trial) -> Result:
+        """The outcome of a trial, with the parts of its trace that the offline proposer reads."""
+        table, row, column = self._table, self.rows[candidate.name], self._columns[trial.task]
+        self.trials += 1
+        if candidate.round:
+            self.tokens += int(table.tokens[row, column])
+        else:
+            self.first += 1
+        if table.correct[row, column]:
+            return Result(score=1.0)
+        return Result(score=0.0, trace=self._trace(row, column))
+
+    async def close(self) -> None:
+        """Nothing to do."""
+
+    def _trace(self, row: int, column: int) -> str:
+        said, right = f"l{self._table.answers[row, column]}.", f"l{self._table.gold[column]}."
+        choices = [said, right] if self._table.offered[row, column] else [said]
+        prompt = right if self._table.shown[row, column] else ""
+        call = {"prompt": prompt, "choices": choices}
+        return json.dumps({"trace": {"answer": said, "gold": right, "calls": [call]}})
+
+
+class TableJournal(MemoryJournal):
+    """A journal in memory that keeps its events as they are read.
+
+    The loop reads all of them before every proposal; nothing changes an event.
+    """
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._events: list[Event] = []
+
+    def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
+        """Record events."""
+        made = super().append(events)
+        self._events += made
+        return made
+
+    def events(self, since: int = 0, until: int | None = None) -> Iterator[Event]:
+        """Events in order."""
+        return iter(self._events[since:until])
+
+
+class PlainBlocks(RestrictedBlocks):
+    """Building blocks whose candidates are the names of their recipes.
+
+    A search on a table runs no harness, so writing its source would only take time.
+    """
+
+    def render(self, recipe: Recipe, hypothesis: str) -> Files:
+        return {"harness.py": " ".join(recipe.components).encode()}
+
+
+class TableSearches:
+    """Searches on one table; they share what does not depend on the search.
+
+    Args:
+        table: The table.
+        proposer: "offline" or "mutation"; neither keeps a state between searches.
+    """
+
+    def __init__(self, table: HarnessTable, proposer: ProposerName = "offline") -> None:
+        known = get_args(ProposerName)
+        if proposer not in known:
+            raise InputError(
+                f"a proposer is one of {', '.join(known)}, got {proposer!r}."
+                f"{nearest(proposer, known)}"
+            )
+        blocks = PlainBlocks(TextBlocks(characters=CHARACTERS), table.space.stages[-1])
+        kind = OfflineProposer if proposer == "offline" else MutationProposer
+        self._table, self._proposer = table, kind(blocks)
+        self._starts = read_start_files(table.starts)
+        self._tasks = tuple(table.tasks[n] for n in shuffled(len(table.tasks), SEED))
+        self._keys = tuple(table.keys)
+
+    def search(self, setting: SearchSetting, seed: int) -> Found:
+        """A whole search; the same seed gives the same search."""
+        return asyncio.run(self._search(setting, seed))
+
+    async def _search(self, setting: SearchSetting, seed: int) -> Found:
+        table, journal, pool = self._table, TableJournal(), Pool(self._tasks)
+        open_run(
+            journal,
+            name="searches",
+            settings=Settings(rounds=setting.rounds, candidates=setting.candidates, seed=seed),
+            selector=Selector(
+                pool, protocol=setting.protocol, fraction=setting.fraction, seed=seed
+            ),
+            starts=self._starts,
+        )
+        executor = TableExecutor(table)
+        proposer = WatchedProposer(self._proposer, executor)
+        state = await Search(journal, executor, proposer).run()
+        if state.chosen is None:
+            raise StateError(f"a search of {setting.protocol!r} with seed {seed} has no winner.")
+        winner = state.chosen["candidate"]
+        return self._found(
+            seed,
+            executor,
+            winner=winner,
+            estimate=state.selector.estimate(winner).value,
+            points=(*proposer.points, (executor.trials, winner)),
+        )
+
+    def _found(
+        self,
+        seed: int,
+        executor: "TableExecutor",
+        *,
+        winner: str,
+        estimate: float,
+        points: Sequence[tuple[int, str]],
+    ) -> Found:
+        table, rows = self._table, executor.rows
+        starts = [table.keys[name] for name in table.starts]
+        start = starts[int(np.argmax(table.validation[starts]))]
+        proposed = [row for name, row in rows.items() if name not in table.starts]
+        return Found(
+            seed=seed,
+            winner=self._keys[rows[winner]],
+            estimate=estimate,
+            validation=float(table.validation[rows[winner]]),
+            test=float(table.test[rows[winner]]),
+            start=float(table.validation[start]),
+            start_test=float(table.test[start]),
+            best=float(table.validation[proposed].max()),
+            evaluations=executor.trials - executor.first,
+            first=executor.first,
+            tokens=executor.tokens,
+            candidates=len(proposed),
+            curve=tuple(
+                Point(
+                    evaluations=trials,
+                    validation=float(table.validation[rows[name]]),
+                    test=float(table.test[rows[name]]),
+                )
+                for trials, name in points
+            ),
+        )
+
+
+class WatchedProposer:
+    """A proposer that notes the current choice and the trials so far before every round."""
+
+    def __init__(self, proposer: Proposer, executor: TableExecutor) -> None:
+        self._proposer, self._executor = proposer, executor
+        self.points: list[tuple[int, str]] = []
+
+    async def propose(self, view: View, count: int) -> Proposed | Sequence[Proposal]:
+        """What the proposer proposes."""
+        name = view.parent if view.best is None else view.best.candidate
+        self.points.append((self._executor.trials, name))
+        return await self._proposer.propose(view, count)
