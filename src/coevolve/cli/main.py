@@ -28,6 +28,7 @@ from coevolve.cli.rescore_command import rescore
 from coevolve.cli.resume_command import resume
 from coevolve.cli.run_command import run
 from coevolve.cli.runs_command import runs
+from coevolve.cli.searches_command import searches
 from coevolve.cli.show_command import show
 from coevolve.cli.status_command import status
 from coevolve.cli.table_command import table
@@ -91,7 +92,7 @@ _RUNS = (
     ui,
 )
 _SCORES = (evaluate, rescore)
-_TOOLS = (demo, worlds, protocols, replay, analyse, table)
+_TOOLS = (demo, worlds, protocols, replay, searches, analyse, table)
 for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_SCORES, *_TOOLS)):
     app.command("import" if _command is import_results else None)(_command)
 app.add_typer(data)

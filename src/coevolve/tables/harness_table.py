@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 from zipfile import BadZipFile
 
 import numpy as np
@@ -27,6 +27,17 @@ from coevolve.tables.harness_runs import Evaluated, Flags
 from coevolve.tables.table_space import STARTS, TableSpace
 
 SCHEMA = 1
+_ARRAYS = (
+    "keys",
+    "gold",
+    "answers",
+    "correct",
+    "offered",
+    "shown",
+    "tokens_in",
+    "tokens_out",
+    "learning",
+)
 _FACTS = ("schema", "set", "validation", "test", "labels", "stages", "stage", "source")
 
 
@@ -54,28 +65,43 @@ class TableFacts:
 
 
 class HarnessTable:
-    """A table, read from a file as far as it is used.
+    """A table; `read` opens a file, and reads it as far as it is used.
 
     Args:
-        file: A file that `save` wrote.
+        arrays: The arrays of the schema.
 
     Raises:
-        InputError: It is not a table.
+        InputError: They are not those of a table.
     """
 
-    def __init__(self, file: Path) -> None:
-        try:
-            self._arrays = np.load(file, allow_pickle=False)
-            facts = json.loads(bytes(self._arrays["facts"]))
-            assert set(_FACTS) <= facts.keys()
-        except (OSError, ValueError, KeyError, AssertionError, BadZipFile, TypeError) as error:
-            why = "it does not exist" if isinstance(error, FileNotFoundError) else "it is no table"
-            raise InputError(
-                f"{file} cannot be read: {why}. Make a table with `coevolve fill`."
-            ) from error
+    def __init__(self, arrays: Mapping[str, Any]) -> None:
+        missing = {"facts", *_ARRAYS} - set(arrays)
+        if missing:
+            raise InputError(f"a table needs the arrays {', '.join(sorted(missing))}.")
+        facts = json.loads(bytes(arrays["facts"]))
+        if not isinstance(facts, dict) or set(_FACTS) - facts.keys():
+            raise InputError("the facts of a table are incomplete.")
         if facts.pop("schema") != SCHEMA:
-            raise InputError(f"{file} has another schema than {SCHEMA}; fill the table again.")
-        self.facts = TableFacts(**facts)
+            raise InputError(f"the table has another schema than {SCHEMA}; fill it again.")
+        self.facts, self._arrays = TableFacts(**facts), arrays
+
+    @classmethod
+    def read(cls, file: Path) -> Self:
+        """The table in a file that `save` wrote.
+
+        Raises:
+            InputError: It does not exist, or is no table.
+        """
+        try:
+            return cls(np.load(file, allow_pickle=False))
+        except FileNotFoundError:
+            raise InputError(
+                f"there is no file {file}; `coevolve fill` makes a table (docs/harness-table.md)."
+            ) from None
+        except InputError as error:
+            raise InputError(f"{file} is not a table of harnesses: {error}") from error
+        except (OSError, ValueError, TypeError, BadZipFile) as error:
+            raise InputError(f"{file} is not a table of harnesses, but another file.") from error
 
     @cached_property
     def keys(self) -> dict[str, int]:
@@ -130,6 +156,11 @@ class HarnessTable:
             return np.full(len(self.correct), np.nan)
         return np.asarray(self.correct[:, self.facts.validation :].mean(axis=1))
 
+    def load(self) -> None:
+        """Read everything that searches use, so that forked processes share it."""
+        _ = self.gold, self.answers, self.offered, self.shown, self.tokens
+        _ = self.validation, self.test
+
     @property
     def tasks(self) -> tuple[str, ...]:
         """The ids of the validation tasks, in the order of their columns."""
@@ -150,13 +181,12 @@ class HarnessTable:
         return np.unpackbits(packed, axis=1, count=count).astype(bool)
 
 
-def save(
-    file: Path, facts: TableFacts, gold: NDArray[np.uint8], rows: Mapping[str, Evaluated]
-) -> None:
-    """Write a table.
+def table_arrays(
+    facts: TableFacts, gold: NDArray[np.uint8], rows: Mapping[str, Evaluated]
+) -> dict[str, Any]:
+    """The arrays of a table.
 
     Args:
-        file: The file; the ending .npz is added by numpy if it is missing.
         facts: What the table is of.
         gold: The number of the right label of every task.
         rows: The harnesses of all filled stages.
@@ -167,11 +197,18 @@ def save(
         "facts": np.frombuffer(json.dumps({"schema": SCHEMA, **about}).encode(), np.uint8),
         "keys": np.array(list(rows)),
         "gold": gold,
-        "answers": np.stack([row.answers for row in listed]),
-        "tokens_in": np.stack([row.tokens_in for row in listed]),
-        "tokens_out": np.stack([row.tokens_out for row in listed]),
         "learning": np.array([row.learning for row in listed], np.uint32),
     }
+    for name in ("answers", "tokens_in", "tokens_out"):
+        arrays[name] = np.stack([getattr(row, name) for row in listed])
     for name in ("correct", "offered", "shown"):
         arrays[name] = np.packbits(np.stack([getattr(row, name) for row in listed]), axis=1)
-    np.savez_compressed(file, **arrays)
+    return arrays
+
+
+def save(file: Path, arrays: Mapping[str, Any]) -> None:
+    """Write a table; it has its name only when it is complete."""
+    new = file.with_name(f"{file.name}.new")
+    with new.open("wb") as target:
+        np.savez_compressed(target, **arrays)
+    new.replace(file)

@@ -202,6 +202,7 @@ class TableSearches:
         self._starts = read_start_files(table.starts)
         self._tasks = tuple(table.tasks[n] for n in shuffled(len(table.tasks), SEED))
         self._keys = tuple(table.keys)
+        table.load()
 
     def search(self, setting: SearchSetting, seed: int) -> Found:
         """A whole search; the same seed gives the same search."""
