@@ -15,6 +15,7 @@ from coevolve.cli.doctor_command import doctor
 from coevolve.cli.estimate_command import estimate
 from coevolve.cli.evaluate_command import evaluate
 from coevolve.cli.export_command import export
+from coevolve.cli.fill_command import fill
 from coevolve.cli.harbor_command import harbor
 from coevolve.cli.import_command import import_results
 from coevolve.cli.init_command import init
@@ -92,7 +93,7 @@ _RUNS = (
     ui,
 )
 _SCORES = (evaluate, rescore)
-_TOOLS = (demo, worlds, protocols, replay, searches, analyse, table)
+_TOOLS = (demo, worlds, protocols, replay, fill, searches, analyse, table)
 for _command in cast(tuple[Callable[..., None], ...], (*_RUNS, *_SCORES, *_TOOLS)):
     app.command("import" if _command is import_results else None)(_command)
 app.add_typer(data)

@@ -8,13 +8,16 @@ so a filler that was stopped continues where it was.
 import asyncio
 import sqlite3
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, fields
+from datetime import UTC, datetime
+from hashlib import sha256
 from io import BytesIO
 from pathlib import Path
 
 import numpy as np
 
+from coevolve import __version__
 from coevolve.benchmarks.textclass.blocks.example_source import likeness
 from coevolve.benchmarks.textclass.blocks.text_recipe import TextRecipe
 from coevolve.benchmarks.textclass.data_sets import DataSet
@@ -22,14 +25,19 @@ from coevolve.benchmarks.textclass.harness_files import read_start_files
 from coevolve.errors import InputError
 from coevolve.models.batched.label_scorer import LabelScorer
 from coevolve.models.embedded.model_process import ModelProcess
+from coevolve.models.embedded.model_weights import MADE, MODEL
 from coevolve.models.embedded.scoring import Tokens, follows
 from coevolve.search.candidate import Files
 from coevolve.tables.harness_runs import Evaluated, HarnessRuns
+from coevolve.tables.harness_table import TableFacts, save, table_arrays
 from coevolve.tables.label_answers import Answered, AnswerStore, LabelModel, SpeltLabels
 from coevolve.tables.table_space import Row, TableSpace, prompts_of
 
+IDENTITY = f"{MADE.sha256} torch bfloat16"
+"""What answers depend on beside the prompt: the weights and the arithmetic."""
 PIECE = 64
 """Prompts after which answers are kept."""
+EMPTY: Mapping[str, str] = {}
 
 
 class Speller:
@@ -115,7 +123,6 @@ class TableFiller:
         data: The set.
         space: The harnesses.
         folder: Where answers and rows are kept while the table is filled.
-        identity: What answers depend on beside the prompt: the model and its arithmetic.
         speller: Turns prompts into tokens.
         ahead: Prompts to collect before the model is asked: many for a GPU.
     """
@@ -126,7 +133,6 @@ class TableFiller:
         space: TableSpace,
         folder: Path,
         *,
-        identity: str,
         speller: Speller,
         ahead: int = 1,
     ) -> None:
@@ -135,9 +141,10 @@ class TableFiller:
         if not labels:
             raise InputError(f"the set {data.name!r} has no list of labels; a table needs one.")
         self.labels = labels
-        self._space, self._speller, self._ahead = space, speller, ahead
+        self._data, self._space = data, space
+        self._speller, self._ahead = speller, ahead
         self._spelt = speller.labels(labels)
-        self._store = AnswerStore(folder / f"{data.name}-answers.db", f"{identity} {labels}")
+        self._store = AnswerStore(folder / f"{data.name}-answers.db", f"{IDENTITY} {labels}")
         self.finished = RowStore(folder / f"{data.name}-rows.db")
         self._model = LabelModel(self._store, self._spelt)
         self._runs = HarnessRuns(data, labels, self._model)
@@ -205,6 +212,53 @@ class TableFiller:
         files = blocks.render(row.recipe, "A harness of a table.")
         text = TextRecipe(**dict(row.recipe.blocks))
         return files, repr(likeness(text)) if text.compares else None
+
+    def save(self, file: Path, scorer: Mapping[str, str] = EMPTY) -> None:
+        """Write the table of all stages that are finished.
+
+        Args:
+            file: The file of the table.
+            scorer: The version of torch and the device, if known.
+
+        Raises:
+            InputError: The first stage is not finished yet.
+        """
+        done, number = self.finished.keys(), {label: n for n, label in enumerate(self.labels)}
+        stage = max(whole_stages(self._space, done), default=0)
+        if not stage:
+            raise InputError("no stage is finished yet; run the command without --save-only.")
+        rows = [row for row in self._space.rows() if row.stage <= stage]
+        tasks = (*self._data.val, *self._data.test)
+        facts = TableFacts(
+            set=self._data.name,
+            validation=len(self._data.val),
+            test=len(self._data.test),
+            labels=len(self.labels),
+            stages=self._space.stages,
+            stage=stage,
+            source={
+                "model": MODEL,
+                "weights": MADE.sha256,
+                "arithmetic": "torch bfloat16",
+                **scorer,
+                "version": __version__,
+                "harnesses": self._hash(rows),
+                "data": sha256(repr(tasks).encode()).hexdigest(),
+                "command": f"coevolve fill {file.name} --set {self._data.name} --stage {stage}",
+                "date": f"{datetime.now(UTC):%Y-%m-%d}",
+            },
+        )
+        gold = np.array([number[task.answer] for task in tasks], np.uint8)
+        save(
+            file, table_arrays(facts, gold, {row.key: self.finished.get(row.key) for row in rows})
+        )
+
+    def _hash(self, rows: Sequence[Row]) -> str:
+        """A hash of the files of all harnesses."""
+        made = sha256()
+        for row in rows:
+            made.update(self.files(row)[0]["harness.py"])
+        return made.hexdigest()
 
     def close(self) -> None:
         """Close the databases."""

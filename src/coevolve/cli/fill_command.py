@@ -1,0 +1,99 @@
+"""`coevolve fill`: a table of every harness of a space on every task of a set."""
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from coevolve.cli.console_output import echo
+from coevolve.errors import InputError
+
+if TYPE_CHECKING:
+    from coevolve.tables.table_filler import Progress
+
+
+def fill(
+    table: Annotated[
+        Path, typer.Argument(metavar="TABLE", help="The .npz file to write, or to extend.")
+    ],
+    data_set: Annotated[
+        str, typer.Option("--set", help="A known set, or a folder with your own rows.")
+    ] = "service-desk",
+    data: Annotated[
+        Path | None,
+        typer.Option(metavar="FOLDER", help="Where the published sets are. Default: the cache."),
+    ] = None,
+    stage: Annotated[
+        int | None,
+        typer.Option(help="The last stage of the space to fill.", show_default="all"),
+    ] = None,
+    device: Annotated[str, typer.Option(help="A device of torch: cpu, cuda, cuda:1.")] = "cpu",
+    threads: Annotated[int, typer.Option(help="Cores for the model on a CPU.")] = 1,
+    python: Annotated[
+        str, typer.Option(help="A Python that has torch and numpy.", show_default="this one")
+    ] = sys.executable,
+    work: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FOLDER",
+            help="Where answers and rows are kept until the table is full.",
+            show_default="beside the table",
+        ),
+    ] = None,
+    count: Annotated[
+        bool,
+        typer.Option("--count", help="Only count the harnesses and the prompts they send."),
+    ] = False,
+    save_only: Annotated[
+        bool,
+        typer.Option("--save-only", help="Only write the stages that are already finished."),
+    ] = False,
+) -> None:
+    """Evaluate every harness of a space on every task, and write the table."""
+    from coevolve.benchmarks.textclass.data_sets import load_set
+    from coevolve.models.batched.label_scorer import LabelScorer
+    from coevolve.models.embedded.model_weights import find_weights
+    from coevolve.tables.table_filler import Speller, TableFiller
+    from coevolve.tables.table_space import TableSpace
+
+    space = TableSpace()
+    last = len(space.stages) if stage is None else stage
+    space.blocks(last)  # refuses an unknown stage
+    if threads < 1:
+        raise InputError(f"--threads must be at least 1, got {threads}.")
+    if table.suffix != ".npz":
+        raise InputError(f"a table is an .npz file, got {table}.")
+    rows, weights = load_set(data_set, data), find_weights()
+    folder = work or table.with_name(f"{table.stem}.work")
+    speller = Speller(weights)
+    ahead = 1 if device == "cpu" else GPU_AHEAD
+    filler = TableFiller(rows, space, folder, speller=speller, ahead=ahead)
+    try:
+        if count:
+            prompts, tokens = filler.requests(last)
+            harnesses = sum(row.stage <= last for row in space.rows())
+            echo(f"{harnesses:,} harnesses send {prompts:,} prompts of {tokens:,} tokens.")
+            return
+        if not save_only:
+            with LabelScorer(weights, device=device, threads=threads, python=python) as scorer:
+                for each in range(1, last + 1):
+                    filler.fill(scorer, _told, each)
+                    filler.save(table, scorer.facts)
+        else:
+            filler.save(table)
+    finally:
+        filler.close()
+        speller.close()
+    echo(f"{table}: {table.stat().st_size / 1e6:.1f} MB")
+
+
+GPU_AHEAD = 20_000
+"""Prompts that a GPU gets at once."""
+
+
+def _told(progress: "Progress") -> None:
+    echo(
+        f"{progress.rows:,} of {progress.of:,} harnesses, stage {progress.stage}; "
+        f"{progress.asked:,} prompts of {progress.read:,} tokens in {progress.seconds:.0f} s"
+    )

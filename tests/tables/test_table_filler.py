@@ -1,0 +1,169 @@
+"""A table is filled once, in stages, from few prompts, by the harnesses as they are written."""
+
+import asyncio
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from coevolve.benchmarks.textclass.data_sets import load_set
+from coevolve.errors import InputError
+from coevolve.models.batched.token_trees import NONE, label_tree, packs
+from coevolve.models.embedded.scoring import choose, tree
+from coevolve.tables.harness_runs import HarnessRuns
+from coevolve.tables.harness_table import HarnessTable
+from coevolve.tables.label_answers import AnswerStore, LabelModel, SpeltLabels
+from coevolve.tables.table_filler import TableFiller
+from coevolve.tables.table_space import STAGES, TableSpace
+from tests.effort import effort
+from tests.tables.invented_model import InventedScorer, InventedSpeller
+
+SERVICE_DESK = load_set("service-desk")
+DATA = replace(
+    SERVICE_DESK,
+    train=SERVICE_DESK.train[:40],
+    val=SERVICE_DESK.val[:6],
+    test=SERVICE_DESK.test[:4],
+)
+SMALL = (
+    {**STAGES[0], "like": ("bm25",), "format": ("keywords",), "shortlist": ("all", "6")},
+    {
+        **STAGES[1],
+        "like": ("bm25", "pieces"),
+        "format": ("keywords", "question"),
+        "shortlist": ("all", "6"),
+        "trust": ("none", "1"),
+    },
+)
+SMALL = ({**SMALL[0], "trust": ("none", "1")}, SMALL[1])
+
+
+def filler(folder: Path, ahead: int = 1) -> TableFiller:
+    speller = InventedSpeller()
+    return TableFiller(DATA, TableSpace(SMALL), folder, speller=speller, ahead=ahead)  # type: ignore[arg-type]
+
+
+def filled(folder: Path, stage: int, ahead: int = 1) -> InventedScorer:
+    scorer, made = InventedScorer(), filler(folder, ahead)
+    made.fill(scorer, lambda progress: None, stage)  # type: ignore[arg-type]
+    made.save(folder / "table.npz")
+    made.close()
+    return scorer
+
+
+def test_a_filler_that_was_stopped_continues_and_the_order_does_not_matter(tmp_path: Path) -> None:
+    first = filled(tmp_path / "one", 1)
+    table = HarnessTable.read(tmp_path / "one" / "table.npz")
+    assert table.facts.stage == 1
+    assert filled(tmp_path / "one", 1).asked == 0
+    rest = filled(tmp_path / "one", 2)
+    table = HarnessTable.read(tmp_path / "one" / "table.npz")
+    whole = filled(tmp_path / "two", 2, ahead=10**6)
+    again = HarnessTable.read(tmp_path / "two" / "table.npz")
+    assert first.asked + rest.asked == whole.asked
+    assert list(table.keys) == [row.key for row in TableSpace(SMALL).rows()]
+    for name in ("answers", "correct", "tokens", "offered", "shown", "gold"):
+        assert np.array_equal(getattr(table, name), getattr(again, name)), name
+    assert table.facts.source["weights"]
+    assert table.correct.mean() > 0.05
+
+
+def test_a_table_is_counted_without_a_model_and_saved_when_a_stage_is_whole(
+    tmp_path: Path,
+) -> None:
+    made = filler(tmp_path)
+    prompts, tokens = made.requests(2)
+    with pytest.raises(InputError, match="no stage is finished"):
+        made.save(tmp_path / "table.npz")
+    made.close()
+    assert filled(tmp_path, 2).asked == prompts
+    assert tokens > 10 * prompts
+
+
+def test_similarities_that_are_remembered_change_no_answer(tmp_path: Path) -> None:
+    filled(tmp_path, 2)
+    made = filler(tmp_path)
+    rows = [row for row in TableSpace(SMALL).rows() if row.recipe and row.stage == 2]
+    for row in rows[:: len(rows) // effort(3, 20)]:
+        model = LabelModel(made._store, made._spelt)
+        files, _ = made.files(row)
+        alone = HarnessRuns(DATA, made.labels, model).evaluated(files)
+        assert alone is not None
+        kept = made.finished.get(row.key)
+        assert np.array_equal(alone.answers, kept.answers)
+        assert np.array_equal(alone.tokens_in, kept.tokens_in)
+    made.close()
+
+
+class Values:
+    """Log-probabilities by path, as the server of the embedded model would pick from them."""
+
+    def __init__(self, values: Mapping[tuple[int, ...], float]) -> None:
+        self._values = values
+
+    async def pick(
+        self, path: Sequence[int], allowed: Sequence[int], *, temperature: float, seed: int
+    ) -> int:
+        return max(allowed, key=lambda token: self._values[(*path, token)])
+
+
+def test_a_choice_of_some_labels_is_that_of_the_embedded_model(tmp_path: Path) -> None:
+    labels = {"a": (1,), "a b": (1, 2), "a b c": (1, 2, 3), "a d": (1, 4), "e f": (5, 6)}
+    spelt, generator = SpeltLabels(labels, ends=(8, 9)), np.random.default_rng(0)
+    paths = {(): NONE}
+    for number, (token, parent) in enumerate(spelt.tree.steps):
+        before = next(path for path, node in paths.items() if node == parent)
+        paths[(*before, token)] = number
+    for _ in range(effort(60, 500)):
+        values = generator.normal(size=len(spelt.tree.wanted)).astype(np.float32)
+        found = dict(zip(spelt.tree.wanted, values.tolist(), strict=True))
+        by_path = {
+            (*path, token): value
+            for path, number in paths.items()
+            for (node, token), value in found.items()
+            if node == number
+        }
+        some = [label for label in labels if generator.random() < 0.6] or ["a"]
+        root = tree({label: labels[label] for label in some})
+        picked = choose(root, [], Values(by_path), ends=(8, 9), temperature=0.0, seed=0)
+        assert spelt.chosen(values, some) == asyncio.run(picked)
+        sums = {
+            label: sum(by_path[tokens[: n + 1]] for n in range(len(tokens)))
+            for label, tokens in labels.items()
+        }
+        assert spelt.scores(values) == pytest.approx(sums)
+
+
+def test_packs_hold_every_prompt_with_its_labels_and_share_beginnings() -> None:
+    generator = np.random.default_rng(1)
+    prompts = [[1, 2, *generator.integers(3, 5, size=generator.integers(1, 9))] for _ in range(40)]
+    labels = label_tree([(7, 8), (7, 9), (6,)], ends=(0,))
+    seen, nodes = set(), 0
+    for pack in packs(prompts, [labels] * len(prompts), room=40):
+        nodes += len(pack.tokens)
+        wanted = iter(pack.wanted)
+        for number in pack.prompts:
+            seen.add(number)
+            for node, token in labels.wanted:
+                place, asked = next(wanted)
+                path = []
+                while place != NONE:
+                    path.append(pack.tokens[place])
+                    place = pack.parents[place]
+                label = [] if node == NONE else [labels.steps[node][0]]
+                assert path[::-1] == [*prompts[number], *label]
+                assert asked == token
+    assert seen == set(range(len(prompts)))
+    assert nodes < sum(map(len, prompts)) + len(prompts) * len(labels.steps)
+
+
+def test_answers_are_kept_by_hash_and_not_as_text(tmp_path: Path) -> None:
+    filled(tmp_path, 1)
+    stored = (tmp_path / "service-desk-answers.db").read_bytes()
+    question = DATA.val[0].question
+    assert question.encode() not in stored
+    store = AnswerStore(tmp_path / "service-desk-answers.db", "another model")
+    assert store.get(question) is None
+    store.close()
