@@ -67,7 +67,7 @@ def test_a_filler_that_was_stopped_continues_and_the_order_does_not_matter(tmp_p
     for name in ("answers", "correct", "tokens", "offered", "shown", "gold"):
         assert np.array_equal(getattr(table, name), getattr(again, name)), name
     assert table.facts.source["weights"]
-    assert table.correct.mean() > 0.05
+    assert 0 < table.correct.mean() < 1
 
 
 def test_a_table_is_counted_without_a_model_and_saved_when_a_stage_is_whole(
@@ -112,14 +112,14 @@ class Values:
 def test_a_choice_of_some_labels_is_that_of_the_embedded_model(tmp_path: Path) -> None:
     labels = {"a": (1,), "a b": (1, 2), "a b c": (1, 2, 3), "a d": (1, 4), "e f": (5, 6)}
     spelt, generator = SpeltLabels(labels, ends=(8, 9)), np.random.default_rng(0)
-    paths = {(): NONE}
+    paths: dict[tuple[int, ...], int] = {(): NONE}
     for number, (token, parent) in enumerate(spelt.tree.steps):
         before = next(path for path, node in paths.items() if node == parent)
         paths[(*before, token)] = number
     for _ in range(effort(60, 500)):
         values = generator.normal(size=len(spelt.tree.wanted)).astype(np.float32)
         found = dict(zip(spelt.tree.wanted, values.tolist(), strict=True))
-        by_path = {
+        by_path: dict[tuple[int, ...], float] = {
             (*path, token): value
             for path, number in paths.items()
             for (node, token), value in found.items()
