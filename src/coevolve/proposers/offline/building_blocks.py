@@ -28,17 +28,23 @@ class Recipe:
     Args:
         blocks: Pairs of slot and block, for every slot.
         components: The blocks with an effect, as `slot:block`.
+
+    Attributes:
+        idle: The numbers of the slots without effect.
     """
 
     blocks: tuple[tuple[str, str], ...]
     components: tuple[str, ...]
     _by_slot: Mapping[str, str] = field(init=False, repr=False, compare=False)
     _active: frozenset[str] = field(init=False, repr=False, compare=False)
+    idle: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_slot", dict(self.blocks))
         slots = (component.partition(":")[0] for component in self.components)
         object.__setattr__(self, "_active", frozenset(slots))
+        idle = (n for n, (slot, _) in enumerate(self.blocks) if slot not in self._active)
+        object.__setattr__(self, "idle", tuple(idle))
 
     def __getitem__(self, slot: str) -> str:
         return self._by_slot[slot]
@@ -145,6 +151,7 @@ class RecipeSpace:
             f"{slot}:{block}" for slot, known in self.slots.items() for block in known
         )
         self._firsts = {slot: known[0] for slot, known in self.slots.items()}
+        self._listed = tuple(self.slots.items())
         sizes = [len(known) for known in self.slots.values()]
         self._sizes = np.array(sizes)
         self._sizes_after = [np.array([size, *sizes]) for size in sizes]
@@ -239,10 +246,10 @@ class RecipeSpace:
         """Recipes with new random blocks in a quarter of the slots."""
         found: dict[Recipe, None] = {}
         for _ in range(count):
-            (drawn,) = self._places(generator, 1)
+            drawn = generator.integers(self._sizes).tolist()
             anew = (generator.random(len(self.slots)) < 1 / 4).tolist()
             taken = {number: drawn[number] for number, new in enumerate(anew) if new}
-            (places,) = self._places(generator, 1)
+            places = generator.integers(self._sizes).tolist()
             found.setdefault(self._filled(recipe, taken, places))
         found.pop(recipe, None)
         return list(found)
@@ -264,15 +271,16 @@ class RecipeSpace:
         `taken` has places of blocks by number of slot, and `drawn` those of all slots.
         """
         blocks = dict(recipe.blocks)
-        for number, (slot, known) in enumerate(self.slots.items()):
-            if number in taken:
-                blocks[slot] = known[taken[number]]
-            elif not recipe.has(slot):
-                blocks[slot] = known[drawn[number]]
+        for number in recipe.idle:
+            slot, known = self._listed[number]
+            blocks[slot] = known[drawn[number]]
+        for number, place in taken.items():
+            slot, known = self._listed[number]
+            blocks[slot] = known[place]
         return self._known(blocks)
 
     def _random(self, generator: np.random.Generator) -> dict[str, str]:
-        (places,) = self._places(generator, 1)
+        places = generator.integers(self._sizes).tolist()
         pairs = zip(self.slots.items(), places, strict=True)
         return {slot: known[place] for (slot, known), place in pairs}
 
