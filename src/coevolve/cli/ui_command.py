@@ -55,9 +55,7 @@ def ui(
 ) -> None:
     """Show runs in a browser: progress, matrix, candidates, costs; live while they work."""
     try:
-        import uvicorn
-
-        from coevolve.dashboard import Access, make_app
+        from coevolve.dashboard import Access, PageServer
     except ImportError as error:
         raise InputError(
             f"the pages need {error.name}: pip install 'task-coevolve[ui]'."
@@ -70,7 +68,7 @@ def ui(
     secret = token or ("" if local else secrets.token_urlsafe(16))
     listening = _listening(host, port)
     hosts = LOOPBACK | {host.lower()} | (frozenset() if local else _own_names())
-    app = make_app(_places(places), Access(frozenset(hosts), secret))
+    server = PageServer(_places(places), Access(frozenset(hosts), secret))
     name = "localhost" if host == "0.0.0.0" or host == "::" else host
     shown = f"[{name}]" if ":" in name else name
     url = f"http://{shown}:{listening.getsockname()[1]}/"
@@ -79,11 +77,8 @@ def ui(
     echo("Stop with Ctrl-C. The pages only read; they never change a run.")
     if open_browser:
         webbrowser.open(url)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, timeout_graceful_shutdown=1
-    )
     with listening:
-        uvicorn.Server(config).run(sockets=[listening])
+        server.run(sockets=[listening])
 
 
 def _places(given: list[Path] | None) -> list[Path]:

@@ -3,14 +3,16 @@
 import asyncio
 import json
 import mimetypes
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
@@ -60,15 +62,22 @@ TICK, HEARTBEAT = 0.5, 15.0
 _LONGEST_QUERY = 4_000
 
 
-def make_app(places: Sequence[Path], access: Access, *, tick: float = TICK) -> AccessControl:
+def make_app(
+    places: Sequence[Path],
+    access: Access,
+    *,
+    tick: float = TICK,
+    closing: asyncio.Event | None = None,
+) -> AccessControl:
     """The application that shows runs.
 
     Args:
         places: Run folders, folders of runs, and files of replays.
         access: Who may see the pages.
         tick: Seconds between two looks at a journal.
+        closing: Set when the server is about to end: the streams of open pages end.
     """
-    server = _Server(Catalogue(places), tick)
+    server = _Server(Catalogue(places), tick, closing or asyncio.Event())
     routes = [
         Route("/", server.runs),
         Route("/compare", server.compare),
@@ -87,14 +96,38 @@ def make_app(places: Sequence[Path], access: Access, *, tick: float = TICK) -> A
     return AccessControl(Starlette(routes=routes, lifespan=server.lifespan), access)
 
 
+class PageServer(uvicorn.Server):
+    """A web server that ends the streams of open pages first; otherwise it would wait for them.
+
+    Args:
+        places: Run folders, folders of runs, and files of replays.
+        access: Who may see the pages.
+        tick: Seconds between two looks at a journal.
+    """
+
+    def __init__(self, places: Sequence[Path], access: Access, *, tick: float = TICK) -> None:
+        self._closing = asyncio.Event()
+        app = make_app(places, access, tick=tick, closing=self._closing)
+        # The logging of the process stays as it is: pages that fail answer for themselves.
+        config = uvicorn.Config(
+            app, log_config=None, access_log=False, timeout_graceful_shutdown=2
+        )
+        super().__init__(config)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, end the streams, finish what was asked for."""
+        self._closing.set()
+        await super().shutdown(sockets)
+
+
 class _Server:
     """Answers requests; work on journals happens in threads."""
 
-    def __init__(self, catalogue: Catalogue, tick: float) -> None:
+    def __init__(self, catalogue: Catalogue, tick: float, closing: asyncio.Event) -> None:
         self._catalogue, self._tick = catalogue, tick
         self._matrices: dict[RunFeed, MatrixSource] = {}
         self._using = threading.Lock()
-        self._closing = asyncio.Event()
+        self._closing = closing
 
     def lifespan(self, app: Starlette) -> Any:
         @asynccontextmanager
@@ -292,7 +325,8 @@ class _Server:
                 elif silent >= HEARTBEAT:
                     silent = 0.0
                     yield b": still here\n\n"
-                await asyncio.sleep(self._tick)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), self._tick)
 
         return StreamingResponse(ticks(), media_type="text/event-stream")
 
