@@ -43,7 +43,7 @@ KINDS = {
     "partial": "partial",
     "missing": "missing",
 }
-NAMES = {"validation": "", "rescore": "after the choice", "test": "sealed test"}
+NAMES = {"validation": "in the search", "rescore": "after the choice", "test": "sealed test"}
 
 
 def missing_page(what: str, name: str, advice: str = "") -> Page:

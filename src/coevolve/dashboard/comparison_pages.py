@@ -155,7 +155,7 @@ def _curves(
     found = compare_runs(snapshots)
     runs = "".join(f"run={markup(key)}&" for key in chosen)
     yield from choices("Against", "axis", AXES, axis, lambda value: f"/compare?{runs}axis={value}")
-    yield from figure(comparison_figure(found, axis=axis, width=ask.width))
+    yield from figure(comparison_figure(found, axis=axis, width=ask.width), titled=False)
     yield from _compared(found)
 
 
