@@ -78,10 +78,18 @@ async function refresh() {
   }, pause);
 }
 
+let loads = 0;
+
 async function load(url) {
+  loads += 1;
+  const turn = loads;
   const answer = await fetch(url, { headers: { accept: "text/html" }, cache: "no-cache" });
   const text = await answer.text();
+  // Answers may overtake each other: only that to the last question is shown.
+  if (turn !== loads) return;
   const next = new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+  // A refusal is no page: what is shown stays.
+  if (!next.getElementById("main")) throw new Error(text);
   replaceParts(next);
   if (document.title !== next.title) document.title = next.title;
   document.dispatchEvent(new CustomEvent("coevolve:moment"));
