@@ -31,10 +31,14 @@ IMAGES = ROOT / "docs" / "img"
 MATRIX = ROOT.parent / "shared" / "data" / "matrices" / "gepa_arc_agi.npz"
 PROTOCOLS = ("adaptive", "task-coevolve")
 DESK, PHONE = (1280, 860), (390, 844)
-CHROMIUM = (
-    "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking "
-    "--disable-component-update --disable-sync"
-).split()
+CHROMIUM = [
+    "--no-sandbox",
+    "--disable-gpu",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
 
 
 def searched(folder: Path, protocol: str) -> Path:
@@ -130,9 +134,7 @@ def main(folder: Path) -> None:
         "task": "/task?" + urlencode({"name": failed}),
     }
     with served(places) as url, sync_playwright() as playwright:
-        browser = playwright.chromium.launch(
-            executable_path="/usr/bin/chromium", args=list(CHROMIUM)
-        )
+        browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
         desk = browsed(browser, DESK, "light")
         for name, path in pages.items():
             taken(desk, f"{url}/runs/{PROTOCOLS[0]}{path}", name)
