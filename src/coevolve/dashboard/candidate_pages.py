@@ -21,7 +21,7 @@ from coevolve.dashboard.page_frame import (
     trial_link,
 )
 from coevolve.dashboard.run_feed import Moment, RunFeed
-from coevolve.dashboard.source_listing import difference, source
+from coevolve.dashboard.source_listing import MOST_CHARACTERS, difference, source
 from coevolve.dashboard.trace_view import trace
 from coevolve.errors import CoevolveError, titled
 from coevolve.formatting import count, dollars, duration, estimate, interval, markup, plural, score
@@ -35,6 +35,10 @@ from coevolve.views.run_columns import IMPORTED, NONE, OUTCOME, SPLITS, RunColum
 STEP = 200
 """Outcomes on one page."""
 _MOST_FILES = 40
+_MOST_SOURCE = 400_000
+"""Characters of all files of a candidate together."""
+_LONGEST_NAME = 1_000
+"""Characters of a name that a reader can choose."""
 _MOST_TRANSCRIPT = 400_000
 KINDS = {
     "": "all",
@@ -146,7 +150,7 @@ def _diff(feed: RunFeed, row: CandidateRow, ask: Ask) -> Iterator[str]:
     yield '<label>Compared with <select name="against">'
     if against not in others:
         yield '<option value="" selected>choose a candidate</option>'
-    for name in [*reversed(others)][:500]:
+    for name in [name for name in reversed(others) if len(name) <= _LONGEST_NAME][:500]:
         here = " selected" if name == against else ""
         note = " (parent)" if name in row.parents else ""
         yield f'<option value="{markup(name)}"{here}>{markup(name, 60)}{note}</option>'
@@ -168,12 +172,14 @@ def _source(feed: RunFeed, row: CandidateRow) -> Iterator[str]:
     except CoevolveError as error:
         yield notice(str(error), "error")
         return
+    room = _MOST_SOURCE
     for number, (path, data) in enumerate(list(files.items())[:_MOST_FILES]):
         opened = " open" if len(files) == 1 or number == 0 else ""
         yield f'<details id="file-{number}"{opened}><summary>{markup(path, 200)}'
         yield f' <span class="soft">{len(data):,} bytes</span></summary>'
-        yield from source(path, data)
+        yield from source(path, data, room)
         yield "</details>"
+        room = max(0, room - min(len(data), MOST_CHARACTERS))
     if len(files) > _MOST_FILES:
         yield f"<p>The first {_MOST_FILES} of {len(files):,} files are shown.</p>"
 
@@ -345,7 +351,7 @@ def _task_draws(feed: RunFeed, task: int, ask: Ask) -> Iterator[str]:
         (
             (
                 str(draw.round),
-                draw.kind,
+                markup(draw.kind, 40),
                 f"{draw.weights[at]:.3f}",
                 f"{draw.probabilities[at]:.3f}",
                 f"{draw.anchors[at]:.3f}" if draw.anchors[at] == draw.anchors[at] else "-",

@@ -27,7 +27,6 @@ AXES = {
     "tokens": "tokens",
     "dollars": "dollars",
     "hours": "hours",
-    "round": "rounds",
 }
 MOST_COMPARED = 8
 """Runs side by side; a reader cannot tell more lines apart."""
@@ -71,7 +70,7 @@ def _row(one: Listed) -> list[str]:
         f'<input type="checkbox" name="run" value="{markup(one.key)}" aria-label="Compare {name}">'
     )
     kind = {"running": "good", "stopped": "bad", "not finished": "bad", "unreadable": "bad"}
-    badge = f'<b class="badge {kind.get(row["state"], "calm")}">{row["state"]}</b>'
+    badge = f'<b class="badge {kind.get(row["state"], "calm")}">{markup(row["state"])}</b>'
     if row["state"] == "unreadable":
         return ["", name, badge, "", "", "", "", "", ""]
     return [

@@ -16,6 +16,8 @@ from coevolve.views.timeline import Snapshot, Timeline
 
 MOST_EVENTS = 5_000
 """Events that one call takes; a page need not wait for more."""
+MOST_FIGURES = 30
+"""Figures of one run that are kept."""
 _REST = 3.0
 """A new snapshot waits this many times as long as the last one took."""
 
@@ -114,9 +116,16 @@ class RunFeed:
         return found
 
     def figure(self, key: tuple[Any, ...], draw: Any) -> Figure:
-        """A figure that `draw` makes from the snapshot; kept until the run goes on."""
-        found: Figure = self._cached(("figure", *key), lambda now: draw())
-        return found
+        """A figure that `draw` makes from the snapshot; kept until the run goes on.
+
+        Only some are kept: readers may ask for any number of them.
+        """
+        with self._using:
+            found: Figure = self._cached(("figure", *key), lambda now: draw())
+            kept = [one for one in self._made if one[0] == "figure"]
+            for old in kept[: max(0, len(kept) - MOST_FIGURES)]:
+                del self._made[old]
+            return found
 
     def row(self) -> dict[str, Any]:
         """The run in a list of runs."""
@@ -125,9 +134,9 @@ class RunFeed:
             return row_of(self.folder, now, held=self._held)
 
     @property
-    def is_open(self) -> bool:
-        """Whether the run is in memory."""
-        return self._timeline is not None
+    def file(self) -> str:
+        """A text that differs between two journals, also where one replaced the other."""
+        return "-".join(f"{number:x}" for number in self._file or ())
 
     @property
     def shown(self) -> int:
@@ -156,10 +165,8 @@ class RunFeed:
     def _follow(self) -> None:
         try:
             self._reopen_if_replaced()
-            if self._store is None:
-                self._store = RunStore.read(self.folder)
-                self._timeline = Timeline.of(self._store)
-            assert self._timeline is not None
+            if self._store is None or self._timeline is None:
+                self._store, self._timeline = _opened(self.folder)
             for event in self._store.latest(self._timeline.state.events, MOST_EVENTS):
                 self._timeline.follow(event)
             self._held = owner(self.folder) is not None
@@ -177,3 +184,13 @@ class RunFeed:
         if self._file is not None and file != self._file:
             self.close()
         self._file = file
+
+
+def _opened(folder: Path) -> tuple[RunStore, Timeline]:
+    """A journal and what it says; closed again if it cannot be read."""
+    store = RunStore.read(folder)
+    try:
+        return store, Timeline.of(store)
+    except BaseException:
+        store.close()
+        raise

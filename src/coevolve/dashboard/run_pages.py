@@ -1,8 +1,9 @@
 """The pages of one run: overview, matrix, frontier, lineage, costs, failures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from coevolve.dashboard.page_frame import (
+    LONGEST_FIND,
     Ask,
     Page,
     address,
@@ -30,7 +31,7 @@ from coevolve.figures import (
     spend_figure,
     weights_figure,
 )
-from coevolve.figures.spend_chart import telling_measure
+from coevolve.figures.spend_chart import MEASURES, telling_measure
 from coevolve.formatting import (
     CLIPPED,
     amount,
@@ -50,11 +51,12 @@ from coevolve.reports.report_words import findings, headline
 from coevolve.reports.run_document import incident_table, summary_of
 from coevolve.views.outcome_grid import GridSplit
 from coevolve.views.report import CandidateRow, Report
-from coevolve.views.spend_timeline import MEASURED
 from coevolve.views.timeline import Snapshot
 
 STEP = 100
 """Candidates in a list on one page."""
+_MOST_FOLLOWED = 8
+"""Tasks whose probabilities are followed over the rounds."""
 SORTS = {"estimate": "estimate", "round": "newest", "tasks": "tasks run", "name": "name"}
 
 
@@ -174,8 +176,8 @@ def _candidates(found: Report, ask: Ask) -> Iterator[str]:
         return
     sort = ask.get("sort", tuple(SORTS), "estimate")
     rows = _sorted(found.candidates, sort)
-    words = ask.get("find").lower().split()
-    rows = [row for row in rows if all(word in _searched(row) for word in words)]
+    words = set(ask.get("find")[:LONGEST_FIND].lower().split())
+    rows = [row for row in rows if _has(row, words)]
     yield '<div class="tools">'
     yield from search_form(ask, "", "Filter candidates", sort=ask.get("sort"))
     yield from choices(
@@ -219,9 +221,12 @@ def _sorted(rows: Sequence[CandidateRow], sort: str) -> list[CandidateRow]:
     return sorted(rows, key=lambda row: -value(row))
 
 
-def _searched(row: CandidateRow) -> str:
+def _has(row: CandidateRow, words: Collection[str]) -> bool:
+    if not words:
+        return True
     parts = (row.name, row.status, row.reason, row.hypothesis, row.kind, *row.components)
-    return " ".join(parts).lower()
+    text = " ".join(parts).lower()
+    return all(word in text for word in words)
 
 
 def _candidate_cells(row: CandidateRow, found: Report, ask: Ask) -> list[str]:
@@ -288,7 +293,7 @@ def _matrix(ask: Ask, split: GridSplit) -> Iterator[str]:
 def frontier_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
     """How the solvability of the tasks changed, and what was drawn with which probability."""
     now = feed.snapshot()
-    wanted = tuple(name for name in ask.get("tasks").split("\n") if name in now.frontier.tasks)
+    wanted = _followed(now.frontier.tasks, ask.get("tasks")[:LONGEST_FIND])
     groups = feed.figure(
         ("frontier", ask.width), lambda: frontier_figure(now.frontier, width=ask.width)
     )
@@ -305,10 +310,31 @@ def frontier_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
                 "are drawn</span></h1>",
                 *figure(groups, ask=ask),
             ],
-            "weights": figure(weights, ask=ask),
+            "weights": [*figure(weights, ask=ask), *_task_form(ask, wanted)],
             "draws": _draws(now, ask),
         },
     )
+
+
+def _followed(tasks: Sequence[str], text: str) -> tuple[str, ...]:
+    """The tasks that are named in a text, or have one of its words in their names."""
+    words = text.lower().replace(",", " ").split()
+    exact = [name for name in tasks if name.lower() in words]
+    alike = [name for name in tasks if any(word in name.lower() for word in words)]
+    return tuple(dict.fromkeys([*exact, *alike]))[:_MOST_FOLLOWED]
+
+
+def _task_form(ask: Ask, wanted: Sequence[str]) -> Iterator[str]:
+    """A field for the tasks whose probabilities are followed over the rounds."""
+    given = markup(ask.get("tasks")[:LONGEST_FIND])
+    yield f'<form class="find" method="get" action="{address(ask.key, "frontier")}">'
+    yield (
+        f'<label>Follow tasks <input type="search" name="tasks" value="{given}" '
+        'placeholder="names or parts of names" autocomplete="off" spellcheck="false"></label>'
+    )
+    yield '<button type="submit">Show</button></form>'
+    if given and not wanted:
+        yield f'<p class="count">No task matches {given}. Those drawn most often are shown.</p>'
 
 
 def _draws(now: Snapshot, ask: Ask) -> Iterator[str]:
@@ -319,9 +345,12 @@ def _draws(now: Snapshot, ask: Ask) -> Iterator[str]:
         yield empty("No task has been drawn yet.")
         return
     rounds = sorted({draw.round for draw in draws})
-    text = ask.get("round")
-    round = int(text) if text.isdigit() and int(text[:9]) in rounds else rounds[-1]
-    yield '<form class="find" method="get"><label>Round <select name="round">'
+    asked = {str(number): number for number in rounds}
+    round = asked.get(ask.get("round"), rounds[-1])
+    yield '<form class="find" method="get">'
+    if tasks := ask.get("tasks")[:LONGEST_FIND]:
+        yield f'<input type="hidden" name="tasks" value="{markup(tasks)}">'
+    yield '<label>Round <select name="round">'
     for number in rounds:
         here = " selected" if number == round else ""
         yield f'<option value="{number}"{here}>{number}</option>'
@@ -341,7 +370,7 @@ def _draws(now: Snapshot, ask: Ask) -> Iterator[str]:
                 _number(float(draw.anchors[at])),
                 _number(float(draw.weights[at])),
                 _number(float(draw.probabilities[at])),
-                draw.kind,
+                markup(draw.kind, 40),
                 _for(ask, draw.candidates),
             )
             for draw, at in rows[:STEP]
@@ -421,7 +450,7 @@ def _change(ask: Ask, name: str, parent: str | None) -> str:
 def costs_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
     """Spending over time by part, and by candidate."""
     now = feed.snapshot()
-    measure = ask.get("measure", MEASURED, telling_measure(now.spend))
+    measure = ask.get("measure", MEASURES, telling_measure(now.spend))
     spend = feed.figure(
         ("spend", measure, ask.width),
         lambda: spend_figure(now.spend, measure=measure, width=ask.width),
@@ -439,7 +468,7 @@ def costs_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
                 *choices(
                     "Measure",
                     "measure",
-                    {name: name for name in MEASURED},
+                    {name: name for name in MEASURES},
                     measure,
                     lambda value: address(ask.key, "costs", measure=value),
                 ),
