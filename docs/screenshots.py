@@ -8,20 +8,16 @@ a replay shows a matrix of `../shared/data/matrices`, and is left out where that
 
 import subprocess
 import sys
-import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from importlib.resources import files
 from pathlib import Path
 from urllib.parse import urlencode
 
-import uvicorn
 from PIL import Image
 from playwright.sync_api import Browser, Page, sync_playwright
 
 import coevolve
-from coevolve.dashboard import Access, make_app
 from coevolve.figures import run_figures
 from coevolve.store import RunStore
 from coevolve.views.timeline import Timeline
@@ -65,19 +61,14 @@ def searched(folder: Path, protocol: str) -> Path:
 
 @contextmanager
 def served(places: list[Path]) -> Iterator[str]:
-    """The pages of some runs; yields their address."""
-    app = make_app(places, Access(frozenset({"127.0.0.1"})))
-    server = uvicorn.Server(uvicorn.Config(app, port=0, log_level="warning"))
-    thread = threading.Thread(target=server.run)
-    thread.start()
-    while not server.started:
-        time.sleep(0.05)
-    port = server.servers[0].sockets[0].getsockname()[1]
-    try:
-        yield f"http://127.0.0.1:{port}"
-    finally:
-        server.should_exit = True
-        thread.join()
+    """The pages of some runs, by `coevolve ui`; yields their address."""
+    command = [sys.executable, "-m", "coevolve", "ui", *map(str, places), "--port", "0"]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as server:
+        assert server.stdout is not None
+        try:
+            yield server.stdout.readline().removeprefix("Open ").strip().rstrip("/")
+        finally:
+            server.terminate()
 
 
 def taken(page: Page, url: str, name: str) -> None:
