@@ -50,8 +50,11 @@ def watch() -> Watch:
 
 
 @pytest.fixture
-def pages(browser: BrowserThread, watch: Watch) -> Iterator[NewPage]:
-    """New pages: `pages(theme="dark", width=390, scripts=False, bypass_csp=True)`."""
+def pages(browser: BrowserThread, watch: Watch, served: Serve) -> Iterator[NewPage]:
+    """New pages: `pages(theme="dark", width=390, scripts=False, bypass_csp=True)`.
+
+    They are closed before the servers end, which would be an error on a page.
+    """
     with ExitStack() as stack:
 
         def make(**options: Any) -> "Page":

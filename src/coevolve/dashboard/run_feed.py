@@ -164,9 +164,12 @@ class RunFeed:
 
     def _follow(self) -> None:
         try:
-            self._reopen_if_replaced()
-            if self._store is None or self._timeline is None:
-                self._store, self._timeline = _opened(self.folder)
+            file = self._current_file()
+            if self._store is None or self._timeline is None or file != self._file:
+                # What is known stays until another journal can be read.
+                store, timeline = _opened(self.folder)
+                self.close()
+                self._store, self._timeline, self._file = store, timeline, file
             for event in self._store.latest(self._timeline.state.events, MOST_EVENTS):
                 self._timeline.follow(event)
             self._held = owner(self.folder) is not None
@@ -174,16 +177,13 @@ class RunFeed:
         except CoevolveError as error:
             self._trouble, self._held = str(error), False
 
-    def _reopen_if_replaced(self) -> None:
-        """Read the journal anew if it is another file than before."""
+    def _current_file(self) -> tuple[int, int]:
+        """Which file the journal is; a repair replaces it."""
         try:
             found = (self.folder / JOURNAL).stat()
         except OSError as error:
             raise StoreError(f"{self.folder / JOURNAL}: {error.strerror}.") from error
-        file = found.st_dev, found.st_ino
-        if self._file is not None and file != self._file:
-            self.close()
-        self._file = file
+        return found.st_dev, found.st_ino
 
 
 def _opened(folder: Path) -> tuple[RunStore, Timeline]:

@@ -92,7 +92,7 @@ def _summary(feed: RunFeed, now: Snapshot, moment: Moment) -> Iterator[str]:
     if not moment.held and now.report.phase not in ("ended", "evaluation"):
         yield notice(f"No process works on this run. Continue it: coevolve resume {feed.folder}")
     yield from _tiles(now, moment)
-    yield '<details class="words"><summary>In words</summary>'
+    yield '<details class="words" id="words"><summary>In words</summary>'
     for text in findings(found):
         yield f"<p>{markup(text)}</p>"
     yield "</details>"

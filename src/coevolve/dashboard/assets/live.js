@@ -87,6 +87,11 @@ async function load(url) {
   const text = await answer.text();
   // Answers may overtake each other: only that to the last question is shown.
   if (turn !== loads) return;
+  if (answer.redirected) {
+    // The first run of a folder takes the place of the empty list.
+    location.replace(answer.url);
+    return;
+  }
   const next = new DOMParser().parseFromString(policy.createHTML(text), "text/html");
   // A refusal is no page: what is shown stays.
   if (!next.getElementById("main")) throw new Error(text);

@@ -10,12 +10,13 @@ const ABOVE = 84; // height of the estimates above the cells
 const NAMES = 116; // height of the names of candidates below the estimates, where columns are wide
 const ASIDE = 64; // width of the bars beside the cells
 const SIZES = [1, 2, 3, 4, 6, 8, 11, 14, 18, 24];
+const EDGE = 1e-6; // solvabilities come with six digits: 0.333333 is 1/3
 const GROUPS = {
   all: () => true,
   never: (p) => p === 0,
-  rare: (p) => p > 0 && p < 1 / 3,
-  mixed: (p) => p >= 1 / 3 && p <= 2 / 3,
-  mostly: (p) => p > 2 / 3,
+  rare: (p) => p > 0 && p < 1 / 3 - EDGE,
+  mixed: (p) => p >= 1 / 3 - EDGE && p <= 2 / 3 + EDGE,
+  mostly: (p) => p > 2 / 3 + EDGE,
   unseen: (p) => p === null,
 };
 const ORDERS = {
