@@ -61,6 +61,8 @@ class RunFeed:
         self._made: dict[Any, Any] = {}
         self._made_of = -1
         self._rested = 0.0
+        self._starting = threading.Lock()
+        self._reader: threading.Thread | None = None
 
     def close(self) -> None:
         """Close the journal and forget the run."""
@@ -70,6 +72,18 @@ class RunFeed:
             self._store = self._timeline = self._file = None
             self._made.clear()
             self._made_of = -1
+
+    def read_within(self, seconds: float) -> bool:
+        """Whether the journal is read, or was tried, by then; if not, a thread goes on reading."""
+        with self._starting:
+            if self._timeline is not None:
+                return True
+            if self._reader is None or not self._reader.is_alive():
+                self._reader = threading.Thread(target=self.moment, daemon=True)
+                self._reader.start()
+            reader = self._reader
+        reader.join(seconds)
+        return not reader.is_alive()
 
     def moment(self) -> Moment:
         """Take new events, and say how far the run is."""

@@ -30,7 +30,16 @@ from coevolve.dashboard.candidate_pages import (
 from coevolve.dashboard.comparison_pages import comparison_page, replay_page, runs_page
 from coevolve.dashboard.matrix_data import MatrixSource
 from coevolve.dashboard.page_access import Access, AccessControl
-from coevolve.dashboard.page_frame import Ask, Page, address, document, empty, notice, state_badge
+from coevolve.dashboard.page_frame import (
+    Ask,
+    Page,
+    address,
+    document,
+    empty,
+    heading,
+    notice,
+    state_badge,
+)
 from coevolve.dashboard.run_catalogue import Catalogue
 from coevolve.dashboard.run_feed import Moment, RunFeed
 from coevolve.dashboard.run_pages import (
@@ -62,6 +71,8 @@ MOST_STREAMS = 200
 """Pages that may be open at once."""
 TICK, HEARTBEAT = 0.5, 15.0
 """Seconds between two looks at a journal, and between two signs of life to a browser."""
+PATIENCE = 1.0
+"""Seconds that a browser waits for a long journal before it sees that it is being read."""
 _LONGEST_QUERY = 4_000
 type Look = Callable[[], dict[str, Any] | None]
 
@@ -198,6 +209,12 @@ class _Server:
         feed = self._catalogue.feed(key)
         if feed is None:
             return _html(_not_found(f"There is no run {key[:80]!r}."), _ask(request))
+        # Only where a person opens a page: a script could do nothing with the answer.
+        opened = request.headers.get("sec-fetch-mode") == "navigate"
+        if opened and not feed.read_within(PATIENCE):
+            answer = _html(_reading(feed.folder.name), ask)
+            answer.headers["refresh"] = "0"
+            return answer
         moment = feed.moment()
         look = f"{'n' if ask.narrow else 'w'}{ask.theme}"
         tag = f'"{moment.tag}-{feed.file}-{look}-{__version__}"'
@@ -452,6 +469,11 @@ def _json(found: Any, status: int = 200) -> Response:
 def _not_found(text: str) -> Page:
     body = [empty(text), '<p><a href="/">All runs</a></p>']
     return Page(title="Not found", parts={"missing": body}, status=404)
+
+
+def _reading(name: str) -> Page:
+    body = [heading(name, 1), '<p role="status">The journal is being read. It is a long one.</p>']
+    return Page(title=f"Reading {name}", place="-", parts={"reading": body})
 
 
 def _broken(text: str) -> Page:
