@@ -14,6 +14,8 @@ from coevolve.cli.console_output import echo
 from coevolve.errors import InputError
 
 PORT = 8100
+_SHORTEST = 8
+"""Characters of a token; a shorter one can be guessed."""
 _TRIED = 20
 """Ports that are tried after the first one is taken."""
 
@@ -22,7 +24,7 @@ def ui(
     places: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RUN|FOLDER]...",
+            metavar="RUN|FOLDER",
             help="Run folders, TOML files of runs, folders with runs, or files that "
             "`coevolve replay --json` wrote. Default: the runs of the current folder.",
             show_default=False,
@@ -63,8 +65,11 @@ def ui(
     from coevolve.dashboard.page_access import LOOPBACK, is_loopback
 
     local = is_loopback(host)
-    if token == "":
-        raise InputError("--token is empty; leave it out, or give some characters.")
+    if token is not None and (len(token) < _SHORTEST or not token.isprintable()):
+        raise InputError(
+            f"--token must have at least {_SHORTEST} characters, all of them visible, "
+            f"got {len(token)}; leave it out for a new one."
+        )
     secret = token or ("" if local else secrets.token_urlsafe(16))
     listening = _listening(host, port)
     hosts = LOOPBACK | {host.lower()} | (frozenset() if local else _own_names())

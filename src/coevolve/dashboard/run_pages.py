@@ -89,6 +89,8 @@ def _summary(feed: RunFeed, now: Snapshot, moment: Moment) -> Iterator[str]:
     for text in found["warnings"]:
         if not (moment.held and text.startswith("The run has not ended")):
             yield notice(text, "warning")
+    if now.report.stopped and not moment.held:
+        yield notice(f"The run stopped: {now.report.why}", "warning")
     if not moment.held and now.report.phase not in ("ended", "evaluation"):
         yield notice(f"No process works on this run. Continue it: coevolve resume {feed.folder}")
     yield from _tiles(now, moment)
