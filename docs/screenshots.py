@@ -1,9 +1,9 @@
 """Takes the screenshots of `docs/ui.md` in Chromium, and draws the picture of the README.
 
-Run it as `make screenshots`. The first time, two searches with the embedded model run for about
-half an hour in `.screenshots`: 20 rounds of 3 candidates on the service-desk set, under `adaptive`
-and under `task-coevolve`. Another time, the runs that are there are shown as they are. The page of
-a replay shows a matrix of `../shared/data/matrices`, and is left out where that folder is missing.
+Run it as `make screenshots`. The first time, two searches with the embedded model run for some
+twenty minutes in `.screenshots`: the demo, and the same with 20 rounds of 3 candidates. Another
+time, the runs that are there are shown as they are. The page of a replay shows a matrix of
+`../shared/data/matrices`, and is left out where that folder is missing.
 """
 
 import subprocess
@@ -25,7 +25,8 @@ from coevolve.views.timeline import Timeline
 ROOT = Path(__file__).parent.parent
 IMAGES = ROOT / "docs" / "img"
 MATRIX = ROOT.parent / "shared" / "data" / "matrices" / "gepa_arc_agi.npz"
-PROTOCOLS = ("adaptive", "task-coevolve")
+SEARCHES = {"twenty-rounds": (20, 3), "six-rounds": (6, 2)}
+"""Rounds, and candidates of a round, of each search."""
 DESK, PHONE = (1280, 860), (390, 844)
 CHROMIUM = [
     "--no-sandbox",
@@ -37,16 +38,16 @@ CHROMIUM = [
 ]
 
 
-def searched(folder: Path, protocol: str) -> Path:
-    """A search of the demo's kind, longer, under a protocol; its folder."""
-    file = folder / f"{protocol}.toml"
+def searched(folder: Path, name: str) -> Path:
+    """A search of the demo's kind; its folder."""
+    file = folder / f"{name}.toml"
+    rounds, candidates = SEARCHES[name]
     if not file.exists():
         text = files("coevolve.benchmarks.textclass").joinpath("service_desk.toml").read_text()
         for old, new in (
-            ('name = "service-desk"', f'name = "{protocol}"'),
-            ("rounds = 6", "rounds = 20"),
-            ("candidates = 2", "candidates = 3"),
-            ('protocol = "adaptive"', f'protocol = "{protocol}"'),
+            ('name = "service-desk"', f'name = "{name}"'),
+            ("rounds = 6", f"rounds = {rounds}"),
+            ("candidates = 2", f"candidates = {candidates}"),
         ):
             assert old in text, old
             text = text.replace(old, new)
@@ -54,9 +55,9 @@ def searched(folder: Path, protocol: str) -> Path:
         file.write_text(text)
     run = coevolve.open(file)
     if not run.started or run.state.ended is None:
-        print(f"searching under {protocol}: some minutes")
+        print(f"{name}: a search of some minutes")
         run.run()
-    return folder / "runs" / protocol
+    return folder / "runs" / name
 
 
 @contextmanager
@@ -94,7 +95,7 @@ def browsed(browser: Browser, size: tuple[int, int], scheme: str) -> Page:
 
 def main(folder: Path) -> None:
     """Run the searches where they are missing, and take all screenshots."""
-    runs = [searched(folder, protocol) for protocol in PROTOCOLS]
+    runs = [searched(folder, name) for name in SEARCHES]
     places = [folder]
     if MATRIX.exists():
         replay = folder / "replay.json"
@@ -124,17 +125,20 @@ def main(folder: Path) -> None:
         "trial": "/trial?" + urlencode({"candidate": best, "task": failed}),
         "task": "/task?" + urlencode({"name": failed}),
     }
+    long = runs[0].name
     with served(places) as url, sync_playwright() as playwright:
         browser = playwright.chromium.launch(executable_path="/usr/bin/chromium", args=CHROMIUM)
         desk = browsed(browser, DESK, "light")
         for name, path in pages.items():
-            taken(desk, f"{url}/runs/{PROTOCOLS[0]}{path}", name)
+            taken(desk, f"{url}/runs/{long}{path}", name)
         taken(desk, f"{url}/", "runs")
-        taken(desk, f"{url}/compare?" + urlencode([("run", p) for p in PROTOCOLS]), "comparison")
+        taken(
+            desk, f"{url}/compare?" + urlencode([("run", name) for name in SEARCHES]), "comparison"
+        )
         if len(places) > 1:
             taken(desk, f"{url}/replays/replay", "replay")
-        taken(browsed(browser, DESK, "dark"), f"{url}/runs/{PROTOCOLS[0]}/matrix", "dark")
-        taken(browsed(browser, PHONE, "light"), f"{url}/runs/{PROTOCOLS[0]}", "phone")
+        taken(browsed(browser, DESK, "dark"), f"{url}/runs/{long}/matrix", "dark")
+        taken(browsed(browser, PHONE, "light"), f"{url}/runs/{long}", "phone")
         browser.close()
 
 
