@@ -73,6 +73,10 @@ class RunFeed:
             self._made.clear()
             self._made_of = -1
 
+    def __del__(self) -> None:
+        # A page may have opened the journal again after the run was put aside for others.
+        self.close()
+
     def read_within(self, seconds: float) -> bool:
         """Whether the journal is read, or was tried, by then; if not, a thread goes on reading."""
         with self._starting:
