@@ -32,7 +32,7 @@ OPTIONS = (
     # A request that leaves the machine fails at once, and its test with it.
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1, EXCLUDE localhost",
 )
-PATIENCE = 15_000
+PATIENCE = 30_000
 """Milliseconds that a page may take on a busy machine before a test fails."""
 
 

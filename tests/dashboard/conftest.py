@@ -72,10 +72,12 @@ def page(browser: BrowserThread, pages: NewPage) -> "Page":
 
 
 @pytest.fixture
-def served() -> Iterator[Serve]:
+def served(monkeypatch: pytest.MonkeyPatch) -> Iterator[Serve]:
     """Servers: `served(folder, ...).url` is the address of the pages of some folders."""
     pytest.importorskip("starlette", reason="starlette is missing")
     pytest.importorskip("uvicorn", reason="uvicorn is missing")
+    # On a busy machine a short journal takes long to read too; the page of the run is wanted.
+    monkeypatch.setattr("coevolve.dashboard.web_server.PATIENCE", 60.0)
     sites: list[Site] = []
 
     def serve(*places: Path, **options: Any) -> Site:
