@@ -53,8 +53,9 @@ def _progress_caption(found: Progress, scored: Sequence[ScoredCandidate]) -> str
     if any(one.exact and one.start for one in scored):
         text += " Squares are starting harnesses, scored on every task."
     if len(found.best) > 1:
-        text += " The stepped line is the best candidate so far, as it was estimated then"
-        text += "; dashed, as the same candidate is estimated now." if _revised(found) else "."
+        text += " The stepped line is the best candidate so far, as it was estimated then."
+        if _revised(found):
+            text += " The dashed line is the same candidate, as it is estimated now."
     if any(one.full is not None and not one.exact for one in scored):
         text += " Diamonds are scores on all tasks, measured after the choice."
     if any(one.test is not None for one in scored):
@@ -62,8 +63,8 @@ def _progress_caption(found: Progress, scored: Sequence[ScoredCandidate]) -> str
     if best is not None and starts and not best.start and best.value is not None:
         gain = best.value - max(starts)
         text += (
-            f" The best candidate, {middle(best.name, 40)}, is estimated {difference(gain)} "
-            "against the best starting harness."
+            f" The estimate of the best candidate, {middle(best.name, 40)}, is "
+            f"{difference(gain)} against the best starting harness."
         )
     return text
 
