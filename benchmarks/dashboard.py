@@ -196,7 +196,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true", help="once and briefly; record nothing")
     parser.add_argument("--only", choices=("drawing", "opening", "live"), help="one part only")
     given = parser.parse_args()
-    repeats, most, seconds = (1, 1, 6.0) if given.quick else (5, 3, 30.0)
+    repeats, seconds = (1, 6.0) if given.quick else (3, 30.0)
     before = os.getloadavg()
     tables: dict[str, list[dict[str, Any]]] = {}
     with tempfile.TemporaryDirectory() as place, browser() as found:
@@ -205,7 +205,7 @@ def main() -> None:
             made(runs[name], *shape).close()
         if given.only in (None, "drawing"):
             shapes = {name: runs[name] for name in ("89 x 60", "2,000 x 200")}
-            tables["drawing"] = matrix_drawing.measured(found, shapes, Path(place), most)
+            tables["drawing"] = matrix_drawing.measured(found, shapes, Path(place), repeats)
             record.show("Drawing the matrix", tables["drawing"])
         if given.only in (None, "opening"):
             tables["opening"] = [

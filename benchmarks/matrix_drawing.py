@@ -19,18 +19,18 @@ from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 from urllib.request import urlopen
 
 from page_server import VIEWPORT, Server, page
 from playwright.sync_api import Browser, Page
-from playwright.sync_api import TimeoutError as TookTooLong
 
 SLOW = 33.4
 """Milliseconds of a frame at 30 frames per second."""
 SECONDS = 2.0
 """How long each kind of input goes on, in each repetition."""
 PATIENCE = 90.0
-"""Seconds after which a drawing that has not appeared is given up."""
+"""Seconds after which a drawing that has not appeared ends the measurement."""
 OURS = "this page (canvas)"
 FRAMES = """
 window.frames_of = [];
@@ -38,6 +38,18 @@ window.counting = false;
 (function tick() {
   if (window.counting) window.frames_of.push(performance.now());
   requestAnimationFrame(tick);
+})();
+"""
+ENDED = """() => {
+  window.counting = false;
+  return window.frames_of.splice(0);
+}"""
+DRAWN = """
+window.drawn = null;
+(function look() {
+  if (document.getElementById("matrix")?.dataset.ready) {
+    requestAnimationFrame(() => setTimeout(() => (window.drawn = performance.now())));
+  } else requestAnimationFrame(look);
 })();
 """
 
@@ -56,7 +68,7 @@ class Library:
 _READ = """
 const query = new URLSearchParams(location.search);
 const part = query.get("view") === "part";
-const found = await (await fetch("data.json")).json();
+const found = await (await fetch("../data.json")).json();
 const raw = atob(found.codes);
 const [tall, wide] = [found.tasks.length, found.candidates.length];
 const z = found.tasks.map((_, task) => found.candidates.map((_, one) => {
@@ -215,98 +227,103 @@ def _keys(shown: Page) -> None:
     _paced(lambda number: shown.keyboard.press("+" if number // 6 % 2 == 0 else "-"))
 
 
-Input = tuple[str, Callable[[Page], None]]
-THEIRS: dict[str, list[Input]] = {
-    "scroll": [("?view=full", _drag), ("?view=part", _drag)],
-    "zoom": [("?view=full", lambda shown: _wheel(shown, 30))],
-    "hover": [("?view=full", _hover), ("?view=part", _hover)],
+type Act = Callable[[Page], None]
+THEIRS: dict[str, dict[str, Act]] = {
+    "?view=part": {"scroll": _drag, "hover": _hover},
+    "?view=full": {"scroll": _drag, "hover": _hover, "zoom": lambda page: _wheel(page, 30)},
 }
-OWN: dict[str, list[Input]] = {
-    "scroll": [("?size=4", lambda s: _wheel(s, 60)), ("?size=18", lambda s: _wheel(s, 60))],
-    "zoom": [("", _keys)],
-    "hover": [("", _hover), ("?size=8", _hover)],
-}
-"""Where each kind of input happens, and how it is made."""
+"""What happens on each page of a library."""
+SIZES = {"89 x 60": (18, 14), "2,000 x 200": (14, 4)}
+"""Pixels of a cell of the canvas, so that there is something to scroll."""
 
 
-def _frames(found: Browser, url: str, act: Callable[[Page], None]) -> tuple[float, list[float]]:
-    """Seconds until the matrix was drawn, and the milliseconds of every frame of some input."""
-    drawn = """window.drawn = null; (function look() {
-      if (document.getElementById("matrix")?.dataset.ready)
-        requestAnimationFrame(() => setTimeout(() => (window.drawn = performance.now())));
-      else requestAnimationFrame(look);
-    })();"""
-    with page(found, FRAMES, drawn) as shown:
-        shown.set_default_timeout(PATIENCE * 1e3)
-        shown.goto(url, wait_until="commit")
-        shown.wait_for_function("() => window.drawn")
-        first = shown.evaluate("() => window.drawn") / 1e3
-        shown.wait_for_timeout(300)
-        shown.evaluate("() => { window.counting = true; }")
-        act(shown)
-        times = shown.evaluate("() => { window.counting = false; return window.frames_of; }")
-    return first, [after - before for before, after in pairwise(times)]
+def _own(shape: str) -> dict[str, dict[str, Act]]:
+    large, small = SIZES[shape]
+    scroll: Act = lambda page: _wheel(page, 60)  # noqa: E731
+    return {
+        f"?size={large}": {"scroll": scroll, "hover": _hover},
+        f"?size={small}": {"scroll": scroll, "hover": _hover, "zoom": _keys},
+    }
 
 
-def _row(
-    found: Browser, url: str, inputs: Mapping[str, list[Input]], repeats: int
-) -> dict[str, str]:
-    """Time to the first picture, and the frames of every kind of input, over all repetitions."""
-    firsts: list[float] = []
-    row: dict[str, str] = {}
-    for name, places in inputs.items():
-        frames: list[float] = []
-        try:
-            for _ in range(repeats):
-                for place, act in places:
-                    first, times = _frames(found, url + place, act)
-                    firsts.append(first)
-                    frames += times
-        except TookTooLong:
-            row |= {f"{name}, in time": "given up", f"{name}, 95th / worst ms": "-"}
-            continue
-        frames.sort()
-        share = sum(one < SLOW for one in frames) / len(frames)
-        row[f"{name}, in time"] = f"{100 * share:.1f}%"
-        late = frames[int(0.95 * len(frames))]
-        row[f"{name}, 95th / worst ms"] = f"{late:.0f} / {frames[-1]:.0f}"
-    picture = f"{statistics.median(firsts):.2f}" if firsts else f"over {PATIENCE:.0f}"
-    return {"first picture, s": picture, **row}
+class Drawing:
+    """A way to draw a matrix, and what was measured of it.
+
+    Args:
+        url: Its page.
+        inputs: What happens on the page, by query and kind of input.
+    """
+
+    def __init__(self, url: str, inputs: Mapping[str, Mapping[str, Act]]) -> None:
+        self._url, self._inputs = url, inputs
+        self._firsts: list[float] = []
+        self._frames: dict[str, list[float]] = {"scroll": [], "zoom": [], "hover": []}
+
+    def measure(self, found: Browser) -> None:
+        """Open the page and do everything once."""
+        for place, acts in self._inputs.items():
+            with page(found, FRAMES, DRAWN) as shown:
+                shown.goto(self._url + place, wait_until="commit")
+                shown.wait_for_function("() => window.drawn", timeout=PATIENCE * 1e3)
+                self._firsts.append(shown.evaluate("() => window.drawn") / 1e3)
+                for name, act in acts.items():
+                    shown.wait_for_timeout(300)
+                    shown.evaluate("() => { window.counting = true; }")
+                    act(shown)
+                    times = shown.evaluate(ENDED)
+                    self._frames[name] += [after - before for before, after in pairwise(times)]
+
+    def row(self) -> dict[str, str]:
+        """Time to the first picture, and the frames of every kind of input."""
+        row = {"first picture, s": f"{statistics.median(self._firsts):.2f}"}
+        for name, frames in self._frames.items():
+            frames.sort()
+            share = sum(one < SLOW for one in frames) / len(frames)
+            late = frames[int(0.95 * len(frames))]
+            row[f"{name}, in time"] = f"{100 * share:.1f}%"
+            row[f"{name}, 95th / worst ms"] = f"{late:.0f} / {frames[-1]:.0f}"
+        return row
 
 
 def measured(
     found: Browser, runs: Mapping[str, Path], folder: Path, repeats: int
 ) -> list[dict[str, str]]:
-    """The rows of all drawings of all runs."""
+    """The rows of all drawings of all runs; they take turns, as load varies."""
     libraries = fetched(folder / "npm")
     rows = []
     for name, run in runs.items():
         site = folder / f"site-{run.name}"
         site.mkdir()
-        with Server(run) as server:
-            for data in ("matrix.json", "live.js", "matrix.js"):
-                path = f"{server.run}/{data}" if data.endswith("json") else f"/assets/{data}"
-                path = path if path.startswith("http") else server.url + path
-                with urlopen(path) as answer:
-                    (site / data.replace("matrix.json", "data.json")).write_bytes(answer.read())
-            size = sum((site / one).stat().st_size for one in ("live.js", "matrix.js"))
-            made = _row(found, f"{server.run}/matrix", OWN, repeats)
-            rows.append({"matrix": name, "drawn by": OURS, "script, kB": _kb(size), **made})
-        for key, (label, file) in libraries.items():
-            shutil.copy(file, site / "library.js")
-            (site / f"{key[:2]}.js").write_text(_READ + LIBRARIES[key].draw)
-            (site / "index.html").write_text(
-                "<!doctype html><meta charset='utf-8'><body style='margin:0'>"
-                "<div id='host' style='width:1300px;height:860px'></div>"
-                "<script src='library.js'></script>"
-                f"<script type='module' src='{key[:2]}.js'></script>"
-            )
-            with served(site) as url:
-                made = _row(found, f"{url}/index.html", THEIRS, repeats)
-            size = file.stat().st_size
-            rows.append({"matrix": name, "drawn by": label, "script, kB": _kb(size), **made})
+        with Server(run) as server, served(site) as url:
+            (site / "data.json").write_bytes(_got(f"{server.run}/matrix.json"))
+            scripts = [_got(f"{server.url}/assets/{one}") for one in ("live.js", "matrix.js")]
+            sizes = {OURS: sum(map(len, scripts))}
+            drawings = {OURS: Drawing(f"{server.run}/matrix", _own(name))}
+            for key, (label, file) in libraries.items():
+                _write_page(site / key, LIBRARIES[key], file)
+                drawings[label] = Drawing(f"{url}/{quote(key)}/index.html", THEIRS)
+                sizes[label] = file.stat().st_size
+            for _ in range(repeats):
+                for one in drawings.values():
+                    one.measure(found)
+        for label, one in drawings.items():
+            size = f"{sizes[label] / 1e3:,.0f}"
+            rows.append({"matrix": name, "drawn by": label, "script, kB": size, **one.row()})
     return rows
 
 
-def _kb(size: int) -> str:
-    return f"{size / 1e3:,.0f}"
+def _write_page(folder: Path, library: Library, file: Path) -> None:
+    folder.mkdir()
+    shutil.copy(file, folder / "library.js")
+    (folder / "draw.js").write_text(_READ + library.draw)
+    (folder / "index.html").write_text(
+        "<!doctype html><meta charset='utf-8'><body style='margin:0'>"
+        "<div id='host' style='width:1300px;height:860px'></div>"
+        "<script src='library.js'></script><script type='module' src='draw.js'></script>"
+    )
+
+
+def _got(url: str) -> bytes:
+    with urlopen(url) as answer:
+        data: bytes = answer.read()
+    return data

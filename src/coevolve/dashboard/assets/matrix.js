@@ -428,7 +428,9 @@ class Matrix {
       const smaller = SIZES.filter((size) => size < now - 0.01);
       this.size = step > 0 ? (larger[0] ?? SIZES.at(-1)) : (smaller.at(-1) ?? SIZES[0]);
     }
-    this.writeAddress(false);
+    // A key that is held changes the size in every frame; browsers refuse so many addresses.
+    clearTimeout(this.naming);
+    this.naming = setTimeout(() => this.writeAddress(false), 150);
     this.measure();
     this.draw();
   }
