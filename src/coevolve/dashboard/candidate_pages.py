@@ -98,17 +98,20 @@ def _about(feed: RunFeed, row: CandidateRow, ask: Ask) -> Iterator[str]:
         [
             ("estimate", "" if found is None else markup(estimate(found))),
             ("interval", markup(interval(found))),
-            ("tasks", "" if found is None else f"{found['tasks']:,} of {found['pool_size']:,}"),
-            ("method", "" if found is None else markup(found["method"])),
-            ("all tasks", "" if row.full is None else score(row.full)),
+            (
+                "tasks run",
+                "" if found is None else f"{found['tasks']:,} of {found['pool_size']:,}",
+            ),
+            ("estimated by", "" if found is None else markup(found["method"])),
+            ("score on all tasks", "" if row.true_score is None else score(row.true_score)),
             ("sealed test", "" if row.test is None else score(row.test)),
             (
-                "better than the best with",
+                "probability to be better than the best",
                 "" if rival is None or rival.probability is None else f"{rival.probability:.0%}",
             ),
             ("made from", _links(ask, row.parents)),
             ("children", _links(ask, children)),
-            ("kind", markup(row.kind, 80)),
+            ("kind of change", markup(row.kind, 80)),
             ("components", markup(", ".join(row.components), 300)),
             ("missing", f"{row.missing:,}" if row.missing else ""),
             ("scored 0 by a fault", f"{row.zeros:,}" if row.zeros else ""),
@@ -244,11 +247,7 @@ def _outcome_list(
                 _score_mark(value),
                 "" if fault == NONE else markup(columns.faults[fault].kind, 60),
                 f"{int(rows.tokens[place]):,}" if rows.tokens[place] else "",
-                ""
-                if past
-                else duration(float(rows.seconds[place]))
-                if rows.seconds[place] >= 10
-                else f"{float(rows.seconds[place]):.2g}s",
+                "" if past else _took(float(rows.seconds[place])),
                 f"{int(rows.trial[place]) + 1}",
                 "imported" if past else split,
             )
@@ -261,6 +260,11 @@ def _outcome_list(
         hidden=("tokens", "trial"),
     )
     yield paged(ask, page, len(shown), first, len(at), STEP)
+
+
+def _took(seconds: float) -> str:
+    """How long a trial took; short ones in hundredths of a second."""
+    return duration(seconds) if seconds >= 10 else f"{seconds:.2f}s"
 
 
 def _score_mark(value: float) -> str:
@@ -394,7 +398,7 @@ def _trials(feed: RunFeed, candidate: str, task: str, ask: Ask) -> Iterator[str]
     for trial in trials:
         row = trial.outcome
         where = NAMES[row.split]
-        parts = [f"trial {row.trial + 1}", where, "" if row.imported else duration(row.seconds)]
+        parts = [f"trial {row.trial + 1}", where, "" if row.imported else _took(row.seconds)]
         tokens = row.tokens_in + row.tokens_out
         parts += [f"{count(tokens)} tokens" if tokens else ""]
         parts += [dollars(row.dollars) if row.dollars else ""]

@@ -149,7 +149,7 @@ def _curves(
     snapshots: dict[str, Snapshot], ask: Ask, axis: str, chosen: Sequence[str]
 ) -> Iterator[str]:
     if not snapshots:
-        yield empty("Choose runs to compare.")
+        yield empty(f"Tick up to {MOST_COMPARED} runs above, then press Compare.")
         return
     found = compare_runs(snapshots)
     runs = "".join(f"run={markup(key)}&" for key in chosen)
@@ -163,7 +163,7 @@ def _compared(found: RunComparison) -> Iterator[str]:
     yield from table(
         (
             "run", "protocol", "seed", "best", "estimate", "all tasks", "sealed test",
-            "best with", "evaluations", "trials", "tokens", "cost", "time",
+            "P(best)", "evaluations", "trials", "tokens", "cost", "time",
         ),
         (
             (
@@ -185,10 +185,10 @@ def _compared(found: RunComparison) -> Iterator[str]:
         ),
         "Results of the runs",
         right=(
-            "seed", "estimate", "all tasks", "sealed test", "best with", "evaluations", "trials",
-            "tokens", "cost", "time",
+            "seed", "estimate", "all tasks", "sealed test", "P(best)", "evaluations",
+            "trials", "tokens", "cost", "time",
         ),
-        hidden=("seed", "best with", "evaluations", "tokens", "cost", "time", "all tasks"),
+        hidden=("seed", "P(best)", "evaluations", "tokens", "cost", "time", "all tasks"),
     )  # fmt: skip
 
 

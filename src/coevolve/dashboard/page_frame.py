@@ -208,10 +208,11 @@ def figure(found: Figure, *, ask: Ask | None = None, titled: bool = True) -> Ite
     yield f'<figure id="figure-{found.name}">'
     label = markup(f"Figure: {found.title}")
     yield f'<div class="picture" tabindex="0" role="group" aria-label="{label}">{found.svg}</div>'
+    if not found.rows:  # an empty figure says its caption itself
+        yield "</figure>"
+        return
     yield f"<figcaption>{markup(found.caption)}</figcaption>"
     yield "</figure>"
-    if not found.rows:
-        return
     table = figure_table(found)
     yield f'<details id="numbers-{found.name}"><summary>Numbers</summary>'
     yield from data_table(table, f"Numbers of: {found.title}")
@@ -305,9 +306,9 @@ def paged(ask: Ask, page: str, shown: int, first: int, total: int, step: int) ->
     parts = [f"{first + 1:,} to {first + shown:,} of {total:,}"]
     if first:
         back = address(ask.key, page, **query, **{"from": max(0, first - step)})
-        parts.append(link(back, "Earlier"))
+        parts.append(link(back, "Previous"))
     if first + shown < total:
-        parts.append(link(address(ask.key, page, **query, **{"from": first + step}), "Later"))
+        parts.append(link(address(ask.key, page, **query, **{"from": first + step}), "Next"))
     return f'<p class="count">{" · ".join(parts)}</p>'
 
 

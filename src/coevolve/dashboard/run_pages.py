@@ -31,7 +31,7 @@ from coevolve.figures import (
     spend_figure,
     weights_figure,
 )
-from coevolve.figures.spend_chart import MEASURES, telling_measure
+from coevolve.figures.spend_chart import MEASURES, part_name, telling_measure
 from coevolve.formatting import (
     CLIPPED,
     amount,
@@ -94,7 +94,7 @@ def _summary(feed: RunFeed, now: Snapshot, moment: Moment) -> Iterator[str]:
     if not moment.held and now.report.phase not in ("ended", "evaluation"):
         yield notice(f"No process works on this run. Continue it: coevolve resume {feed.folder}")
     yield from _tiles(now, moment)
-    yield '<details class="words" id="words"><summary>In words</summary>'
+    yield '<details class="words" id="words"><summary>Summary in words</summary>'
     for text in findings(found):
         yield f"<p>{markup(text)}</p>"
     yield "</details>"
@@ -108,14 +108,14 @@ def _tiles(now: Snapshot, moment: Moment) -> Iterator[str]:
     if best is not None and best.estimate is not None:
         starts = [r.estimate["value"] for r in found.candidates if r.start and r.estimate]
         gain = best.estimate["value"] - max(starts) if starts and not best.start else None
-        beside = "" if gain is None else f"{difference(gain)} against the best start"
+        beside = "" if gain is None else f"{difference(gain)} against the best starting harness"
         yield _tile("estimated score", estimate(best.estimate), beside)
         if best.full is not None:
             yield _tile("score on all tasks", score(best.full), "measured after the choice")
         if best.test is not None:
             yield _tile("sealed test", score(best.test), "tasks the search never saw")
     if sure.probability is not None:
-        yield _tile("best of all", f"{sure.probability:.0%} likely", _rivals(now))
+        yield _tile("is the best of all", f"{sure.probability:.0%} likely", _rivals(now))
     elif sure.compared:
         yield _tile("may be better", f"{len(sure.open)}", f"of {plural(sure.compared, 'other')}")
     yield from _spent(found)
@@ -248,7 +248,7 @@ def _candidate_cells(row: CandidateRow, found: Report, ask: Ask) -> list[str]:
         "start" if row.start else f"{row.round:,}",
         "-" if row.estimate is None else markup(estimate(row.estimate)),
         "-" if row.estimate is None else markup(tasks_seen(row.estimate)),
-        score(row.full),
+        score(row.true_score),
         score(row.test),
         f'<span class="status">{markup("; ".join(texts), 160)}</span>',
         ", ".join(candidate_link(ask.key, name, most=28) for name in row.parents[:3]),
@@ -277,7 +277,7 @@ def _matrix_head(feed: RunFeed, ask: Ask, split: GridSplit, sealed: bool) -> Ite
     yield f'<h1>Matrix of outcomes <span class="soft">{tasks} × {made}</span></h1>'
     if sealed:
         yield from choices(
-            "Tasks",
+            "Outcomes",
             "split",
             {"validation": "of the search", "test": "of the sealed test"},
             split,
@@ -331,7 +331,7 @@ def _task_form(ask: Ask, wanted: Sequence[str]) -> Iterator[str]:
     given = markup(ask.get("tasks")[:LONGEST_FIND])
     yield f'<form class="find" method="get" action="{address(ask.key, "frontier")}">'
     yield (
-        f'<label>Follow tasks <input type="search" name="tasks" value="{given}" '
+        f'<label>Tasks in the second chart <input type="search" name="tasks" value="{given}" '
         'placeholder="names or parts of names" autocomplete="off" spellcheck="false"></label>'
     )
     yield '<button type="submit">Show</button></form>'
@@ -379,10 +379,17 @@ def _draws(now: Snapshot, ask: Ask) -> Iterator[str]:
         ),
         f"Draws of round {round}",
         right=("solvability p̄", "weight w", "probability π"),
-        hidden=("pool", "draw"),
+        hidden=("pool", "draw", "for"),
     )
     if len(rows) > STEP:
-        yield f"<p>The first {STEP} of {len(rows):,} drawn tasks are shown, heaviest first.</p>"
+        first = f"The first {STEP} of {len(rows):,} rows are shown, each draw by weight."
+        yield f'<p class="count">{first}</p>'
+    if any(draw.kind == "further" for draw, _ in rows):
+        yield (
+            '<p class="count">"first": the draw at the start of the round, for all its '
+            'candidates. "further": tasks that the protocol added for a candidate of any '
+            "round.</p>"
+        )
 
 
 def _number(value: float) -> str:
@@ -440,6 +447,7 @@ def _path(now: Snapshot, ask: Ask) -> Iterator[str]:
         ),
         "Ancestors of the best candidate",
         right=("round", "estimate"),
+        hidden=("hypothesis",),
     )
 
 
@@ -492,7 +500,7 @@ def _parts_table(now: Snapshot) -> Iterator[str]:
         ("part", "trials", "failed attempts", "tokens in", "tokens out", "dollars", "trial time"),
         (
             (
-                markup(part),
+                markup(part_name(part)),
                 f"{spent.trials:,}",
                 f"{spent.attempts:,}",
                 f"{spent.tokens_in:,}",
@@ -508,7 +516,7 @@ def _parts_table(now: Snapshot) -> Iterator[str]:
     )
     savings = now.report.spend.savings
     if savings is not None:
-        yield f"<p>{markup(str(savings))}</p>"
+        yield f'<p class="count">{markup(str(savings))}</p>'
 
 
 def failures_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
@@ -522,7 +530,8 @@ def failures_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
         place="failures",
         parts={
             "faults": [
-                '<h1>Failures <span class="soft">faults, refusals and stops</span></h1>',
+                '<h1>Failures <span class="soft">faults, refusals and stops; the matrix shows '
+                "which tasks are not solved</span></h1>",
                 *facts(
                     [
                         ("missing outcomes", f"{now.failures.missing:,}"),
@@ -531,7 +540,7 @@ def failures_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
                         ("refused candidates", f"{now.failures.refused:,}"),
                     ]
                 ),
-                *figure(faults, ask=ask),
+                *figure(faults, ask=ask, titled=False),
             ],
             "reasons": _reasons(now),
             "incidents": _incidents(now),

@@ -708,8 +708,10 @@ class Matrix {
       }
       column = end;
     }
-    paper.textAlign = "right";
-    paper.fillText("round", this.left - 7, y);
+    if (this.named) {
+      paper.textAlign = "right";
+      paper.fillText("round", this.left - 7, y);
+    }
   }
 
   drawFocus({ x0, y0 }) {
