@@ -48,6 +48,8 @@ def write(folder: Path, pace: float, seconds: float) -> list[tuple[int, int, flo
         rng = np.random.default_rng(1)
         try:
             engine_runs._evaluate(recorder, rng, ended)
+            if open_round := recorder.state.current_round:  # the run was stopped within it
+                recorder.record("settled", {"round": open_round.number})
             for round in count(len(recorder.state.rounds) + 1):
                 engine_runs._round(recorder, round, rng, ended)
         except OverError:
