@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -119,18 +121,18 @@ class RunFeed:
 
     def snapshot(self) -> Snapshot:
         """Everything but the matrix."""
-        found: Snapshot = self._cached("snapshot", lambda now: now.snapshot())
+        found: Snapshot = self._projected("snapshot", lambda now: now.snapshot())
         return found
 
     def grid(self, split: GridSplit = "validation") -> OutcomeGrid:
         """The matrix of outcomes."""
-        found: OutcomeGrid = self._cached(("grid", split), lambda now: now.grid(split))
+        found: OutcomeGrid = self._projected(("grid", split), lambda now: now.grid(split))
         return found
 
     def orders(self, split: GridSplit = "validation") -> GridOrders:
         """The orders of the matrix."""
         grid = self.grid(split)
-        found: GridOrders = self._cached(("orders", split), lambda now: grid_orders(grid))
+        found: GridOrders = self._projected(("orders", split), lambda now: grid_orders(grid))
         return found
 
     def figure(self, key: tuple[Any, ...], draw: Any) -> Figure:
@@ -165,6 +167,10 @@ class RunFeed:
         """Held while a page is made, so that all of it shows one moment of the run."""
         return self._using
 
+    def _projected(self, key: Any, make: Any) -> Any:
+        with _misread(self.folder):
+            return self._cached(key, make)
+
     def _cached(self, key: Any, make: Any) -> Any:
         with self._using:
             now = self.timeline()
@@ -188,8 +194,9 @@ class RunFeed:
                 store, timeline = _opened(self.folder)
                 self.close()
                 self._store, self._timeline, self._file = store, timeline, file
-            for event in self._store.latest(self._timeline.state.events, MOST_EVENTS):
-                self._timeline.follow(event)
+            with _misread(self.folder):
+                for event in self._store.latest(self._timeline.state.events, MOST_EVENTS):
+                    self._timeline.follow(event)
             self._held = owner(self.folder) is not None
             self._trouble = ""
         except CoevolveError as error:
@@ -208,7 +215,22 @@ def _opened(folder: Path) -> tuple[RunStore, Timeline]:
     """A journal and what it says; closed again if it cannot be read."""
     store = RunStore.read(folder)
     try:
-        return store, Timeline.of(store)
+        with _misread(folder):
+            return store, Timeline.of(store)
     except BaseException:
         store.close()
         raise
+
+
+@contextmanager
+def _misread(folder: Path) -> Iterator[None]:
+    """An event that another program wrote may say anything; then the run cannot be shown."""
+    try:
+        yield
+    except CoevolveError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise StoreError(
+            f"the journal of {folder} has values that cannot be shown ({error!r:.200}). "
+            "It is damaged, or another program wrote it; use a copy of the run."
+        ) from error
