@@ -308,7 +308,7 @@ def test_pages_after_the_first_keep_any_query(site: Site, monkeypatch: pytest.Mo
     monkeypatch.setattr("coevolve.dashboard.run_pages.STEP", 2)
     found = ask(site, "/runs/sample?key=1&page=2&ask=3&url=4&self=5&from=2")
     assert found.status == 200
-    assert b"Earlier" in found.body
+    assert b"Previous" in found.body
 
 
 @pytest.mark.parametrize(
