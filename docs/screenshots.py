@@ -75,9 +75,10 @@ def served(places: list[Path]) -> Iterator[str]:
 def taken(page: Page, url: str, name: str) -> None:
     """A screenshot of a page, with few colours, as a small file."""
     page.goto(url)
+    page.get_by_text("The journal is being read").wait_for(state="detached")
     page.wait_for_timeout(900)
     if name == "matrix":
-        page.mouse.move(900, 480)
+        page.mouse.move(1005, 690)  # a cell that was drawn
         page.wait_for_timeout(500)
     file = IMAGES / f"ui-{name}.png"
     page.screenshot(path=file)

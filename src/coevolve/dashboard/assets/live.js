@@ -232,6 +232,7 @@ export function showTip(text, x, y, owner = null) {
   tipOwner = owner;
   tip.textContent = text;
   tip.hidden = false;
+  tip.style.setProperty("left", "0"); // at the right edge it would be measured narrower
   const box = tip.getBoundingClientRect();
   const left = Math.min(Math.max(8, x + 14), window.innerWidth - box.width - 8);
   const below = y + 18 + box.height < window.innerHeight;
