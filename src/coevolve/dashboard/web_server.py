@@ -472,7 +472,8 @@ def _not_found(text: str) -> Page:
 
 
 def _reading(name: str) -> Page:
-    body = [heading(name, 1), '<p role="status">The journal is being read. The page appears when that is done.</p>']
+    text = "The journal is being read. The page appears when that is done."
+    body = [heading(name, 1), f'<p role="status">{text}</p>']
     return Page(title=f"Reading {name}", place="-", parts={"reading": body})
 
 
