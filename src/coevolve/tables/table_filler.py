@@ -205,10 +205,15 @@ class TableFiller:
 
     def files(self, row: Row) -> tuple[Files, str | None]:
         """The files of a harness, and how it compares texts."""
+        return self.files_in(self._space, row)
+
+    @staticmethod
+    def files_in(space: TableSpace, row: Row) -> tuple[Files, str | None]:
+        """The files of a harness of a space, and how it compares texts."""
         if row.recipe is None:
             ((_, files),) = read_start_files([row.key]).items()
             return files, None
-        blocks = self._space.blocks(len(self._space.stages))
+        blocks = space.blocks(len(space.stages))
         files = blocks.render(row.recipe, "A harness of a table.")
         text = TextRecipe(**dict(row.recipe.blocks))
         return files, repr(likeness(text)) if text.compares else None

@@ -1,0 +1,209 @@
+"""Whole searches over hundreds of seeds on a table of harnesses, with standard errors.
+
+Run as `make bench-searches` or `python benchmarks/searches.py [--seeds ...]`. Every search is the
+real loop with 20 rounds of 3 candidates; the outcomes come from a table (docs/harness-table.md).
+Searches that are done are kept in .benchmarks/searches, so the command may be stopped and called
+again; remove that folder after a change of a protocol or a proposer. `--record` only records what
+is done. `--quick` makes short searches and records nothing.
+"""
+
+import argparse
+import json
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import asdict
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, cast
+
+import record
+
+from coevolve.tables.harness_table import HarnessTable
+from coevolve.tables.search_series import FULL, Series, settings
+from coevolve.tables.table_search import Found, Point, ProposerName, SearchSetting, TableSearches
+
+TABLE = Path(__file__).parent / "tables" / "service-desk.npz"
+WORK = Path(__file__).parents[1] / ".benchmarks" / "searches"
+PROTOCOLS = (FULL, "adaptive", "task-coevolve", "random-resample", "naive")
+FRACTIONS = (0.2, 0.07)
+SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 100}
+BUDGETS = (600, 900, 1200, 1500, 3000, 6000)
+"""Evaluations at which searches are compared, those of starting harnesses included."""
+
+type Key = tuple[str, float, int]
+
+
+class Kept:
+    """Searches that are done, in a file: one in each line."""
+
+    def __init__(self, file: Path | None) -> None:
+        self._file = file
+        self.found: dict[Key, Found] = {}
+        self.seconds: list[float] = []
+        if file is not None and file.exists():
+            for line in file.read_text().splitlines():
+                one = json.loads(line)
+                self._add(one["protocol"], one["fraction"], one["seconds"], _found(one["found"]))
+
+    def put(self, setting: SearchSetting, seconds: float, found: Found) -> None:
+        """Keep a search."""
+        self._add(setting.protocol, setting.fraction, seconds, found)
+        if self._file is not None:
+            line = {"protocol": setting.protocol, "fraction": setting.fraction}
+            with self._file.open("a") as target:
+                target.write(json.dumps({**line, "seconds": seconds, "found": asdict(found)}))
+                target.write("\n")
+
+    def series(self, plan: Sequence[SearchSetting]) -> list[Series]:
+        """The searches of the seeds that are done for every setting."""
+        seeds = sorted({seed for _, _, seed in self.found})
+        whole = [
+            seed
+            for seed in seeds
+            if all((one.protocol, one.fraction, seed) in self.found for one in plan)
+        ]
+        return [
+            Series(
+                setting=one,
+                found=tuple(self.found[one.protocol, one.fraction, seed] for seed in whole),
+            )
+            for one in plan
+        ]
+
+    def _add(self, protocol: str, fraction: float, seconds: float, found: Found) -> None:
+        self.found[protocol, fraction, found.seed] = found
+        self.seconds.append(seconds)
+
+
+def _found(given: dict[str, Any]) -> Found:
+    return Found(**{**given, "curve": tuple(Point(**point) for point in given["curve"])})
+
+
+def searched(table: HarnessTable, proposer: ProposerName, seeds: int, kept: Kept) -> None:
+    """Make the searches that are missing, all settings of a seed before the next seed."""
+    plan, searches = _plan(), TableSearches(table, proposer)
+    for seed in range(seeds):
+        for setting in plan:
+            if (setting.protocol, setting.fraction, seed) not in kept.found:
+                began = time.process_time()
+                found = searches.search(setting, seed)
+                kept.put(setting, time.process_time() - began, found)
+        if seed % 10 == 9:
+            print(f"  {proposer}: {seed + 1} of {seeds} seeds", flush=True)
+
+
+def rows(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """A row for each setting: means and standard errors in percent."""
+    full = next(one for one in series if one.setting.protocol == FULL)
+    for one in series:
+        told = one.to_json(full)
+        yield {
+            "protocol": one.setting.protocol,
+            "fraction": f"{one.setting.fraction:.0%}",
+            "seeds": told["seeds"],
+            "validation": _percent(told["validation"]),
+            "test": _percent(told["test"]),
+            "estimate - validation": _percent(told["bias"]),
+            "below full": _percent(told.get("below full")),
+            "beats best start": _share(told["beats start"]),
+            "beats full": _share(told.get("beats full")),
+            "evaluations": round(told["evaluations"]["mean"]),
+            "thousand tokens": round(told["tokens"]["mean"] / 1000),
+        }
+
+
+def curves(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """The mean true score of the current choice after every round."""
+    for one in series:
+        for number, point in enumerate(one.curve()):
+            yield {
+                "protocol": one.setting.protocol,
+                "fraction": one.setting.fraction,
+                "round": number,
+                "evaluations": round(point["evaluations"], 1),
+                "validation": round(point["validation"], 5),
+                "test": round(point["test"], 5),
+            }
+
+
+def budgets(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """The true score of the current choice when a number of evaluations is spent.
+
+    A search that has ended before keeps its winner.
+    """
+    for one in series:
+        row: dict[str, Any] = {
+            "protocol": one.setting.protocol,
+            "fraction": f"{one.setting.fraction:.0%}",
+        }
+        for budget in BUDGETS:
+            spent = [
+                [point.validation for point in found.curve if point.evaluations <= budget][-1]
+                for found in one.found
+            ]
+            row[f"{budget}"] = f"{100 * sum(spent) / len(spent):.1f}"
+        yield row
+
+
+def _percent(average: Mapping[str, float] | None) -> str:
+    if average is None:
+        return ""
+    return f"{100 * average['mean']:.1f} ± {100 * average['se']:.1f}"
+
+
+def _share(average: Mapping[str, float] | None) -> str:
+    return "" if average is None else f"{average['mean']:.0%}"
+
+
+def _plan() -> list[SearchSetting]:
+    return settings(PROTOCOLS, FRACTIONS, rounds=20, candidates=3)
+
+
+def main() -> None:
+    """Make the searches, show and record them."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--proposers", nargs="+", choices=list(SEEDS), default=list(SEEDS))
+    parser.add_argument("--seeds", type=int, help="of each proposer")
+    parser.add_argument("--record", action="store_true", help="make no search")
+    parser.add_argument("--quick", action="store_true")
+    options = parser.parse_args()
+    table = HarnessTable.read(options.table)
+    name = sha256(options.table.read_bytes()).hexdigest()[:12]
+    WORK.mkdir(parents=True, exist_ok=True)
+    made: dict[str, Sequence[dict[str, Any]]] = {
+        "table of harnesses": [
+            {
+                "set": table.facts.set,
+                "harnesses": len(table.keys),
+                "stage": table.facts.stage,
+                "best validation": round(float(table.validation.max()), 4),
+                "best start": round(
+                    max(float(table.validation[table.keys[start]]) for start in table.starts), 4
+                ),
+                "file": name,
+            }
+        ]
+    }
+    for proposer in cast("list[ProposerName]", options.proposers):
+        kept = Kept(None if options.quick else WORK / f"{name}-{proposer}.jsonl")
+        if not options.record:
+            seeds = 2 if options.quick else options.seeds or SEEDS[proposer]
+            searched(table, proposer, seeds, kept)
+        series = kept.series(_plan())
+        if not series[0].found:
+            print(f"no seed of the {proposer} proposer is done")
+            continue
+        made[proposer] = list(rows(series))
+        made[f"{proposer}: budgets"] = list(budgets(series))
+        per_second = len(kept.seconds) / sum(kept.seconds)
+        made[f"{proposer}: speed"] = [{"searches per second of CPU": round(per_second, 2)}]
+        for title in (proposer, f"{proposer}: budgets", f"{proposer}: speed"):
+            record.show(title, made[title])
+        made[f"{proposer}: curves"] = list(curves(series))
+    if not options.quick:
+        record.save("searches", made)
+
+
+if __name__ == "__main__":
+    main()
