@@ -8,12 +8,13 @@ import pytest
 
 from coevolve.errors import InputError
 from coevolve.tables.harness_table import HarnessTable, save
-from coevolve.tables.search_series import run_series, settings
+from coevolve.tables.search_series import report, run_series, settings
 from coevolve.tables.synthetic_table import synthetic_table
 from coevolve.tables.table_search import SearchSetting, TableSearches
 from coevolve.tables.table_space import STAGES
 from tests.command import coevolve
 
+TABLES = Path(__file__).parents[2] / "benchmarks" / "tables"
 TABLE = synthetic_table(3, validation=30, test=20, stages=STAGES[:2])
 
 
@@ -58,6 +59,32 @@ def test_several_processes_find_what_one_finds() -> None:
     below = [b.validation - a.validation for a, b in zip(one[1].found, one[0].found, strict=True)]
     assert told["below full"]["mean"] == pytest.approx(np.mean(below))
     assert told["below full"]["se"] == pytest.approx(np.std(below, ddof=1) / np.sqrt(3))
+
+
+def test_a_table_without_a_test_has_no_score_of_it() -> None:
+    table = synthetic_table(3, validation=20, test=0, stages=STAGES[:1])
+    plan = settings(["full", "naive"], [0.2], rounds=1, candidates=2)
+    told = report(run_series(table, plan, [0, 1]), {})
+    json.dumps(told, allow_nan=False)
+    assert all("test" not in one and "test" not in one["curve"][0] for one in told["series"])
+
+
+def test_the_tables_of_the_repository_are_whole_and_say_where_they_are_from() -> None:
+    for name, stage in {"service-desk": 3, "s2d": 1}.items():
+        table = HarnessTable.read(TABLES / f"{name}.npz")
+        assert table.facts.set == name
+        assert table.facts.stage == stage
+        assert list(table.keys) == [row.key for row in table.space.rows()]
+        assert np.array_equal(table.correct, table.answers == table.gold)
+        assert {
+            "model",
+            "weights",
+            "torch",
+            "device",
+            "command",
+            "date",
+        } <= table.facts.source.keys()
+        assert "/" not in table.facts.source["command"]
 
 
 def test_a_table_is_read_as_it_was_written(tmp_path: Path) -> None:

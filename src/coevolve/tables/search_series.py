@@ -44,11 +44,15 @@ class Series:
     found: tuple[Found, ...]
 
     def to_json(self, full: "Series | None") -> dict[str, Any]:
-        """Means with standard errors; `full` has the searches of `full` with the same seeds."""
+        """Means with standard errors; `full` has the searches of `full` with the same seeds.
+
+        A table without a sealed test has no entry for it.
+        """
         found = self.found
         means: dict[str, Average] = {
             name: Average.of([getattr(one, name) for one in found])
             for name in ("validation", "test", "estimate", "best", "evaluations", "tokens")
+            if name != "test" or self._tested
         }
         means["bias"] = Average.of([one.estimate - one.validation for one in found])
         means["beats start"] = Average.of([one.validation > one.start for one in found])
@@ -56,7 +60,8 @@ class Series:
             pairs = list(zip(found, full.found, strict=True))
             means["beats full"] = Average.of([a.validation > b.validation for a, b in pairs])
             means["below full"] = Average.of([b.validation - a.validation for a, b in pairs])
-            means["test below full"] = Average.of([b.test - a.test for a, b in pairs])
+            if self._tested:
+                means["test below full"] = Average.of([b.test - a.test for a, b in pairs])
         return {
             **asdict(self.setting),
             "seeds": len(found),
@@ -71,11 +76,12 @@ class Series:
         Evaluations include those of starting harnesses.
         """
         for points in zip(*(one.curve for one in self.found), strict=False):
-            yield {
-                "evaluations": float(np.mean([point.evaluations for point in points])),
-                "validation": float(np.mean([point.validation for point in points])),
-                "test": float(np.mean([point.test for point in points])),
-            }
+            names = ("evaluations", "validation", *(("test",) if self._tested else ()))
+            yield {n: float(np.mean([getattr(point, n) for point in points])) for n in names}
+
+    @property
+    def _tested(self) -> bool:
+        return not np.isnan(self.found[0].test)
 
 
 def settings(
