@@ -73,6 +73,7 @@ figures: $(READY)
 	@$(BIN)/python docs/figures.py
 	@$(BIN)/python docs/figures_choosing.py
 	@$(BIN)/python docs/figures_wallclock.py
+	@$(BIN)/python docs/figures_searches.py
 
 screenshots: $(READY)
 	@$(BIN)/python docs/screenshots.py
