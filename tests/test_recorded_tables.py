@@ -15,11 +15,15 @@ TABLES = {
         *(("engine", table) for table in ("trials", "journal", "memory")),
         *(("soak", table) for table in ("runs", "memory")),
     ],
+    "harness-table": [("table_agreement", "agreement")],
     "history": [("history", "imports")],
     "isolation": [("test-long", "attacks")],
     "models": [("latency", "evaluations")],
     "report": [("projections", "runs")],
-    "searches": [("search", "table")],
+    "searches": [
+        ("search", "table"),
+        *(("searches", table) for table in ("offline", "offline: budgets", "mutation")),
+    ],
     "terminal-bench": [
         ("harbor_search", "candidates"),
         ("harbor_search", "search"),
