@@ -105,7 +105,7 @@ class Narrator:
         """A trial has an outcome."""
         wave = self.state.wave
         if wave is not None and event["clock"] - self.last >= QUIET:
-            yield f"{len(wave.done):,} of {plural(wave.size, 'trial')} done"
+            yield f"{wave.recorded:,} of {plural(wave.size, 'trial')} done"
 
     def requested(self, event: Event) -> Iterator[str]:
         """The operator requested an evaluation."""
