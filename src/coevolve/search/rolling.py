@@ -154,7 +154,7 @@ class RollingEvaluation(Evaluation):
 
     def _tell(self) -> None:
         wave = self._state.wave
-        if wave is not None and wave.done:
+        if wave is not None and not wave.untouched:
             self._recorder.told()
 
     def _ask(self, draws: Sequence[Event], *, final: bool = False) -> None:
