@@ -77,10 +77,11 @@ class StubProposer:
     """Writes candidates that build on the best one so far."""
 
     seen: list[View] = field(default_factory=list)
+    seconds: float = 0.001
 
     async def propose(self, view: View, count: int) -> Sequence[Proposal]:
         self.seen.append(view)
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(self.seconds)
         parent = view.files(view.parent)["harness.py"]
         return [
             Proposal(
