@@ -24,9 +24,9 @@ from simulated_search import FIFTH, FULL, PLACES, Place, Setting, Times, simulat
 
 RESULTS = Path(__file__).parent / "results" / "wallclock.json"
 SEARCHES = {
-    "20%": (FIFTH, 400),
-    "20%, adaptive": (Setting("adaptive", 0.2), 100),
-    "full": (FULL, 60),
+    "20%": (FIFTH, 300),
+    "20%, adaptive": (Setting("adaptive", 0.2), 60),
+    "full": (FULL, 40),
 }
 IN_FLIGHT = (1, 2, 3, 4, 8)
 ROUNDS = "rounds"

@@ -22,7 +22,8 @@ class RollingEvaluation(Evaluation):
 
     When a place is free and no trial waits for one, the selector is told the outcomes so far.
     Then it may draw further tasks for any candidate, and the proposer is asked for the next one,
-    while at most `in_flight` candidates are under way. One proposal is under way at a time: a
+    while at most `in_flight` candidates are under way and half of the last one's outcomes are
+    known. One proposal is under way at a time: a
     second one would know nothing that the first did not know. Its candidates are checked and
     prepared beside the trials of others.
 
@@ -109,12 +110,24 @@ class RollingEvaluation(Evaluation):
             self._look_further()
         state = self._state
         room = len(state.in_flight) + state.settings.candidates <= (state.settings.in_flight or 0)
-        if self._candidate is None and room and len(state.rounds) < state.settings.rounds:
+        more = len(state.rounds) < state.settings.rounds
+        if self._candidate is None and room and more and self._informed():
             self._propose()
 
     def _idle(self) -> bool:
         """Whether a place is free and no trial waits for one."""
         return not self._queue and len(self._running) < self._places()
+
+    def _informed(self) -> bool:
+        """Whether at least half of the outcomes of the last candidates are known.
+
+        Otherwise a proposal would know nothing of the last one.
+        """
+        wave, rounds = self._state.wave, self._state.rounds
+        if wave is None or not rounds:
+            return True
+        counts = [wave.progress(name) for name in rounds[-1].names if name in wave.cells]
+        return all(2 * done >= asked for done, asked in counts)
 
     def _look_further(self) -> None:
         """Tell what is known, end rounds, and draw what the protocol allows now."""

@@ -222,6 +222,12 @@ class Wave:
         """Candidates with open trials."""
         return {cell.candidate for cell in self.open}
 
+    def progress(self, candidate: str) -> tuple[int, int]:
+        """Outcomes and trials in all of a candidate's draw under way."""
+        groups = [group for group in self.groups if group.candidate == candidate]
+        asked = sum(len(group.tasks) * len(group.trials) for group in groups)
+        return asked - sum(cell.candidate == candidate for cell in self.open), asked
+
     @property
     def has_news(self) -> bool:
         """Whether some candidate has its last outcome, and it was not told."""
