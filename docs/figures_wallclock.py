@@ -26,6 +26,8 @@ HERE = Path(__file__).parent
 RESULTS = HERE.parent / "benchmarks" / "results"
 PLACES = 10
 BOUND = "no order can beat"
+_NEAR = 0.25
+"""Hours and points below which two marks share a label."""
 SHADES = {"full": ACCENT, "20%": "#d58b2a"}
 
 
@@ -99,34 +101,40 @@ def figure(results: dict[str, Any]) -> Figure:
 
 
 def draw_flights(axes: Axes, rows: list[dict[str, str]]) -> None:
-    """Hours and winners of one kind of search; settings with equal results share a mark."""
-    found: dict[tuple[float, ...], list[str]] = {}
+    """Hours and winners of one kind of search; marks close to each other share a label."""
+    labels: list[tuple[float, float, list[str]]] = []
     for row in rows:
         pairs = [row[name].split(" ± ") for name in ("hours", "winner")]
-        point = tuple(float(value) for pair in pairs for value in pair)
-        found.setdefault(point, []).append(row["candidates"].removeprefix("in_flight = "))
-    for (hours, hours_error, winner, error), names in found.items():
-        rolling = names[-1].isdigit()
+        (hours, hours_error), (winner, error) = (map(float, pair) for pair in pairs)
+        name = row["candidates"].removeprefix("in_flight = ")
         axes.errorbar(
             hours,
             winner,
             xerr=hours_error,
             yerr=error,
             fmt="o",
-            color=TRUE if rolling else ACCENT,
+            color=TRUE if name.isdigit() else ACCENT,
             markersize=5,
             linewidth=1.2,
         )
+        near = (n for x, y, n in labels if abs(x - hours) < _NEAR and abs(y - winner) < _NEAR)
+        if (names := next(near, None)) is not None:
+            names.append(name)
+        else:
+            labels.append((hours, winner, [name]))
+    for hours, winner, names in labels:
+        left = names[0].isdigit()
         axes.annotate(
             ", ".join(names),
             (hours, winner),
-            xytext=(5, 4),
+            xytext=(-6 if left else 6, 4),
             textcoords="offset points",
+            ha="right" if left else "left",
             size=8,
             color=INK,
         )
     axes.set_title(rows[0]["search"], size=9, loc="left", color=INK)
-    axes.set_xlim(0, 1.15 * max(hours for hours, *_ in found))
+    axes.set_xlim(0, 1.2 * max(hours for hours, _, _ in labels))
     axes.set_xlabel("hours", color=SOFT)
     axes.grid(color=PALE, linewidth=0.4)
 

@@ -43,13 +43,18 @@ def _caption(found: Lineage) -> str:
     made = sum(not node.start for node in found.nodes)
     parents = {node.parents[0] for node in found.nodes if node.parents}
     best = next((node for node in found.nodes if node.best), None)
-    text = f"{plural(made, 'candidate')}, made from {len(parents)} of those before them."
+    text = f"{plural(made, 'candidate')} with {plural(len(parents), 'first parent')}."
     if best is not None and best.generation:
+        first = next(node for node in found.nodes if node.ancestor and not node.parents)
+        kind = "a starting harness" if first.start else "made without a parent"
         text += (
-            f" The best one, {middle(best.name, 40)}, is {plural(best.generation, 'step')} away "
-            "from a starting harness."
+            f" The best one, {middle(best.name, 40)}, is {plural(best.generation, 'step')} from "
+            f"{middle(first.name, 40)}, {kind}."
         )
-    return f"{text} Darker dots score higher."
+    text += " Darker dots score higher."
+    if any(len(node.parents) > 1 for node in found.nodes):
+        text += " Dotted lines join a candidate to its further parents."
+    return text
 
 
 class _Tree:
