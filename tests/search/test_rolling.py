@@ -4,22 +4,24 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, ClassVar
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from coevolve.core.allocation import Share
 from coevolve.core.events import Event
 from coevolve.core.outcomes import Usage
+from coevolve.core.protocols import protocol
 from coevolve.core.selector import Selector
-from coevolve.errors import EmptyRounds, InputError, StopRun
+from coevolve.errors import ConfigError, EmptyRounds, InputError, StopRun, StoreError
 from coevolve.search.budget import Budget, Settings
 from coevolve.search.candidate import Candidate
 from coevolve.search.effects import fold
 from coevolve.search.journal import MemoryJournal, Recorder
-from coevolve.search.loop import Search
+from coevolve.search.loop import Search, check_opening
 from coevolve.search.proposal import Broken, Proposal, Proposed, View
 from coevolve.search.proposing import view_of
 from coevolve.search.run_state import RunState, Status
@@ -38,6 +40,7 @@ from tests.search.stubs import (
     go_on,
     opened,
 )
+from tests.search.test_failed_appends import FailingJournal
 
 PROTOCOLS = ["task-coevolve", "adaptive", "joint", "full", "naive", "cost-aware"]
 _TURNS = 25
@@ -527,6 +530,21 @@ class TestFaults:
         check_whole(journal, state)
 
 
+@pytest.mark.parametrize("kept", [False, True], ids=["lost", "kept"])
+def test_the_same_search_continues_after_an_append_that_failed(kept: bool) -> None:
+    for fail in range(10, 120, effort(23, 1)):
+        journal = FailingJournal()
+        opened(journal, rounds=3, candidates=1, in_flight=2)
+        search = Search(journal, StubExecutor(), StubProposer(), pause=0.0)
+        journal.fail, journal.kept, journal.appends, journal.places = fail, kept, 0, {}
+        try:
+            asyncio.run(search.run())
+        except StoreError:
+            asyncio.run(search.run())
+        assert search.state.ended == {"why": "finished"}
+        check_whole(journal, search.state)
+
+
 class TestExtending:
     @pytest.mark.parametrize("protocol", ["task-coevolve", "adaptive"])
     def test_a_run_that_a_budget_cut_off_goes_on(self, protocol: str) -> None:
@@ -556,6 +574,17 @@ class TestRefused:
     def test_settings_that_do_not_fit(self, given: dict[str, Any], why: str) -> None:
         with pytest.raises(InputError, match=why):
             Settings(rounds=3, **given)
+
+    def test_a_protocol_that_decides_among_the_candidates_of_a_round(self) -> None:
+        @dataclass(frozen=True, kw_only=True)
+        class OfRounds(Share):
+            needs_rounds: ClassVar[bool] = True
+
+        rule = replace(protocol("naive"), name="of-rounds", allocation=OfRounds())
+        selector = Selector(POOL, protocol=rule)
+        check_opening(Settings(rounds=3), selector, STARTS, None)
+        with pytest.raises(ConfigError, match="'of-rounds' decides among the candidates of a r"):
+            check_opening(Settings(rounds=3, in_flight=2), selector, STARTS, None)
 
     def test_a_run_with_rounds_has_no_such_setting(self) -> None:
         assert "in_flight" not in Settings(rounds=3).to_json()

@@ -162,6 +162,12 @@ def check_opening(
                 "'-', '_', '.' and '+'."
             )
     _check_different(starts)
+    rule = selector.protocol
+    if settings.in_flight is not None and getattr(rule.allocation, "needs_rounds", False):
+        raise ConfigError(
+            f"protocol {rule.name!r} decides among the candidates of a round, and in_flight = "
+            f"{settings.in_flight} has no rounds; leave in_flight out, or use another protocol."
+        )
     for pool in (selector.pool, *([] if test is None else [test])):
         if pool.scale != UNIT_SCALE or set(map(type, pool.tasks)) != {str}:
             raise ConfigError(

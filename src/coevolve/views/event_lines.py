@@ -45,9 +45,10 @@ class Narrator:
         again = "" if state.sessions == 1 else f", session {state.sessions}"
         test = "" if state.test is None else f" and {len(state.test.pool)} sealed"
         rounds = plural(state.settings.rounds, "round")
+        beside = "" if not state.rolling else f", {state.settings.in_flight} in flight"
         yield (
             f"{state.name}{again}: {plural(len(state.selector.pool), 'task')}{test}, {rounds} of "
-            f"{plural(state.settings.candidates, 'candidate')}, protocol "
+            f"{plural(state.settings.candidates, 'candidate')}{beside}, protocol "
             f"{state.selector.protocol.name}, {plural(event['capacity'], 'worker')}, "
             f"isolation {event['isolation']}"
         )
