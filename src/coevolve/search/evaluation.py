@@ -14,6 +14,8 @@ from coevolve.search.run_state import RunState, Status
 from coevolve.search.trials import Blame, Cell, Fault, Result, Trial, error_in
 from coevolve.search.wave import Wave
 
+LOOK_SECONDS = 1.0
+"""How often an executor whose capacity changes is asked whether it has grown."""
 EMPTY_ROUNDS = 3
 """A run stops after this many rounds in a row without any candidate."""
 
@@ -208,6 +210,8 @@ class Evaluation:
         if not self._running:
             await asyncio.sleep(wait or 0.0)
             return set()
+        if self._queue and not self._spent and getattr(self._attempts.executor, "elastic", False):
+            wait = LOOK_SECONDS if wait is None else min(wait, LOOK_SECONDS)
         first = asyncio.FIRST_COMPLETED
         return (await asyncio.wait(self._running, timeout=wait, return_when=first))[0]
 
