@@ -13,7 +13,7 @@ import pytest
 # Ray reads these when it is imported.
 os.environ["RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"] = "0"  # stay on the loopback address
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"
-os.environ["RAY_DEDUP_LOGS"] = "0"
+os.environ["RAY_AUTH_MODE"] = "disabled"  # it would write a token into the home folder
 
 pytest.importorskip("ray", reason="Ray is not installed")
 
@@ -44,26 +44,34 @@ class SmallCluster:
 
 
 @contextlib.contextmanager
+def own_ray() -> Iterator[None]:
+    """A folder for what Ray writes; it and a connection that is left are removed."""
+    import ray
+
+    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # paths of sockets must be short
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("RAY_TMPDIR", str(folder))
+        try:
+            yield
+        finally:
+            ray.shutdown()
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+@contextlib.contextmanager
 def small_cluster(*cpus: int) -> Iterator[SmallCluster]:
     """A cluster with a node for each number of processors; nothing is left of it."""
     import ray
     from ray.cluster_utils import Cluster
 
-    folder = Path(tempfile.mkdtemp(prefix="ray", dir="/tmp"))  # paths of sockets must be short
-    before = os.environ.get("RAY_TMPDIR")
-    os.environ["RAY_TMPDIR"] = str(folder)
-    cluster = Cluster(
-        initialize_head=True, head_node_args={"num_cpus": 0, "include_dashboard": False, **HOST}
-    )
-    small = SmallCluster(cluster)
-    try:
-        for count in cpus:
-            small.add(count)
-        yield small
-    finally:
-        ray.shutdown()
-        cluster.shutdown()
-        shutil.rmtree(folder, ignore_errors=True)
-        del os.environ["RAY_TMPDIR"]
-        if before is not None:
-            os.environ["RAY_TMPDIR"] = before
+    with own_ray():
+        head = {"num_cpus": 0, "include_dashboard": False, **HOST}
+        cluster = Cluster(initialize_head=True, head_node_args=head)
+        small = SmallCluster(cluster)
+        try:
+            for count in cpus:
+                small.add(count)
+            yield small
+        finally:
+            ray.shutdown()
+            cluster.shutdown()

@@ -23,6 +23,7 @@ _LOOPBACK = "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER"
 _OBJECTS = 100_000_000
 """Bytes of the object store of a local Ray: contents pass through it one at a time."""
 _END_SECONDS = 20.0
+_REACH_SECONDS = 10.0
 
 
 def find_ray() -> ModuleType:
@@ -189,6 +190,7 @@ def _start(ray: ModuleType, place: ClusterPlace, project: Path | None, cpus: flo
     else:
         options |= {"address": place.address}
     try:
+        _check_reachable(place.address)
         with _own_signals():
             ray.init(**options)
     except Exception as error:
@@ -197,6 +199,13 @@ def _start(ray: ModuleType, place: ClusterPlace, project: Path | None, cpus: flo
             f"Ray {where} cannot be used: {one_line(str(error))}. Check executor.address and "
             "that the cluster runs: `ray status`."
         ) from error
+
+
+def _check_reachable(address: str | None) -> None:
+    """Raise an OSError if nothing listens at an address; Ray would try for minutes."""
+    host, _, port = (address or "").rpartition(":")
+    if host and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=_REACH_SECONDS).close()
 
 
 @contextlib.contextmanager
