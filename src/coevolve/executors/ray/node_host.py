@@ -8,6 +8,7 @@ key, and a busy head is not flooded.
 
 import asyncio
 import contextvars
+import math
 import os
 import platform
 import socket
@@ -31,6 +32,7 @@ from coevolve.search.trials import Trial
 POLL_SECONDS = 20.0
 """How long a request for the asks of trials waits before it is answered with none."""
 
+_GPUS = "CUDA_VISIBLE_DEVICES"
 _attempt: contextvars.ContextVar[int] = contextvars.ContextVar("attempt", default=0)
 """The attempt that the current task works for: who pays for what it asks."""
 
@@ -127,6 +129,20 @@ def moved(value: Any, here: Path, project: str) -> Any:
     return value
 
 
+def gpu_variables(environment: Mapping[str, str], gpus: float, slots: int) -> list[dict[str, str]]:
+    """Which of the graphics processors that Ray gave to this node each worker may use.
+
+    >>> gpu_variables({"CUDA_VISIBLE_DEVICES": "4,5"}, 0.5, 4)[2]
+    {'CUDA_VISIBLE_DEVICES': '5'}
+    """
+    given = [name for name in environment.get(_GPUS, "").split(",") if name]
+    if not gpus or not given:
+        return []
+    each = max(1, math.floor(gpus))
+    firsts = (math.floor(slot * gpus) for slot in range(slots))
+    return [{_GPUS: ",".join(given[first : first + each])} for first in firsts]
+
+
 class NodeHost:
     """Runs the trials of one node; a Ray actor whose methods run at once.
 
@@ -162,6 +178,7 @@ class NodeHost:
             isolation=setup["isolation"],
             limits=Limits(**setup["limits"]),
             services={name: self._service(name) for name in setup["services"]},
+            variables=gpu_variables(os.environ, setup["gpus"], setup["slots"]),
             **setup["seconds"],
         )
 

@@ -109,6 +109,7 @@ class RayExecutor:
             "limits": asdict(limits or Limits()),
             "services": sorted(self._services),
             "seconds": seconds,
+            "gpus": self._share.gpus,
         }
         self._nodes: dict[str, NodeHandle] = {}
         self._joining: dict[str, asyncio.Task[None]] = {}
