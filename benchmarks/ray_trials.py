@@ -13,7 +13,7 @@ import resource
 import statistics
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -174,12 +174,12 @@ def shipping() -> list[dict[str, Any]]:
     import ray
     from ray.cluster_utils import Cluster
 
-    node = {"node_ip_address": "127.0.0.1", "object_store_memory": 80_000_000}
+    node: dict[str, Any] = {"node_ip_address": "127.0.0.1", "object_store_memory": 80_000_000}
     cluster = Cluster(
         initialize_head=True,
         head_node_args={"num_cpus": 0, "include_dashboard": False, **node},
     )
-    contents, rows = Contents(more=10), []
+    contents, rows = Contents(more=10), list[dict[str, Any]]()
     try:
         for _ in range(3):
             cluster.add_node(num_cpus=4, **node)
@@ -200,7 +200,7 @@ def shipping() -> list[dict[str, Any]]:
         used(made("ray", contents, 12, str(cluster.address)), use)
     finally:
         ray.shutdown()
-        cluster.shutdown()
+        cluster.shutdown()  # type: ignore[no-untyped-call]
     return rows
 
 
@@ -211,12 +211,9 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=100_000, help="for the head's memory")
     options = parser.parse_args()
     quick = options.quick
-    resource.setrlimit(
-        resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2
-    )
-    with tempfile.TemporaryDirectory(
-        prefix="ray", dir="/tmp", ignore_cleanup_errors=True
-    ) as folder:
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         os.environ["RAY_TMPDIR"] = folder
         rows = [
             speed(kind, slots, 3 if quick else 30)
@@ -231,7 +228,12 @@ def main() -> None:
         kept = memory(2_000 if quick else options.trials)
         record.show("Memory of the head", kept)
     if not quick:
-        tables = {"speed": rows, "latency": late, "shipping": sent, "memory": kept}
+        tables: dict[str, Sequence[dict[str, Any]]] = {
+            "speed": rows,
+            "latency": late,
+            "shipping": sent,
+            "memory": kept,
+        }
         record.save("ray_trials", tables)
 
 

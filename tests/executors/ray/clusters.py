@@ -74,4 +74,4 @@ def small_cluster(*cpus: int) -> Iterator[SmallCluster]:
             yield small
         finally:
             ray.shutdown()
-            cluster.shutdown()
+            cluster.shutdown()  # type: ignore[no-untyped-call]

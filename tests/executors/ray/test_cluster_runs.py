@@ -59,6 +59,11 @@ def begin(folder: Path) -> subprocess.Popen[bytes]:
     )
 
 
+def reached(folder: Path, count: int) -> bool:
+    """Whether a run has so many outcomes in time."""
+    return until(lambda: len(events(folder, "outcome")) >= count, 150)
+
+
 def events(folder: Path, kind: str) -> list[Any]:
     with RunStore.read(folder) as store:
         return [event for event in store.events() if event["type"] == kind]
@@ -100,7 +105,7 @@ def test_the_head_is_killed_and_the_run_resumed(tmp_path: Path, here: RunState) 
         for _ in range(2):
             wanted = len(events(folder, "outcome")) + 5
             with begin(folder) as process:
-                assert until(lambda: len(events(folder, "outcome")) > wanted, 90), process.poll()
+                assert reached(folder, wanted), process.poll()
                 os.killpg(process.pid, signal.SIGKILL)
                 process.communicate()
             assert until(lambda: not hosts(cluster), 60), "trial hosts outlive the head"
@@ -129,11 +134,7 @@ def test_200_trials_with_nodes_cut_short(tmp_path: Path) -> None:
         folder = create_run(project(tmp_path / "there", cluster.address, sleep=0.1, tasks=64))
         with begin(folder) as process:
             for killed_after in (30, 90, 150):
-
-                def there(count: int = killed_after) -> bool:
-                    return len(events(folder, "outcome")) >= count
-
-                assert until(there, 120), process.poll()
+                assert reached(folder, killed_after), process.poll()
                 cluster.kill(cluster.nodes[0])
                 cluster.add(3)
             output, _ = process.communicate(timeout=300)

@@ -88,8 +88,8 @@ class NodeContents:
 def key_of(candidate: Candidate) -> str:
     """The name of a candidate on a node; equal files under two names are two candidates.
 
-    >>> key_of(Candidate.of({"a.py": b""}, name="mine"))[:12]
-    'mine@f6ea4c7'
+    >>> key_of(Candidate.of({"a.py": b""}, name="mine")).partition("@")[0]
+    'mine'
     """
     return f"{candidate.name}@{candidate.address}"
 
