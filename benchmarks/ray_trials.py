@@ -8,6 +8,7 @@ sets how many trials the head's memory is measured over. Ray runs on the loopbac
 
 import argparse
 import asyncio
+import json
 import os
 import resource
 import statistics
@@ -209,32 +210,40 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="a little, and nothing recorded")
     parser.add_argument("--trials", type=int, default=100_000, help="for the head's memory")
+    parser.add_argument("--only", nargs="+", choices=PARTS, help="keep the other records")
     options = parser.parse_args()
-    quick = options.quick
     most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (most, most))
+    tables: dict[str, Sequence[dict[str, Any]]] = {}
+    if options.only and not options.quick:
+        tables = json.loads((record.RESULTS / "ray_trials.json").read_text())
+        tables.pop("measured_on")
     with tempfile.TemporaryDirectory(prefix="ray", dir="/tmp") as folder:
         os.environ["RAY_TMPDIR"] = folder
-        rows = [
-            speed(kind, slots, 3 if quick else 30)
-            for slots in ((8,) if quick else SLOTS)
-            for kind in ("local", "ray")
-        ]
-        record.show("Trials per second", rows)
-        late = [latency(kind, 50 if quick else 500) for kind in ("local", "ray")]
-        record.show("One trial that does nothing", late)
-        sent = shipping()
-        record.show("Bytes of a candidate that reach the nodes", sent)
-        kept = memory(2_000 if quick else options.trials)
-        record.show("Memory of the head", kept)
-    if not quick:
-        tables: dict[str, Sequence[dict[str, Any]]] = {
-            "speed": rows,
-            "latency": late,
-            "shipping": sent,
-            "memory": kept,
-        }
+        for part in options.only or PARTS:
+            tables[part] = measured(part, options.quick, options.trials)
+            record.show(PARTS[part], tables[part])
+    if not options.quick:
         record.save("ray_trials", tables)
+
+
+PARTS = {
+    "speed": "Trials per second",
+    "latency": "One trial that does nothing",
+    "shipping": "Bytes of a candidate that reach the nodes",
+    "memory": "Memory of the head",
+}
+
+
+def measured(part: str, quick: bool, count: int) -> list[dict[str, Any]]:
+    """The rows of one table."""
+    kinds = ("local", "ray")
+    if part == "speed":
+        slots = (8,) if quick else SLOTS
+        return [speed(kind, many, 3 if quick else 30) for many in slots for kind in kinds]
+    if part == "latency":
+        return [latency(kind, 50 if quick else 500) for kind in kinds]
+    return shipping() if part == "shipping" else memory(2_000 if quick else count)
 
 
 if __name__ == "__main__":
