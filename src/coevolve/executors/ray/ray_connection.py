@@ -186,6 +186,8 @@ def _start(ray: ModuleType, place: ClusterPlace, project: Path | None, cpus: flo
             "include_dashboard": False,
             "object_store_memory": _OBJECTS,
             "_node_ip_address": "127.0.0.1",
+            # Ray would start a process for each of the processors that slots stand for.
+            "_system_config": {"prestart_worker_first_driver": False},
         }
     else:
         options |= {"address": place.address}
