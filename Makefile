@@ -8,9 +8,9 @@ BIN := .venv/bin
 TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := $(TESTING) $(BIN)/pytest
 PARALLEL := -n 4 --dist worksteal
-BENCHMARKS := matrices intervals choosing findings wallclock textclass family embedded search strategic workers soak history harbor_environment harbor_comparison harbor_search harbor_trials projections ray_trials
+BENCHMARKS := matrices intervals choosing findings wallclock textclass family embedded search strategic workers soak history harbor_environment harbor_comparison harbor_search harbor_trials projections dashboard ray_trials
 
-.PHONY: help install demo test test-docker test-ray test-long check bench figures lock clean
+.PHONY: help install demo test test-docker test-ray test-long check bench figures screenshots lock clean
 
 help:
 	@echo "make install     install everything into .venv; the command is .venv/bin/coevolve"
@@ -23,6 +23,7 @@ help:
 	@echo "make bench       measure speed and quality; results go to benchmarks/results"
 	@echo "make bench-NAME  run one benchmark: $(BENCHMARKS)"
 	@echo "make figures     draw the figures of the documentation"
+	@echo "make screenshots take the screenshots of the documentation (needs chromium; half an hour)"
 	@echo "make lock        update the pinned dependencies"
 	@echo "make clean       remove .venv and .tools"
 
@@ -77,6 +78,9 @@ figures: $(READY)
 	@$(BIN)/python docs/figures.py
 	@$(BIN)/python docs/figures_choosing.py
 	@$(BIN)/python docs/figures_wallclock.py
+
+screenshots: $(READY)
+	@$(BIN)/python docs/screenshots.py
 
 lock: $(READY)
 	@uv=.tools/bin/uv; [ -x $$uv ] || uv=uv; $$uv pip compile pyproject.toml --group dev \

@@ -5,7 +5,7 @@ execution of trials and the writing of candidates are left out, and events are c
 batches.
 """
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import count
 from pathlib import Path
 from typing import Any, Literal
@@ -172,7 +172,12 @@ def _open(store: RunStore, outcomes: int) -> None:
     )
 
 
-def _round(recorder: Recorder, round: int, rng: np.random.Generator) -> None:
+def _round(
+    recorder: Recorder,
+    round: int,
+    rng: np.random.Generator,
+    ended: Callable[[], None] = lambda: None,
+) -> None:
     recorder.record("proposing", {"round": round})
     names = [f"r{round}-{i}" for i in range(PER_ROUND)]
     rows = [{"candidate": _candidate(name, round).to_json(), "refused": ""} for name in names]
@@ -182,7 +187,7 @@ def _round(recorder: Recorder, round: int, rng: np.random.Generator) -> None:
     selector = recorder.state.selector
     draws = selector.plan(ready(recorder.state))
     recorder.record("asked", {"events": draws, "final": False})
-    _evaluate(recorder, rng)
+    _evaluate(recorder, rng, ended)
     recorder.record("settled", {"round": round})
 
 
@@ -203,8 +208,13 @@ def _make_ready(recorder: Recorder, names: Sequence[str]) -> None:
         recorder.record("prepared", body | {"state": None})
 
 
-def _evaluate(recorder: Recorder, rng: np.random.Generator) -> None:
-    """Outcomes of a wave in the order trials might end: 2% time out, 1% are tried again."""
+def _evaluate(
+    recorder: Recorder, rng: np.random.Generator, ended: Callable[[], None] = lambda: None
+) -> None:
+    """Outcomes of a wave in the order trials might end: 2% time out, 1% are tried again.
+
+    `ended` is called after every outcome.
+    """
     wave = recorder.state.wave
     cells = [] if wave is None else list(wave.open)
     rng.shuffle(cells)
@@ -221,4 +231,5 @@ def _evaluate(recorder: Recorder, rng: np.random.Generator) -> None:
             recorder.outcome(trial, Result(fault=LATE, usage=usage))
         else:
             recorder.outcome(trial, Result(score=float(chance < 0.6), usage=usage))
+        ended()
     recorder.told()

@@ -14,6 +14,8 @@ from coevolve.cli.console_output import echo
 from coevolve.errors import InputError
 
 PORT = 8100
+_SHORTEST = 8
+"""Characters of a token; a shorter one can be guessed."""
 _TRIED = 20
 """Ports that are tried after the first one is taken."""
 
@@ -22,7 +24,7 @@ def ui(
     places: Annotated[
         list[Path] | None,
         typer.Argument(
-            metavar="[RUN|FOLDER]...",
+            metavar="RUN|FOLDER",
             help="Run folders, TOML files of runs, folders with runs, or files that "
             "`coevolve replay --json` wrote. Default: the runs of the current folder.",
             show_default=False,
@@ -55,9 +57,7 @@ def ui(
 ) -> None:
     """Show runs in a browser: progress, matrix, candidates, costs; live while they work."""
     try:
-        import uvicorn
-
-        from coevolve.dashboard import Access, make_app
+        from coevolve.dashboard import Access, PageServer
     except ImportError as error:
         raise InputError(
             f"the pages need {error.name}: pip install 'task-coevolve[ui]'."
@@ -65,12 +65,15 @@ def ui(
     from coevolve.dashboard.page_access import LOOPBACK, is_loopback
 
     local = is_loopback(host)
-    if token == "":
-        raise InputError("--token is empty; leave it out, or give some characters.")
+    if token is not None and (len(token) < _SHORTEST or not token.isprintable()):
+        raise InputError(
+            f"--token must have at least {_SHORTEST} characters, all of them visible, "
+            f"got {len(token)}; leave it out for a new one."
+        )
     secret = token or ("" if local else secrets.token_urlsafe(16))
     listening = _listening(host, port)
     hosts = LOOPBACK | {host.lower()} | (frozenset() if local else _own_names())
-    app = make_app(_places(places), Access(frozenset(hosts), secret))
+    server = PageServer(_places(places), Access(frozenset(hosts), secret))
     name = "localhost" if host == "0.0.0.0" or host == "::" else host
     shown = f"[{name}]" if ":" in name else name
     url = f"http://{shown}:{listening.getsockname()[1]}/"
@@ -79,11 +82,8 @@ def ui(
     echo("Stop with Ctrl-C. The pages only read; they never change a run.")
     if open_browser:
         webbrowser.open(url)
-    config = uvicorn.Config(
-        app, log_level="warning", access_log=False, timeout_graceful_shutdown=1
-    )
     with listening:
-        uvicorn.Server(config).run(sockets=[listening])
+        server.run(sockets=[listening])
 
 
 def _places(given: list[Path] | None) -> list[Path]:

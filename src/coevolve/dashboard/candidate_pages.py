@@ -21,7 +21,7 @@ from coevolve.dashboard.page_frame import (
     trial_link,
 )
 from coevolve.dashboard.run_feed import Moment, RunFeed
-from coevolve.dashboard.source_listing import difference, source
+from coevolve.dashboard.source_listing import MOST_CHARACTERS, difference, source
 from coevolve.dashboard.trace_view import trace
 from coevolve.errors import CoevolveError, titled
 from coevolve.formatting import count, dollars, duration, estimate, interval, markup, plural, score
@@ -35,6 +35,10 @@ from coevolve.views.run_columns import IMPORTED, NONE, OUTCOME, SPLITS, RunColum
 STEP = 200
 """Outcomes on one page."""
 _MOST_FILES = 40
+_MOST_SOURCE = 400_000
+"""Characters of all files of a candidate together."""
+_LONGEST_NAME = 1_000
+"""Characters of a name that a reader can choose."""
 _MOST_TRANSCRIPT = 400_000
 KINDS = {
     "": "all",
@@ -43,7 +47,7 @@ KINDS = {
     "partial": "partial",
     "missing": "missing",
 }
-NAMES = {"validation": "", "rescore": "after the choice", "test": "sealed test"}
+NAMES = {"validation": "in the search", "rescore": "after the choice", "test": "sealed test"}
 
 
 def missing_page(what: str, name: str, advice: str = "") -> Page:
@@ -94,17 +98,20 @@ def _about(feed: RunFeed, row: CandidateRow, ask: Ask) -> Iterator[str]:
         [
             ("estimate", "" if found is None else markup(estimate(found))),
             ("interval", markup(interval(found))),
-            ("tasks", "" if found is None else f"{found['tasks']:,} of {found['pool_size']:,}"),
-            ("method", "" if found is None else markup(found["method"])),
-            ("all tasks", "" if row.full is None else score(row.full)),
+            (
+                "tasks run",
+                "" if found is None else f"{found['tasks']:,} of {found['pool_size']:,}",
+            ),
+            ("estimated by", "" if found is None else markup(found["method"])),
+            ("score on all tasks", "" if row.true_score is None else score(row.true_score)),
             ("sealed test", "" if row.test is None else score(row.test)),
             (
-                "better than the best with",
+                "probability to be better than the best",
                 "" if rival is None or rival.probability is None else f"{rival.probability:.0%}",
             ),
             ("made from", _links(ask, row.parents)),
             ("children", _links(ask, children)),
-            ("kind", markup(row.kind, 80)),
+            ("kind of change", markup(row.kind, 80)),
             ("components", markup(", ".join(row.components), 300)),
             ("missing", f"{row.missing:,}" if row.missing else ""),
             ("scored 0 by a fault", f"{row.zeros:,}" if row.zeros else ""),
@@ -146,7 +153,7 @@ def _diff(feed: RunFeed, row: CandidateRow, ask: Ask) -> Iterator[str]:
     yield '<label>Compared with <select name="against">'
     if against not in others:
         yield '<option value="" selected>choose a candidate</option>'
-    for name in [*reversed(others)][:500]:
+    for name in [name for name in reversed(others) if len(name) <= _LONGEST_NAME][:500]:
         here = " selected" if name == against else ""
         note = " (parent)" if name in row.parents else ""
         yield f'<option value="{markup(name)}"{here}>{markup(name, 60)}{note}</option>'
@@ -168,12 +175,14 @@ def _source(feed: RunFeed, row: CandidateRow) -> Iterator[str]:
     except CoevolveError as error:
         yield notice(str(error), "error")
         return
+    room = _MOST_SOURCE
     for number, (path, data) in enumerate(list(files.items())[:_MOST_FILES]):
         opened = " open" if len(files) == 1 or number == 0 else ""
         yield f'<details id="file-{number}"{opened}><summary>{markup(path, 200)}'
         yield f' <span class="soft">{len(data):,} bytes</span></summary>'
-        yield from source(path, data)
+        yield from source(path, data, room)
         yield "</details>"
+        room = max(0, room - min(len(data), MOST_CHARACTERS))
     if len(files) > _MOST_FILES:
         yield f"<p>The first {_MOST_FILES} of {len(files):,} files are shown.</p>"
 
@@ -238,11 +247,7 @@ def _outcome_list(
                 _score_mark(value),
                 "" if fault == NONE else markup(columns.faults[fault].kind, 60),
                 f"{int(rows.tokens[place]):,}" if rows.tokens[place] else "",
-                ""
-                if past
-                else duration(float(rows.seconds[place]))
-                if rows.seconds[place] >= 10
-                else f"{float(rows.seconds[place]):.2g}s",
+                "" if past else _took(float(rows.seconds[place])),
                 f"{int(rows.trial[place]) + 1}",
                 "imported" if past else split,
             )
@@ -255,6 +260,11 @@ def _outcome_list(
         hidden=("tokens", "trial"),
     )
     yield paged(ask, page, len(shown), first, len(at), STEP)
+
+
+def _took(seconds: float) -> str:
+    """How long a trial took; short ones in hundredths of a second."""
+    return duration(seconds) if seconds >= 10 else f"{seconds:.2f}s"
 
 
 def _score_mark(value: float) -> str:
@@ -345,7 +355,7 @@ def _task_draws(feed: RunFeed, task: int, ask: Ask) -> Iterator[str]:
         (
             (
                 str(draw.round),
-                draw.kind,
+                markup(draw.kind, 40),
                 f"{draw.weights[at]:.3f}",
                 f"{draw.probabilities[at]:.3f}",
                 f"{draw.anchors[at]:.3f}" if draw.anchors[at] == draw.anchors[at] else "-",
@@ -388,7 +398,7 @@ def _trials(feed: RunFeed, candidate: str, task: str, ask: Ask) -> Iterator[str]
     for trial in trials:
         row = trial.outcome
         where = NAMES[row.split]
-        parts = [f"trial {row.trial + 1}", where, "" if row.imported else duration(row.seconds)]
+        parts = [f"trial {row.trial + 1}", where, "" if row.imported else _took(row.seconds)]
         tokens = row.tokens_in + row.tokens_out
         parts += [f"{count(tokens)} tokens" if tokens else ""]
         parts += [dollars(row.dollars) if row.dollars else ""]

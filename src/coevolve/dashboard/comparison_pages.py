@@ -27,7 +27,6 @@ AXES = {
     "tokens": "tokens",
     "dollars": "dollars",
     "hours": "hours",
-    "round": "rounds",
 }
 MOST_COMPARED = 8
 """Runs side by side; a reader cannot tell more lines apart."""
@@ -71,7 +70,7 @@ def _row(one: Listed) -> list[str]:
         f'<input type="checkbox" name="run" value="{markup(one.key)}" aria-label="Compare {name}">'
     )
     kind = {"running": "good", "stopped": "bad", "not finished": "bad", "unreadable": "bad"}
-    badge = f'<b class="badge {kind.get(row["state"], "calm")}">{row["state"]}</b>'
+    badge = f'<b class="badge {kind.get(row["state"], "calm")}">{markup(row["state"])}</b>'
     if row["state"] == "unreadable":
         return ["", name, badge, "", "", "", "", "", ""]
     return [
@@ -150,12 +149,12 @@ def _curves(
     snapshots: dict[str, Snapshot], ask: Ask, axis: str, chosen: Sequence[str]
 ) -> Iterator[str]:
     if not snapshots:
-        yield empty("Choose runs to compare.")
+        yield empty(f"Tick up to {MOST_COMPARED} runs above, then press Compare.")
         return
     found = compare_runs(snapshots)
     runs = "".join(f"run={markup(key)}&" for key in chosen)
     yield from choices("Against", "axis", AXES, axis, lambda value: f"/compare?{runs}axis={value}")
-    yield from figure(comparison_figure(found, axis=axis, width=ask.width))
+    yield from figure(comparison_figure(found, axis=axis, width=ask.width), titled=False)
     yield from _compared(found)
 
 
@@ -164,7 +163,7 @@ def _compared(found: RunComparison) -> Iterator[str]:
     yield from table(
         (
             "run", "protocol", "seed", "best", "estimate", "all tasks", "sealed test",
-            "best with", "evaluations", "trials", "tokens", "cost", "time",
+            "P(best)", "evaluations", "trials", "tokens", "cost", "time",
         ),
         (
             (
@@ -186,10 +185,10 @@ def _compared(found: RunComparison) -> Iterator[str]:
         ),
         "Results of the runs",
         right=(
-            "seed", "estimate", "all tasks", "sealed test", "best with", "evaluations", "trials",
-            "tokens", "cost", "time",
+            "seed", "estimate", "all tasks", "sealed test", "P(best)", "evaluations",
+            "trials", "tokens", "cost", "time",
         ),
-        hidden=("seed", "best with", "evaluations", "tokens", "cost", "time", "all tasks"),
+        hidden=("seed", "P(best)", "evaluations", "tokens", "cost", "time", "all tasks"),
     )  # fmt: skip
 
 

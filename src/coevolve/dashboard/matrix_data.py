@@ -33,6 +33,7 @@ class MatrixSource:
         del found["draws"]
         found["tasks"] = [visible(task, _LONGEST) for task in grid.tasks]
         found["ids"] = list(grid.tasks)
+        found["pools"] = [visible(pool, _LONGEST) for pool in grid.pools]
         found["candidates"] = [_candidate(row, best) for row in grid.candidates]
         return {"events": number, "whole": True, **found, "orders": orders.to_json()}
 

@@ -23,6 +23,10 @@ PAGES = {
     "failures": "Failures",
 }
 """The pages of a run: the last part of their address, and their title."""
+LONGEST_FIND = 200
+"""Characters of a filter."""
+_LONGEST_ADDRESS = 8_000
+"""Characters of an address that is linked to; servers refuse much longer ones."""
 KEPT = ("picture",)
 """Parts that a script keeps up to date itself."""
 
@@ -67,7 +71,7 @@ class Page:
     status: int = 200
 
 
-def address(key: str, page: str = "", **query: Any) -> str:
+def address(key: str, page: str = "", /, **query: Any) -> str:
     """The address of a page of a run; values that are empty or None are left out.
 
     >>> address("demo", "candidate", name="a/b&c", against=None)
@@ -83,9 +87,11 @@ def address(key: str, page: str = "", **query: Any) -> str:
 
 
 def link(url: str, text: str, *, most: int = 80, style: str = "") -> str:
-    """A link; the text may be foreign, and a long one is shown in full as a tip."""
+    """A link; the text may be foreign, and more of a long one is shown as a tip."""
     tip = f' title="{markup(text, 400)}"' if len(text) > most else ""
     kind = f' class="{style}"' if style else ""
+    if len(url) > _LONGEST_ADDRESS:
+        return f"<span{kind}{tip}>{markup(text, most)}</span>"
     return f'<a href="{markup(url)}"{kind}{tip}>{markup(text, most)}</a>'
 
 
@@ -202,10 +208,11 @@ def figure(found: Figure, *, ask: Ask | None = None, titled: bool = True) -> Ite
     yield f'<figure id="figure-{found.name}">'
     label = markup(f"Figure: {found.title}")
     yield f'<div class="picture" tabindex="0" role="group" aria-label="{label}">{found.svg}</div>'
+    if not found.rows:  # an empty figure says its caption itself
+        yield "</figure>"
+        return
     yield f"<figcaption>{markup(found.caption)}</figcaption>"
     yield "</figure>"
-    if not found.rows:
-        return
     table = figure_table(found)
     yield f'<details id="numbers-{found.name}"><summary>Numbers</summary>'
     yield from data_table(table, f"Numbers of: {found.title}")
@@ -278,7 +285,7 @@ def choices(
 
 def search_form(ask: Ask, page: str, label: str, **kept: str) -> Iterator[str]:
     """A field that filters a list; it works without a script too."""
-    found = markup(ask.get("find")[:200])
+    found = markup(ask.get("find")[:LONGEST_FIND])
     yield f'<form class="find" method="get" action="{address(ask.key, page)}" role="search">'
     for name, value in kept.items():
         if value:
@@ -299,9 +306,9 @@ def paged(ask: Ask, page: str, shown: int, first: int, total: int, step: int) ->
     parts = [f"{first + 1:,} to {first + shown:,} of {total:,}"]
     if first:
         back = address(ask.key, page, **query, **{"from": max(0, first - step)})
-        parts.append(link(back, "Earlier"))
+        parts.append(link(back, "Previous"))
     if first + shown < total:
-        parts.append(link(address(ask.key, page, **query, **{"from": first + step}), "Later"))
+        parts.append(link(address(ask.key, page, **query, **{"from": first + step}), "Next"))
     return f'<p class="count">{" · ".join(parts)}</p>'
 
 
@@ -322,6 +329,5 @@ def state_badge(feed: RunFeed, moment: Moment) -> str:
     doing = now.doing if moment.held else ""
     rest = ", ".join(part for part in (rounds, doing) if part)
     waves = f" · {now.done:,} of {plural(now.asked, 'trial')}" if moment.held and now.asked else ""
-    return (
-        f'<b class="badge {kind}">{word}</b> <span class="soft">{markup(rest, 120)}{waves}</span>'
-    )
+    soft = f'<span class="soft">{markup(rest, 120)}{waves}</span>'
+    return f'<b class="badge {kind}">{markup(word)}</b> {soft}'

@@ -73,16 +73,24 @@ class Catalogue:
     def feed(self, key: str) -> RunFeed | None:
         """The run with a name; None if there is none."""
         folder = self.folders().get(key)
+        ended: list[RunFeed] = []
         with self._using:
+            found = self._feeds.get(key)
             if folder is None:
-                known = self._feeds.get(key)
-                return known  # deleted since: what was read is still shown
-            if key not in self._feeds:
-                self._feeds[key] = RunFeed(folder)
+                return found  # deleted since: what was read is still shown
+            if found is None:
+                found = self._feeds[key] = RunFeed(folder)
                 while len(self._feeds) > MOST_FEEDS:
-                    self._feeds.popitem(last=False)[1].close()
+                    ended.append(self._feeds.popitem(last=False)[1])
             self._feeds.move_to_end(key)
-            return self._feeds[key]
+        for feed in ended:  # outside of the lock: one of them may be busy
+            feed.close()
+        return found
+
+    def keeps(self, feed: RunFeed) -> bool:
+        """Whether a run is among those in memory, so that asking for it again gives the same."""
+        with self._using:
+            return any(one is feed for one in self._feeds.values())
 
     def listed(self) -> list[Listed]:
         """All runs with their rows; one that did not change is not read again."""

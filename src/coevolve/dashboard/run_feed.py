@@ -2,6 +2,8 @@
 
 import threading
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,6 +18,8 @@ from coevolve.views.timeline import Snapshot, Timeline
 
 MOST_EVENTS = 5_000
 """Events that one call takes; a page need not wait for more."""
+MOST_FIGURES = 30
+"""Figures of one run that are kept."""
 _REST = 3.0
 """A new snapshot waits this many times as long as the last one took."""
 
@@ -59,6 +63,8 @@ class RunFeed:
         self._made: dict[Any, Any] = {}
         self._made_of = -1
         self._rested = 0.0
+        self._starting = threading.Lock()
+        self._reader: threading.Thread | None = None
 
     def close(self) -> None:
         """Close the journal and forget the run."""
@@ -68,6 +74,22 @@ class RunFeed:
             self._store = self._timeline = self._file = None
             self._made.clear()
             self._made_of = -1
+
+    def __del__(self) -> None:
+        # A page may have opened the journal again after the run was put aside for others.
+        self.close()
+
+    def read_within(self, seconds: float) -> bool:
+        """Whether the journal is read, or was tried, by then; if not, a thread goes on reading."""
+        with self._starting:
+            if self._timeline is not None:
+                return True
+            if self._reader is None or not self._reader.is_alive():
+                self._reader = threading.Thread(target=self.moment, daemon=True)
+                self._reader.start()
+            reader = self._reader
+        reader.join(seconds)
+        return not reader.is_alive()
 
     def moment(self) -> Moment:
         """Take new events, and say how far the run is."""
@@ -99,24 +121,31 @@ class RunFeed:
 
     def snapshot(self) -> Snapshot:
         """Everything but the matrix."""
-        found: Snapshot = self._cached("snapshot", lambda now: now.snapshot())
+        found: Snapshot = self._projected("snapshot", lambda now: now.snapshot())
         return found
 
     def grid(self, split: GridSplit = "validation") -> OutcomeGrid:
         """The matrix of outcomes."""
-        found: OutcomeGrid = self._cached(("grid", split), lambda now: now.grid(split))
+        found: OutcomeGrid = self._projected(("grid", split), lambda now: now.grid(split))
         return found
 
     def orders(self, split: GridSplit = "validation") -> GridOrders:
         """The orders of the matrix."""
         grid = self.grid(split)
-        found: GridOrders = self._cached(("orders", split), lambda now: grid_orders(grid))
+        found: GridOrders = self._projected(("orders", split), lambda now: grid_orders(grid))
         return found
 
     def figure(self, key: tuple[Any, ...], draw: Any) -> Figure:
-        """A figure that `draw` makes from the snapshot; kept until the run goes on."""
-        found: Figure = self._cached(("figure", *key), lambda now: draw())
-        return found
+        """A figure that `draw` makes from the snapshot; kept until the run goes on.
+
+        Only some are kept: readers may ask for any number of them.
+        """
+        with self._using:
+            found: Figure = self._cached(("figure", *key), lambda now: draw())
+            kept = [one for one in self._made if one[0] == "figure"]
+            for old in kept[: max(0, len(kept) - MOST_FIGURES)]:
+                del self._made[old]
+            return found
 
     def row(self) -> dict[str, Any]:
         """The run in a list of runs."""
@@ -125,9 +154,9 @@ class RunFeed:
             return row_of(self.folder, now, held=self._held)
 
     @property
-    def is_open(self) -> bool:
-        """Whether the run is in memory."""
-        return self._timeline is not None
+    def file(self) -> str:
+        """A text that differs between two journals, also where one replaced the other."""
+        return "-".join(f"{number:x}" for number in self._file or ())
 
     @property
     def shown(self) -> int:
@@ -137,6 +166,10 @@ class RunFeed:
     def locked(self) -> threading.RLock:
         """Held while a page is made, so that all of it shows one moment of the run."""
         return self._using
+
+    def _projected(self, key: Any, make: Any) -> Any:
+        with _misread(self.folder):
+            return self._cached(key, make)
 
     def _cached(self, key: Any, make: Any) -> Any:
         with self._using:
@@ -155,25 +188,49 @@ class RunFeed:
 
     def _follow(self) -> None:
         try:
-            self._reopen_if_replaced()
-            if self._store is None:
-                self._store = RunStore.read(self.folder)
-                self._timeline = Timeline.of(self._store)
-            assert self._timeline is not None
-            for event in self._store.latest(self._timeline.state.events, MOST_EVENTS):
-                self._timeline.follow(event)
+            file = self._current_file()
+            if self._store is None or self._timeline is None or file != self._file:
+                # What is known stays until another journal can be read.
+                store, timeline = _opened(self.folder)
+                self.close()
+                self._store, self._timeline, self._file = store, timeline, file
+            with _misread(self.folder):
+                for event in self._store.latest(self._timeline.state.events, MOST_EVENTS):
+                    self._timeline.follow(event)
             self._held = owner(self.folder) is not None
             self._trouble = ""
         except CoevolveError as error:
             self._trouble, self._held = str(error), False
 
-    def _reopen_if_replaced(self) -> None:
-        """Read the journal anew if it is another file than before."""
+    def _current_file(self) -> tuple[int, int]:
+        """Which file the journal is; a repair replaces it."""
         try:
             found = (self.folder / JOURNAL).stat()
         except OSError as error:
             raise StoreError(f"{self.folder / JOURNAL}: {error.strerror}.") from error
-        file = found.st_dev, found.st_ino
-        if self._file is not None and file != self._file:
-            self.close()
-        self._file = file
+        return found.st_dev, found.st_ino
+
+
+def _opened(folder: Path) -> tuple[RunStore, Timeline]:
+    """A journal and what it says; closed again if it cannot be read."""
+    store = RunStore.read(folder)
+    try:
+        with _misread(folder):
+            return store, Timeline.of(store)
+    except BaseException:
+        store.close()
+        raise
+
+
+@contextmanager
+def _misread(folder: Path) -> Iterator[None]:
+    """An event that another program wrote may say anything; then the run cannot be shown."""
+    try:
+        yield
+    except CoevolveError:
+        raise
+    except (LookupError, TypeError, ValueError, AttributeError, ArithmeticError) as error:
+        raise StoreError(
+            f"the journal of {folder} has values that cannot be shown ({error!r:.200}). "
+            "It is damaged, or another program wrote it; use a copy of the run."
+        ) from error

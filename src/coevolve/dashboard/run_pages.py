@@ -1,8 +1,9 @@
 """The pages of one run: overview, matrix, frontier, lineage, costs, failures."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 from coevolve.dashboard.page_frame import (
+    LONGEST_FIND,
     Ask,
     Page,
     address,
@@ -30,7 +31,7 @@ from coevolve.figures import (
     spend_figure,
     weights_figure,
 )
-from coevolve.figures.spend_chart import telling_measure
+from coevolve.figures.spend_chart import MEASURES, part_name, telling_measure
 from coevolve.formatting import (
     CLIPPED,
     amount,
@@ -50,11 +51,12 @@ from coevolve.reports.report_words import findings, headline
 from coevolve.reports.run_document import incident_table, summary_of
 from coevolve.views.outcome_grid import GridSplit
 from coevolve.views.report import CandidateRow, Report
-from coevolve.views.spend_timeline import MEASURED
 from coevolve.views.timeline import Snapshot
 
 STEP = 100
 """Candidates in a list on one page."""
+_MOST_FOLLOWED = 8
+"""Tasks whose probabilities are followed over the rounds."""
 SORTS = {"estimate": "estimate", "round": "newest", "tasks": "tasks run", "name": "name"}
 
 
@@ -87,10 +89,12 @@ def _summary(feed: RunFeed, now: Snapshot, moment: Moment) -> Iterator[str]:
     for text in found["warnings"]:
         if not (moment.held and text.startswith("The run has not ended")):
             yield notice(text, "warning")
+    if now.report.stopped and not moment.held:
+        yield notice(f"The run stopped: {now.report.why}", "warning")
     if not moment.held and now.report.phase not in ("ended", "evaluation"):
         yield notice(f"No process works on this run. Continue it: coevolve resume {feed.folder}")
     yield from _tiles(now, moment)
-    yield '<details class="words"><summary>In words</summary>'
+    yield '<details class="words" id="words"><summary>Summary in words</summary>'
     for text in findings(found):
         yield f"<p>{markup(text)}</p>"
     yield "</details>"
@@ -104,14 +108,14 @@ def _tiles(now: Snapshot, moment: Moment) -> Iterator[str]:
     if best is not None and best.estimate is not None:
         starts = [r.estimate["value"] for r in found.candidates if r.start and r.estimate]
         gain = best.estimate["value"] - max(starts) if starts and not best.start else None
-        beside = "" if gain is None else f"{difference(gain)} against the best start"
+        beside = "" if gain is None else f"{difference(gain)} against the best starting harness"
         yield _tile("estimated score", estimate(best.estimate), beside)
         if best.full is not None:
             yield _tile("score on all tasks", score(best.full), "measured after the choice")
         if best.test is not None:
             yield _tile("sealed test", score(best.test), "tasks the search never saw")
     if sure.probability is not None:
-        yield _tile("best of all", f"{sure.probability:.0%} likely", _rivals(now))
+        yield _tile("is the best of all", f"{sure.probability:.0%} likely", _rivals(now))
     elif sure.compared:
         yield _tile("may be better", f"{len(sure.open)}", f"of {plural(sure.compared, 'other')}")
     yield from _spent(found)
@@ -174,8 +178,8 @@ def _candidates(found: Report, ask: Ask) -> Iterator[str]:
         return
     sort = ask.get("sort", tuple(SORTS), "estimate")
     rows = _sorted(found.candidates, sort)
-    words = ask.get("find").lower().split()
-    rows = [row for row in rows if all(word in _searched(row) for word in words)]
+    words = set(ask.get("find")[:LONGEST_FIND].lower().split())
+    rows = [row for row in rows if _has(row, words)]
     yield '<div class="tools">'
     yield from search_form(ask, "", "Filter candidates", sort=ask.get("sort"))
     yield from choices(
@@ -219,9 +223,12 @@ def _sorted(rows: Sequence[CandidateRow], sort: str) -> list[CandidateRow]:
     return sorted(rows, key=lambda row: -value(row))
 
 
-def _searched(row: CandidateRow) -> str:
+def _has(row: CandidateRow, words: Collection[str]) -> bool:
+    if not words:
+        return True
     parts = (row.name, row.status, row.reason, row.hypothesis, row.kind, *row.components)
-    return " ".join(parts).lower()
+    text = " ".join(parts).lower()
+    return all(word in text for word in words)
 
 
 def _candidate_cells(row: CandidateRow, found: Report, ask: Ask) -> list[str]:
@@ -241,7 +248,7 @@ def _candidate_cells(row: CandidateRow, found: Report, ask: Ask) -> list[str]:
         "start" if row.start else f"{row.round:,}",
         "-" if row.estimate is None else markup(estimate(row.estimate)),
         "-" if row.estimate is None else markup(tasks_seen(row.estimate)),
-        score(row.full),
+        score(row.true_score),
         score(row.test),
         f'<span class="status">{markup("; ".join(texts), 160)}</span>',
         ", ".join(candidate_link(ask.key, name, most=28) for name in row.parents[:3]),
@@ -270,7 +277,7 @@ def _matrix_head(feed: RunFeed, ask: Ask, split: GridSplit, sealed: bool) -> Ite
     yield f'<h1>Matrix of outcomes <span class="soft">{tasks} × {made}</span></h1>'
     if sealed:
         yield from choices(
-            "Tasks",
+            "Outcomes",
             "split",
             {"validation": "of the search", "test": "of the sealed test"},
             split,
@@ -288,7 +295,7 @@ def _matrix(ask: Ask, split: GridSplit) -> Iterator[str]:
 def frontier_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
     """How the solvability of the tasks changed, and what was drawn with which probability."""
     now = feed.snapshot()
-    wanted = tuple(name for name in ask.get("tasks").split("\n") if name in now.frontier.tasks)
+    wanted = _followed(now.frontier.tasks, ask.get("tasks")[:LONGEST_FIND])
     groups = feed.figure(
         ("frontier", ask.width), lambda: frontier_figure(now.frontier, width=ask.width)
     )
@@ -305,10 +312,31 @@ def frontier_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
                 "are drawn</span></h1>",
                 *figure(groups, ask=ask),
             ],
-            "weights": figure(weights, ask=ask),
+            "weights": [*figure(weights, ask=ask), *_task_form(ask, wanted)],
             "draws": _draws(now, ask),
         },
     )
+
+
+def _followed(tasks: Sequence[str], text: str) -> tuple[str, ...]:
+    """The tasks that are named in a text, or have one of its words in their names."""
+    words = text.lower().replace(",", " ").split()
+    exact = [name for name in tasks if name.lower() in words]
+    alike = [name for name in tasks if any(word in name.lower() for word in words)]
+    return tuple(dict.fromkeys([*exact, *alike]))[:_MOST_FOLLOWED]
+
+
+def _task_form(ask: Ask, wanted: Sequence[str]) -> Iterator[str]:
+    """A field for the tasks whose probabilities are followed over the rounds."""
+    given = markup(ask.get("tasks")[:LONGEST_FIND])
+    yield f'<form class="find" method="get" action="{address(ask.key, "frontier")}">'
+    yield (
+        f'<label>Tasks in the second chart <input type="search" name="tasks" value="{given}" '
+        'placeholder="names or parts of names" autocomplete="off" spellcheck="false"></label>'
+    )
+    yield '<button type="submit">Show</button></form>'
+    if given and not wanted:
+        yield f'<p class="count">No task matches {given}. Those drawn most often are shown.</p>'
 
 
 def _draws(now: Snapshot, ask: Ask) -> Iterator[str]:
@@ -319,9 +347,12 @@ def _draws(now: Snapshot, ask: Ask) -> Iterator[str]:
         yield empty("No task has been drawn yet.")
         return
     rounds = sorted({draw.round for draw in draws})
-    text = ask.get("round")
-    round = int(text) if text.isdigit() and int(text[:9]) in rounds else rounds[-1]
-    yield '<form class="find" method="get"><label>Round <select name="round">'
+    asked = {str(number): number for number in rounds}
+    round = asked.get(ask.get("round"), rounds[-1])
+    yield '<form class="find" method="get">'
+    if tasks := ask.get("tasks")[:LONGEST_FIND]:
+        yield f'<input type="hidden" name="tasks" value="{markup(tasks)}">'
+    yield '<label>Round <select name="round">'
     for number in rounds:
         here = " selected" if number == round else ""
         yield f'<option value="{number}"{here}>{number}</option>'
@@ -341,17 +372,24 @@ def _draws(now: Snapshot, ask: Ask) -> Iterator[str]:
                 _number(float(draw.anchors[at])),
                 _number(float(draw.weights[at])),
                 _number(float(draw.probabilities[at])),
-                draw.kind,
+                markup(draw.kind, 40),
                 _for(ask, draw.candidates),
             )
             for draw, at in rows[:STEP]
         ),
         f"Draws of round {round}",
         right=("solvability p̄", "weight w", "probability π"),
-        hidden=("pool", "draw"),
+        hidden=("pool", "draw", "for"),
     )
     if len(rows) > STEP:
-        yield f"<p>The first {STEP} of {len(rows):,} drawn tasks are shown, heaviest first.</p>"
+        first = f"The first {STEP} of {len(rows):,} rows are shown, each draw by weight."
+        yield f'<p class="count">{first}</p>'
+    if any(draw.kind == "further" for draw, _ in rows):
+        yield (
+            '<p class="count">"first": the draw at the start of the round, for all its '
+            'candidates. "further": tasks that the protocol added for a candidate of any '
+            "round.</p>"
+        )
 
 
 def _number(value: float) -> str:
@@ -409,6 +447,7 @@ def _path(now: Snapshot, ask: Ask) -> Iterator[str]:
         ),
         "Ancestors of the best candidate",
         right=("round", "estimate"),
+        hidden=("hypothesis",),
     )
 
 
@@ -421,7 +460,7 @@ def _change(ask: Ask, name: str, parent: str | None) -> str:
 def costs_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
     """Spending over time by part, and by candidate."""
     now = feed.snapshot()
-    measure = ask.get("measure", MEASURED, telling_measure(now.spend))
+    measure = ask.get("measure", MEASURES, telling_measure(now.spend))
     spend = feed.figure(
         ("spend", measure, ask.width),
         lambda: spend_figure(now.spend, measure=measure, width=ask.width),
@@ -439,7 +478,7 @@ def costs_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
                 *choices(
                     "Measure",
                     "measure",
-                    {name: name for name in MEASURED},
+                    {name: name for name in MEASURES},
                     measure,
                     lambda value: address(ask.key, "costs", measure=value),
                 ),
@@ -461,7 +500,7 @@ def _parts_table(now: Snapshot) -> Iterator[str]:
         ("part", "trials", "failed attempts", "tokens in", "tokens out", "dollars", "trial time"),
         (
             (
-                markup(part),
+                markup(part_name(part)),
                 f"{spent.trials:,}",
                 f"{spent.attempts:,}",
                 f"{spent.tokens_in:,}",
@@ -477,7 +516,7 @@ def _parts_table(now: Snapshot) -> Iterator[str]:
     )
     savings = now.report.spend.savings
     if savings is not None:
-        yield f"<p>{markup(str(savings))}</p>"
+        yield f'<p class="count">{markup(str(savings))}</p>'
 
 
 def failures_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
@@ -491,7 +530,8 @@ def failures_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
         place="failures",
         parts={
             "faults": [
-                '<h1>Failures <span class="soft">faults, refusals and stops</span></h1>',
+                '<h1>Failures <span class="soft">faults, refusals and stops; the matrix shows '
+                "which tasks are not solved</span></h1>",
                 *facts(
                     [
                         ("missing outcomes", f"{now.failures.missing:,}"),
@@ -500,7 +540,7 @@ def failures_page(feed: RunFeed, ask: Ask, moment: Moment) -> Page:
                         ("refused candidates", f"{now.failures.refused:,}"),
                     ]
                 ),
-                *figure(faults, ask=ask),
+                *figure(faults, ask=ask, titled=False),
             ],
             "reasons": _reasons(now),
             "incidents": _incidents(now),

@@ -29,9 +29,13 @@ _CLASSES = (
 """Kinds of tokens, and the class of their colour; the first that fits counts."""
 
 
-def source(path: str, data: bytes) -> Iterator[str]:
-    """A file with line numbers, highlighted by its suffix."""
-    text = data[:MOST_CHARACTERS].decode("utf-8", "replace").replace("\r\n", "\n")
+def source(path: str, data: bytes, room: int = MOST_CHARACTERS) -> Iterator[str]:
+    """At most `room` characters of a file, with line numbers, highlighted by its suffix."""
+    most = min(room, MOST_CHARACTERS)
+    if data and not most:
+        yield '<p class="count">Not shown: the files before it fill the page.</p>'
+        return
+    text = data[:most].decode("utf-8", "replace").replace("\r\n", "\n")
     if "\0" in text[:1_000]:
         yield f'<p class="count">{len(data):,} bytes that are not text.</p>'
         return
@@ -49,7 +53,7 @@ def source(path: str, data: bytes) -> Iterator[str]:
     )
     label = markup(f"Source of {path}", 200)
     yield f'<pre class="source" tabindex="0" role="region" aria-label="{label}">{body}</pre>'
-    if len(shown) < len(lines) or len(data) > MOST_CHARACTERS:
+    if len(shown) < len(lines) or len(data) > most:
         yield f'<p class="count">The first {plural_lines(len(shown))} are shown.</p>'
 
 

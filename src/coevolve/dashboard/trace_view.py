@@ -10,6 +10,8 @@ MOST_TEXT = 20_000
 MOST_ITEMS = 200
 """Entries of one list or table."""
 _DEEPEST = 8
+_ENTRY = 20
+"""What an entry costs besides its text."""
 _SPEAKERS = ("role", "by")
 """Keys that say who spoke."""
 _WORDS = ("content", "said", "text")
@@ -29,6 +31,7 @@ def trace(content: Any, budget: int = 400_000) -> Iterator[str]:
 def _value(value: Any, room: list[int], depth: int) -> Iterator[str]:
     if room[0] <= 0:
         return
+    room[0] -= _ENTRY  # so that many empty entries end too
     if depth > _DEEPEST:
         value = json_text(value, ascii=False)
     if isinstance(value, Mapping):

@@ -2,20 +2,23 @@
 
 import asyncio
 import json
-import mimetypes
+import math
+import socket
 import threading
 from collections.abc import AsyncIterator, Callable, Sequence
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+import uvicorn
 from starlette.applications import Starlette
 from starlette.concurrency import run_in_threadpool
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from coevolve import __version__
 from coevolve.dashboard.candidate_pages import (
@@ -27,7 +30,16 @@ from coevolve.dashboard.candidate_pages import (
 from coevolve.dashboard.comparison_pages import comparison_page, replay_page, runs_page
 from coevolve.dashboard.matrix_data import MatrixSource
 from coevolve.dashboard.page_access import Access, AccessControl
-from coevolve.dashboard.page_frame import Ask, Page, address, document, empty, notice, state_badge
+from coevolve.dashboard.page_frame import (
+    Ask,
+    Page,
+    address,
+    document,
+    empty,
+    heading,
+    notice,
+    state_badge,
+)
 from coevolve.dashboard.run_catalogue import Catalogue
 from coevolve.dashboard.run_feed import Moment, RunFeed
 from coevolve.dashboard.run_pages import (
@@ -55,20 +67,32 @@ PAGES: dict[str, Callable[[RunFeed, Ask, Moment], Page]] = {
     "task": task_page,
     "trial": trial_page,
 }
+MOST_STREAMS = 200
+"""Pages that may be open at once."""
 TICK, HEARTBEAT = 0.5, 15.0
 """Seconds between two looks at a journal, and between two signs of life to a browser."""
+PATIENCE = 1.0
+"""Seconds that a browser waits for a long journal before it sees that it is being read."""
 _LONGEST_QUERY = 4_000
+type Look = Callable[[], dict[str, Any] | None]
 
 
-def make_app(places: Sequence[Path], access: Access, *, tick: float = TICK) -> AccessControl:
+def make_app(
+    places: Sequence[Path],
+    access: Access,
+    *,
+    tick: float = TICK,
+    closing: asyncio.Event | None = None,
+) -> AccessControl:
     """The application that shows runs.
 
     Args:
         places: Run folders, folders of runs, and files of replays.
         access: Who may see the pages.
         tick: Seconds between two looks at a journal.
+        closing: Set when the server is about to end: the streams of open pages end.
     """
-    server = _Server(Catalogue(places), tick)
+    server = _Server(Catalogue(places), tick, closing or asyncio.Event())
     routes = [
         Route("/", server.runs),
         Route("/compare", server.compare),
@@ -87,14 +111,47 @@ def make_app(places: Sequence[Path], access: Access, *, tick: float = TICK) -> A
     return AccessControl(Starlette(routes=routes, lifespan=server.lifespan), access)
 
 
+class PageServer(uvicorn.Server):
+    """A web server that ends the streams of open pages first; otherwise it would wait for them.
+
+    Args:
+        places: Run folders, folders of runs, and files of replays.
+        access: Who may see the pages.
+        tick: Seconds between two looks at a journal.
+    """
+
+    def __init__(self, places: Sequence[Path], access: Access, *, tick: float = TICK) -> None:
+        self._closing = asyncio.Event()
+        app = make_app(places, access, tick=tick, closing=self._closing)
+        # The logging of the process stays as it is: pages that fail answer for themselves.
+        config = uvicorn.Config(
+            app,
+            http="h11",  # refuses header lines that are too long or not valid
+            ws="none",
+            log_config=None,
+            access_log=False,
+            proxy_headers=False,
+            server_header=False,
+            timeout_graceful_shutdown=2,
+        )
+        super().__init__(config)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        """Stop listening, end the streams, finish what was asked for."""
+        self._closing.set()
+        await super().shutdown(sockets)
+
+
 class _Server:
     """Answers requests; work on journals happens in threads."""
 
-    def __init__(self, catalogue: Catalogue, tick: float) -> None:
+    def __init__(self, catalogue: Catalogue, tick: float, closing: asyncio.Event) -> None:
         self._catalogue, self._tick = catalogue, tick
         self._matrices: dict[RunFeed, MatrixSource] = {}
         self._using = threading.Lock()
-        self._closing = asyncio.Event()
+        self._closing = closing
+        self._looks: dict[str, tuple[float, asyncio.Future[dict[str, Any] | None]]] = {}
+        self._open = asyncio.Semaphore(MOST_STREAMS)
 
     def lifespan(self, app: Starlette) -> Any:
         @asynccontextmanager
@@ -152,8 +209,15 @@ class _Server:
         feed = self._catalogue.feed(key)
         if feed is None:
             return _html(_not_found(f"There is no run {key[:80]!r}."), _ask(request))
+        # Only where a person opens a page: a script could do nothing with the answer.
+        opened = request.headers.get("sec-fetch-mode") == "navigate"
+        if opened and not feed.read_within(PATIENCE):
+            answer = _html(_reading(feed.folder.name), ask)
+            answer.headers["refresh"] = "0"
+            return answer
         moment = feed.moment()
-        tag = f'"{moment.tag}-{"n" if ask.narrow else "w"}{ask.theme}-{__version__}"'
+        look = f"{'n' if ask.narrow else 'w'}{ask.theme}"
+        tag = f'"{moment.tag}-{feed.file}-{look}-{__version__}"'
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers={"etag": tag})
         name = feed.folder.name
@@ -214,10 +278,12 @@ class _Server:
             return None
         with self._using:
             if feed not in self._matrices:
-                self._matrices = {
-                    one: source for one, source in self._matrices.items() if one.is_open
+                kept = {
+                    one: source
+                    for one, source in self._matrices.items()
+                    if self._catalogue.keeps(one)
                 }
-                self._matrices[feed] = MatrixSource(feed)
+                self._matrices = {**kept, feed: MatrixSource(feed)}
             return self._matrices[feed]
 
     async def report(self, request: Request) -> Response:
@@ -264,7 +330,9 @@ class _Server:
         if feed is None:
             return _json({"error": "There is no such run."}, 404)
 
-        def look() -> dict[str, Any]:
+        def look() -> dict[str, Any] | None:
+            if not self._catalogue.keeps(feed):
+                return None  # reading it again and again would push out the others
             moment = feed.moment()
             return {
                 "tag": moment.tag,
@@ -273,18 +341,28 @@ class _Server:
                 "trouble": one_line(moment.trouble, 300),
             }
 
-        return self._stream(request, look)
+        return self._stream(request, f"{feed.folder} {id(feed)}", look)
 
     async def stream_of_runs(self, request: Request) -> Response:
         """Events that say when any run went on."""
-        return self._stream(request, lambda: {"tag": _hashed(self._catalogue.changes())})
+        return self._stream(request, "", lambda: {"tag": _hashed(self._catalogue.changes())})
 
-    def _stream(self, request: Request, look: Callable[[], dict[str, Any]]) -> Response:
+    def _stream(self, request: Request, name: str, look: Look) -> Response:
+        """What `look` finds, as events; streams with the same name look together.
+
+        The stream ends when it finds None, and the page asks for it again, later.
+        """
+        if request.method == "HEAD":
+            return Response(media_type=_EVENTS)
+
         async def ticks() -> AsyncIterator[bytes]:
             last, silent = None, 0.0
             yield b"retry: 1000\n\n"
             while not self._closing.is_set() and not await request.is_disconnected():
-                found = await run_in_threadpool(look)
+                found = await self._looked(name, look)
+                if found is None:
+                    yield b"retry: 10000\n\n"
+                    return
                 silent += self._tick
                 if found != last:
                     last, silent = found, 0.0
@@ -292,9 +370,21 @@ class _Server:
                 elif silent >= HEARTBEAT:
                     silent = 0.0
                     yield b": still here\n\n"
-                await asyncio.sleep(self._tick)
+                with suppress(TimeoutError):
+                    await asyncio.wait_for(self._closing.wait(), self._tick)
 
-        return StreamingResponse(ticks(), media_type="text/event-stream")
+        return _Stream(ticks(), self._open)
+
+    async def _looked(self, name: str, look: Look) -> dict[str, Any] | None:
+        """What was found in this tick; one look is enough for all streams."""
+        now = asyncio.get_running_loop().time()
+        when, found = self._looks.get(name, (-math.inf, None))
+        if found is None or (found.done() and now - when >= 0.9 * self._tick):
+            found = asyncio.ensure_future(run_in_threadpool(look))
+            self._looks[name] = now, found
+            while len(self._looks) > 2 * MOST_STREAMS:
+                self._looks.pop(next(iter(self._looks)))
+        return await asyncio.shield(found)
 
     async def asset(self, request: Request) -> Response:
         """A style, a script or an icon."""
@@ -306,15 +396,37 @@ class _Server:
         headers = {"etag": tag, "cache-control": "no-cache"}
         if request.headers.get("if-none-match") == tag:
             return Response(status_code=304, headers=headers)
-        kind = mimetypes.guess_type(name)[0] or "application/octet-stream"
-        return Response(data, media_type=kind, headers=headers)
+        return Response(data, media_type=_ASSETS[name], headers=headers)
 
     async def nothing(self, request: Request) -> Response:
         """A page for addresses that are none."""
         return _html(_not_found("There is no such page."), _ask(request))
 
 
-_ASSETS = ("page.css", "live.js", "matrix.js", "icon.svg")
+class _Stream(StreamingResponse):
+    """A stream of events, or a refusal if too many are open."""
+
+    def __init__(self, content: AsyncIterator[bytes], places: asyncio.Semaphore) -> None:
+        super().__init__(content, media_type=_EVENTS)
+        self._places = places
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if self._places.locked():
+            answer = _json({"error": "Too many pages are open; close some."}, 503)
+            await answer(scope, receive, send)
+            return
+        async with self._places:
+            await super().__call__(scope, receive, send)
+
+
+_EVENTS = "text/event-stream"
+_ASSETS = {
+    "page.css": "text/css",
+    "live.js": "text/javascript",
+    "matrix.js": "text/javascript",
+    "icon.svg": "image/svg+xml",
+}
+"""Files and their types; those that the system knows may be others."""
 
 
 def _asset(name: str) -> bytes | None:
@@ -326,12 +438,13 @@ def _asset(name: str) -> bytes | None:
 
 def _ask(request: Request, key: str = "") -> Ask:
     width = request.cookies.get("coevolve-width", "")
+    theme = request.cookies.get("coevolve-theme", "")
     agent = request.headers.get("user-agent", "")
     return Ask(
         key=key,
         query={name: value[:_LONGEST_QUERY] for name, value in request.query_params.items()},
         narrow=width == "narrow" if width else "Mobi" in agent,
-        theme=request.cookies.get("coevolve-theme", "")[:8],
+        theme=theme if theme in ("light", "dark") else "",
     )
 
 
@@ -356,6 +469,12 @@ def _json(found: Any, status: int = 200) -> Response:
 def _not_found(text: str) -> Page:
     body = [empty(text), '<p><a href="/">All runs</a></p>']
     return Page(title="Not found", parts={"missing": body}, status=404)
+
+
+def _reading(name: str) -> Page:
+    text = "The journal is being read. The page appears when that is done."
+    body = [heading(name, 1), f'<p role="status">{text}</p>']
+    return Page(title=f"Reading {name}", place="-", parts={"reading": body})
 
 
 def _broken(text: str) -> Page:

@@ -64,12 +64,12 @@ def sentence(found: Certainty) -> str:
     if unclear:
         rest = f"{unclear} of {among}" if found.compared > 1 else "the other candidate"
         parts.append(
-            f"{rest} may be better than {name}: the interval of the difference has 0, or is "
-            "unknown."
+            f"{rest} may be better than {name}: the interval of the difference contains 0, or "
+            "is unknown."
         )
     else:
         parts.append(
-            f"No other candidate may be better than {name}, of {found.compared} compared."
+            f"No other candidate may be better than {name} ({found.compared:,} compared)."
         )
     parts.append(f"Lines are {found.level:.0%} intervals.")
     return " ".join(parts)
@@ -89,9 +89,12 @@ def _picture(
     low, high = min([0.0, *ends]), max([0.0, *ends])
     edge = max(0.01, 0.05 * (high - low))
     x = Scale(low - edge, high + edge, names, width - room)
-    drawing.text(names - 8, 16, f"{middle(str(found.best), 18)} against", "small", "end")
     drawing.text(x(0) + 6, 16, "better →", "small")
-    drawing.text(x(0) - 6, 16, "← worse", "small", "end")
+    if width > 500:  # a narrow picture has no room for both
+        drawing.text(names - 8, 16, f"{middle(str(found.best), 18)} against", "small", "end")
+        drawing.text(x(0) - 6, 16, "← worse", "small", "end")
+    else:
+        drawing.text(names - 8, 16, "the best against", "small", "end")
     if chance:
         drawing.text(width - 4, 16, "rival is better", "small", "end")
     for number, rival in enumerate(rivals):

@@ -45,6 +45,8 @@ def comparison_figure(
             f" Diamonds are scores on all tasks, measured after the choice: the highest is "
             f"{score(top.full)}, of {middle(top.label, 40)}."
         )
+    if len({getattr(one.points[-1], axis) for one in runs}) > 1:
+        caption += " A dotted line continues the last estimate of a run that spent less."
     return Figure(
         name="comparison",
         title=title,
@@ -108,7 +110,10 @@ def _curves(
         points = [(x(getattr(point, axis)), y.held(point.value)) for point in one.points]
         more = {"stroke_dasharray": dashes} if dashes else {}
         about = {"data_run": one.label, "data_tip": _tip(one)}
-        drawing.path(stepped(points, right), f"stroke-{colour}", **more, **about)
+        drawing.path(stepped(points), f"stroke-{colour}", **more, **about)
+        if right - points[-1][0] > 1:  # the line is joined to its name, but no cost is made up
+            data = f"M{points[-1][0]:.1f} {points[-1][1]:.1f}H{right:.1f}"
+            drawing.path(data, f"stroke-{colour}", stroke_dasharray="1 5", **about)
         if one.full is not None:
             where = diamond(points[-1][0], y.held(one.full), 5)
             drawing.path(where, f"mark-{colour}", **about)

@@ -24,7 +24,7 @@ def failures_figure(found: Failures, *, width: float = WIDTH, prefix: str = "") 
     title = "Failures"
     trials = sum(one.trials for one in found.rounds)
     if not found.faults:
-        text = f"No failures: all {plural(trials, 'trial')} of the search have a score."
+        text = f"No faults: all {plural(trials, 'trial')} of the search have a score."
         text = text if trials else "No trial has run yet."
         return empty("failures", title, text, width=width, prefix=prefix)
     caption = (

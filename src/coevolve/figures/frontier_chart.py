@@ -56,10 +56,10 @@ def _frontier_caption(stones: Sequence[Milestone]) -> str:
             f"{last['mostly']} by more than two thirds of them."
         )
     return (
-        f"Of {plural(total, 'task')}, {first['never']} were never solved by the starting "
-        f"harnesses; {last['never']} are not solved by any candidate now. {last['mixed']} are "
-        f"solved by a third to two thirds of the candidates, and tell them apart best "
-        f"({first['mixed']} after Phase 0)."
+        f"Of {plural(total, 'task')}, {first['never']} were solved by no starting harness; "
+        f"{last['never']} are solved by no candidate now. {last['mixed']} are solved by a third "
+        "to two thirds of the candidates that ran them: these tell candidates apart best "
+        f"({first['mixed']} after the starting harnesses)."
     )
 
 
@@ -137,13 +137,15 @@ def weights_figure(
     chosen = chosen or _often(draws)
     further = sum(draw.kind == "further" for draw in found.draws)
     caption = (
-        "Left: inclusion probability π of the drawn tasks against their solvability before the "
-        "draw; dark dots are late rounds. Right: the probability of single tasks in the rounds "
-        "that drew them."
+        "First chart: the inclusion probability π of the drawn tasks against their solvability p̄ "
+        "before the draw; darker dots are later rounds. Second chart: π of some tasks in the "
+        "rounds that drew them."
     )
-    caption += f" {plural(further, 'further draw')} of an adaptive protocol are not shown." * (
-        further > 0
-    )
+    if further:
+        caption += (
+            f" Not shown: {plural(further, 'further draw')}, which an adaptive protocol added "
+            "for leading candidates."
+        )
     rows: list[tuple[Cell, ...]] = []
     for draw in draws:
         columns = zip(draw.tasks.tolist(), draw.anchors.tolist(), draw.weights.tolist(),

@@ -43,13 +43,18 @@ def _caption(found: Lineage) -> str:
     made = sum(not node.start for node in found.nodes)
     parents = {node.parents[0] for node in found.nodes if node.parents}
     best = next((node for node in found.nodes if node.best), None)
-    text = f"{plural(made, 'candidate')}, made from {len(parents)} of those before them."
+    text = f"{plural(made, 'candidate')} with {plural(len(parents), 'first parent')}."
     if best is not None and best.generation:
+        first = next(node for node in found.nodes if node.ancestor and not node.parents)
+        kind = "a starting harness" if first.start else "made without a parent"
         text += (
-            f" The best one, {middle(best.name, 40)}, is {plural(best.generation, 'step')} away "
-            "from a starting harness."
+            f" The best one, {middle(best.name, 40)}, is {plural(best.generation, 'step')} from "
+            f"{middle(first.name, 40)}, {kind}."
         )
-    return f"{text} Darker dots score higher."
+    text += " Darker dots score higher."
+    if any(len(node.parents) > 1 for node in found.nodes):
+        text += " Dotted lines join a candidate to its further parents."
+    return text
 
 
 class _Tree:
@@ -132,10 +137,13 @@ class _Tree:
             )
         else:
             draw.add("circle", f"depth-{self._depth(node)}", cx=x, cy=y, r=self.size, **about)
-        if self.named or (node.ancestor and draw.width > 500):
+        fits = int((self.x(1) - self.x(0) - 18) / 7.4)
+        last = node.round == self.found.rounds
+        # Cut to a few letters, names look alike: then only those that matter have one.
+        telling = node.ancestor or node.start or last or fits >= 11
+        if (self.named and telling) or (node.ancestor and draw.width > 500):
             style = "halo-best" if node.best else "halo" if node.ancestor else "halo-soft"
-            last = node.round == self.found.rounds
-            most = 22 if last else max(8, int((self.x(1) - self.x(0) - 18) / 7.4))
+            most = 22 if last else 16 if node.start else self._letters(node, fits)
             text = middle(node.name, most)
             if last and not self.named:
                 draw.text(x - 9, y - 7, text, style, "end", **about)
@@ -143,6 +151,14 @@ class _Tree:
                 draw.text(
                     x + 9 if last else x + 8, y - 5 if not last else y + 4, text, style, **about
                 )
+
+    def _letters(self, node: LineageNode, fits: int) -> int:
+        """How many letters of a name have room before the next ancestor of the best candidate."""
+        later = [one.round for one in self.found.nodes if one.ancestor and one.round > node.round]
+        if not node.ancestor or not later:
+            return fits
+        room = self.x(min(later)) - self.x(node.round) - 18
+        return max(8, min(22, int(room / 7.4)))
 
     def _depth(self, node: LineageNode) -> int:
         """The shade of a score among those of all candidates."""

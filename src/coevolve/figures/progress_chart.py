@@ -40,6 +40,12 @@ def _progress_row(one: ScoredCandidate) -> tuple[Cell, ...]:
     return row
 
 
+def _revised(found: Progress) -> bool:
+    """Whether later outcomes changed what is known of the best candidates of earlier rounds."""
+    known = [(one.value, one.today) for one in found.best if one.today is not None]
+    return len(known) > 2 and any(abs(then - today) >= 0.005 for then, today in known)
+
+
 def _progress_caption(found: Progress, scored: Sequence[ScoredCandidate]) -> str:
     best = next((one for one in scored if one.best), None)
     starts = [one.value for one in scored if one.start and one.value is not None]
@@ -48,6 +54,8 @@ def _progress_caption(found: Progress, scored: Sequence[ScoredCandidate]) -> str
         text += " Squares are starting harnesses, scored on every task."
     if len(found.best) > 1:
         text += " The stepped line is the best candidate so far, as it was estimated then."
+        if _revised(found):
+            text += " The dashed line is the same candidate, as it is estimated now."
     if any(one.full is not None and not one.exact for one in scored):
         text += " Diamonds are scores on all tasks, measured after the choice."
     if any(one.test is not None for one in scored):
@@ -55,8 +63,8 @@ def _progress_caption(found: Progress, scored: Sequence[ScoredCandidate]) -> str
     if best is not None and starts and not best.start and best.value is not None:
         gain = best.value - max(starts)
         text += (
-            f" The best candidate, {middle(best.name, 40)}, is estimated {difference(gain)} "
-            "against the best starting harness."
+            f" The estimate of the best candidate, {middle(best.name, 40)}, is "
+            f"{difference(gain)} against the best starting harness."
         )
     return text
 
@@ -166,7 +174,7 @@ class _ProgressChart:
         then = [(x, self.y.held(one.value)) for x, one in places]
         self.drawing.path(stepped(then, self.right), "line-best")
         today = [(x, self.y.held(one.today)) for x, one in places if one.today is not None]
-        if len(today) > 2 and any(abs(a[1] - b[1]) > 1 for a, b in zip(then, today, strict=False)):
+        if _revised(self.found):
             self.drawing.path(stepped(today, self.right), "line-today")
 
     def _after(self, one: BestSoFar, by_round: dict[int, int]) -> float:

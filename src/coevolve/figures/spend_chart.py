@@ -39,7 +39,7 @@ _COLOURS = {
     SEALED_TEST: "sealed",
     REQUEST: "request",
 }
-_NAMED = {TRIALS: "rounds", PREPARATION: "preparing"}
+_NAMED = {PHASE_0: "starting harnesses", TRIALS: "rounds"}
 """Parts with another name in figures."""
 _FORMS: Mapping[str, Callable[[float], str]] = {
     "dollars": dollars,
@@ -76,7 +76,8 @@ def spend_figure(
     share = found.curves[largest][measure][-1] / total
     caption = (
         f"{_FORMS[measure](total)} {'' if measure == 'dollars' else measure + ' '}spent in "
-        f"{duration(found.clock[-1])} of work. The largest part is {_named(largest)}, {share:.0%}."
+        f"{duration(found.clock[-1])} of work. The largest part: {part_name(largest)}, "
+        f"{share:.0%}."
     )
     return Figure(
         name="spend",
@@ -94,7 +95,7 @@ def spend_figure(
         ),
         rows=tuple(
             (
-                _named(part),
+                part_name(part),
                 spent.trials,
                 spent.attempts,
                 spent.tokens_in,
@@ -107,8 +108,17 @@ def spend_figure(
     )
 
 
-def _named(part: str) -> str:
+def part_name(part: str) -> str:
+    """The name of a part of the spending, as figures and pages show it."""
     return _NAMED.get(part, part)
+
+
+def _ticks_of(measure: str, high: float) -> Callable[[float], str]:
+    """How an axis up to `high` writes its numbers: all in the same unit."""
+    if measure == "dollars" or high < 20_000:
+        return _FORMS[measure]
+    size, unit = (1e6, "M") if high >= 2e6 else (1e3, "k")
+    return lambda value: f"{value / size:g}{unit}" if value else "0"
 
 
 def _areas(
@@ -120,7 +130,6 @@ def _areas(
     caption: str,
     prefix: str,
 ) -> str:
-    form = _FORMS[measure]
     labelled = width > 500
     room = max((text_width(_label(found, part, measure)) for part in parts), default=0) + 16
     left, right = 62.0, width - (room if labelled else 16)
@@ -135,14 +144,14 @@ def _areas(
     y = Scale(0, high, bottom, top)
     hours = next((one for one in found.caps if one.name == "hours" and one.cap), None)
     x = Scale(0, max(found.clock[-1], 1e-9), left, right)
-    left_axis(drawing, y, left, right, label=measure, form=form)
+    left_axis(drawing, y, left, right, label=measure, form=_ticks_of(measure, high))
     below = [0.0] * len(found.clock)
     middles: list[float] = []
     for part in parts:
         above = [b + v for b, v in zip(below, found.curves[part][measure], strict=True)]
         up = [(x(t), y(v)) for t, v in zip(found.clock, above, strict=True)]
         down = [(x(t), y(v)) for t, v in zip(found.clock, below, strict=True)]
-        tip = f"{_named(part)}: {_label(found, part, measure)}"
+        tip = _label(found, part, measure)
         style = f"fill-{_COLOURS[part]}"
         drawing.path(joined([*up, *reversed(down)]) + "Z", style, data_tip=tip)
         middles.append((y(above[-1]) + y(below[-1])) / 2)
@@ -181,7 +190,7 @@ def _part_labels(
 
 
 def _label(found: SpendTimeline, part: str, measure: str) -> str:
-    return f"{_named(part)} {_FORMS[measure](found.curves[part][measure][-1])}"
+    return f"{part_name(part)} {_FORMS[measure](found.curves[part][measure][-1])}"
 
 
 def _clock_label(hours: CapRow | None) -> str:
@@ -282,19 +291,27 @@ def _bars(
     caption: str,
     prefix: str,
 ) -> str:
-    left, right, top, bottom = 62.0, width - 16, 44.0, 226.0
+    used = [g for g in _GROUPS if any(_value(getattr(one, g[0]), measure) for one in rows)]
+    named = used if len(used) > 1 else []
+    wide = width > 500
+    left, right = 62.0, width - 16
+    top = 44.0 + (0 if wide else 16.0 * max(len(named) - 1, 0))
+    bottom = top + 182
     drawing = Drawing(
         width, bottom + 40, name="costs", title=title, description=caption, prefix=prefix
     )
     y = Scale(0, max(_total(one, measure) for one in rows) * 1.05, bottom, top)
-    left_axis(drawing, y, left, right, label=measure, form=_FORMS[measure], most=5)
-    step = min((right - left) / len(rows), 48.0)
-    used = [g for g in _GROUPS if any(_value(getattr(one, g[0]), measure) for one in rows)]
-    at = left + 40
-    for _, text, colour in used if len(used) > 1 else ():
-        drawing.rect(at, 8, 10, 10, f"fill-{colour}")
-        drawing.text(at + 15, 17, text, "small")
-        at += text_width(text, 11) + 36
+    step = min((right - left) / len(rows), 72.0)
+    right = max(left + step * len(rows), left + 200)
+    left_axis(drawing, y, left, right, label=measure, form=_ticks_of(measure, y.high), most=5)
+    at, line = (left + 40 if wide else left), 17.0
+    for _, text, colour in named:
+        drawing.rect(at, line - 9, 10, 10, f"fill-{colour}")
+        drawing.text(at + 15, line, text, "small")
+        if wide:
+            at += text_width(text, 11) + 36
+        else:
+            line += 16
     before, shown_at = -1, -99.0
     crowd: dict[str, list[str]] = {}
     for number, one in enumerate(rows):

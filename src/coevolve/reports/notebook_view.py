@@ -42,7 +42,8 @@ def _parts(timeline: Timeline) -> Iterator[str]:
     yield f"<p>{markup(headline(found))}</p>"
     for text in found["warnings"]:
         yield f'<p class="cv-warning">{markup(text)}</p>'
-    prefix = f"cv{crc32(f'{found["name"]} {timeline.provenance.seal}'.encode())}-"
+    named = f"{found['name']} {timeline.provenance.seal}".encode(errors="surrogatepass")
+    prefix = f"cv{crc32(named)}-"
     yield progress_figure(now.progress, width=700, prefix=prefix).svg
     yield from _candidates(now.report.candidates, now.report.best)
     yield "<details><summary>More</summary>"

@@ -11,6 +11,7 @@ import difflib
 import json
 import os
 import sys
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -22,6 +23,8 @@ FORMAT = "coevolve history 1"
 INDEX = "history.json"
 FLAGS = ("--json", "--never", "--mixed")
 USAGE_ERROR = 2
+_MOST_PAIRS = 5_000_000
+"""Pairs of equal lines in a comparison of files, which takes seconds then."""
 
 Row = dict[str, Any]
 
@@ -137,7 +140,11 @@ def shared_tasks(first: Mapping[str, float], second: Mapping[str, float]) -> Sha
 def file_diff(
     first: Mapping[str, bytes], second: Mapping[str, bytes], names: Sequence[str]
 ) -> Iterator[str]:
-    """The unified diff of two sets of files, without line ends."""
+    """The unified diff of two sets of files, without line ends.
+
+    Files with too many equal lines are not compared line by line: it would take hours.
+    """
+    room = _MOST_PAIRS
     for path in sorted({*first, *second}):
         old, new = first.get(path), second.get(path)
         if old == new:
@@ -149,7 +156,18 @@ def file_diff(
         except UnicodeDecodeError:
             yield f"Binary files {before} and {after} differ"
             continue
+        room -= _equal_pairs(lines[0], lines[1])
+        if room < 0:
+            yield f"Files {before} and {after} differ; they are too long to compare"
+            continue
         yield from difflib.unified_diff(lines[0], lines[1], before, after, lineterm="")
+
+
+def _equal_pairs(first: Sequence[str], second: Sequence[str]) -> int:
+    """How many pairs of equal lines difflib looks at; it leaves out lines that are very common."""
+    counts = Counter(second)
+    common = len(second) // 100 + 1 if len(second) >= 200 else len(second)
+    return sum(counts[line] for line in first if counts[line] <= common)
 
 
 class Query(NamedTuple):

@@ -78,31 +78,51 @@ async function refresh() {
   }, pause);
 }
 
+let loads = 0;
+
 async function load(url) {
+  loads += 1;
+  const turn = loads;
   const answer = await fetch(url, { headers: { accept: "text/html" }, cache: "no-cache" });
   const text = await answer.text();
+  // Answers may overtake each other: only that to the last question is shown.
+  if (turn !== loads) return;
+  if (answer.redirected) {
+    // The first run of a folder takes the place of the empty list.
+    location.replace(answer.url);
+    return;
+  }
   const next = new DOMParser().parseFromString(policy.createHTML(text), "text/html");
+  // A refusal is no page: what is shown stays.
+  if (!next.getElementById("main")) throw new Error(text);
   replaceParts(next);
   if (document.title !== next.title) document.title = next.title;
   document.dispatchEvent(new CustomEvent("coevolve:moment"));
 }
 
 function replaceParts(next) {
-  const here = document.getElementById("main");
-  for (const part of next.querySelectorAll("[data-part]")) {
+  const main = document.getElementById("main");
+  const parts = [...next.querySelectorAll("[data-part]")];
+  // Taken before parts move over: a part that moved is no longer in the new page.
+  const names = new Set(parts.map((part) => part.dataset.part));
+  for (const old of main.querySelectorAll("[data-part]")) {
+    if (!names.has(old.dataset.part)) old.remove();
+  }
+  let before = null;
+  for (const part of parts) {
     const name = part.dataset.part;
     const html = part.innerHTML;
-    const old = document.querySelector(`[data-part="${name}"]`);
-    if (!old) {
-      here.append(document.adoptNode(part));
+    let here = document.querySelector(`[data-part="${name}"]`);
+    if (!here) {
+      here = document.adoptNode(part);
+      if (before) before.after(here);
+      else main.prepend(here);
       received.set(name, html);
-    } else if (received.get(name) !== html && !("keep" in old.dataset)) {
-      replacePart(old, part);
+    } else if (received.get(name) !== html && !("keep" in here.dataset)) {
+      replacePart(here, part);
       received.set(name, html);
     }
-  }
-  for (const old of document.querySelectorAll("main [data-part]")) {
-    if (!next.querySelector(`[data-part="${old.dataset.part}"]`)) old.remove();
+    if (main.contains(here)) before = here;
   }
 }
 
@@ -212,6 +232,7 @@ export function showTip(text, x, y, owner = null) {
   tipOwner = owner;
   tip.textContent = text;
   tip.hidden = false;
+  tip.style.setProperty("left", "0"); // at the right edge it would be measured narrower
   const box = tip.getBoundingClientRect();
   const left = Math.min(Math.max(8, x + 14), window.innerWidth - box.width - 8);
   const below = y + 18 + box.height < window.innerHeight;

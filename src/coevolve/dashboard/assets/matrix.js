@@ -7,14 +7,16 @@ const KINDS = 7;
 const [NOT_SAMPLED, FAILED, SOLVED, PARTIAL, MISSING, WAITING] = [0, 1, 2, 3, 4, 5];
 const WORDS = ["not sampled", "failed", "solved", "partial", "missing", "waiting"];
 const ABOVE = 84; // height of the estimates above the cells
+const NAMES = 116; // height of the names of candidates below the estimates, where columns are wide
 const ASIDE = 64; // width of the bars beside the cells
 const SIZES = [1, 2, 3, 4, 6, 8, 11, 14, 18, 24];
+const EDGE = 1e-6; // solvabilities come with six digits: 0.333333 is 1/3
 const GROUPS = {
   all: () => true,
   never: (p) => p === 0,
-  rare: (p) => p > 0 && p < 1 / 3,
-  mixed: (p) => p >= 1 / 3 && p <= 2 / 3,
-  mostly: (p) => p > 2 / 3,
+  rare: (p) => p > 0 && p < 1 / 3 - EDGE,
+  mixed: (p) => p >= 1 / 3 - EDGE && p <= 2 / 3 + EDGE,
+  mostly: (p) => p > 2 / 3 + EDGE,
   unseen: (p) => p === null,
 };
 const ORDERS = {
@@ -31,6 +33,11 @@ function bytes(text) {
 
 function score(value) {
   return value === null || value === undefined ? "-" : value.toFixed(3);
+}
+
+function shortened(name, most) {
+  const keep = Math.floor((most - 1) / 2);
+  return name.length > most ? `${name.slice(0, keep)}…${name.slice(-keep)}` : name;
 }
 
 class Matrix {
@@ -371,29 +378,33 @@ class Matrix {
     const [wide, tall] = [this.columns.length, this.rows.length];
     const roomy = width > 640;
     const most = roomy ? 190 : 96;
-    const fit = (room, number) => Math.min(26, Math.max(0.35, room / Math.max(1, number)));
+    const fit = (room, number, largest) =>
+      Math.min(largest, Math.max(0.35, room / Math.max(1, number)));
+    const across = (left) => Math.max(fit(width - left - ASIDE - 14, wide, 64), roomy ? 2 : 3);
+    // Columns need the names at the left, and rows those above: begin without the former.
+    const titled = (w) => roomy && height > 420 && w >= 12;
+    this.top = ABOVE + (titled(this.size || across(28)) ? NAMES : 0);
     if (this.size) {
       this.cell = { w: this.size, h: this.size };
     } else {
-      const h = fit(height - ABOVE - 26, tall);
+      const h = fit(height - this.top - 26, tall, 26);
       this.cell = { w: 0, h: h >= 9 ? h : Math.max(h, 3) };
     }
     this.named = this.cell.h >= 9;
     this.left = this.named ? most : 28;
-    if (!this.size) {
-      const w = fit(width - this.left - ASIDE - 14, wide);
-      this.cell.w = Math.max(w, roomy ? 2 : 3);
-    }
+    if (!this.size) this.cell.w = across(this.left);
+    this.titled = titled(this.cell.w);
+    if (!this.titled) this.top = ABOVE;
     this.below = 24;
     this.extent = {
       w: this.left + wide * this.cell.w + ASIDE + 14,
-      h: ABOVE + tall * this.cell.h + this.below,
+      h: this.top + tall * this.cell.h + this.below,
     };
     this.space.style.setProperty("width", `${this.extent.w}px`);
     this.space.style.setProperty("height", `${this.extent.h}px`);
     // The bars stay in sight where the cells do not fit.
     this.right = Math.min(this.left + wide * this.cell.w, width - ASIDE - 8);
-    this.bottom = Math.min(ABOVE + tall * this.cell.h, height - this.below);
+    this.bottom = Math.min(this.top + tall * this.cell.h, height - this.below);
     this.labels = null;
   }
 
@@ -417,7 +428,9 @@ class Matrix {
       const smaller = SIZES.filter((size) => size < now - 0.01);
       this.size = step > 0 ? (larger[0] ?? SIZES.at(-1)) : (smaller.at(-1) ?? SIZES[0]);
     }
-    this.writeAddress(false);
+    // A key that is held changes the size in every frame; browsers refuse so many addresses.
+    clearTimeout(this.naming);
+    this.naming = setTimeout(() => this.writeAddress(false), 150);
     this.measure();
     this.draw();
   }
@@ -452,16 +465,17 @@ class Matrix {
     const first = { column: Math.floor(x0 / w), row: Math.floor(y0 / h) };
     const last = {
       column: Math.min(this.columns.length, Math.ceil((x0 + this.right - this.left) / w)),
-      row: Math.min(this.rows.length, Math.ceil((y0 + this.bottom - ABOVE) / h)),
+      row: Math.min(this.rows.length, Math.ceil((y0 + this.bottom - this.top) / h)),
     };
     const seen = { first, last, x0, y0 };
     paper.save();
     paper.beginPath();
-    paper.rect(this.left, ABOVE, this.right - this.left, this.bottom - ABOVE);
+    paper.rect(this.left, this.top, this.right - this.left, this.bottom - this.top);
     paper.clip();
     this.drawCells(seen);
     paper.restore();
     this.drawEstimates(seen);
+    this.drawNames(seen);
     this.drawTasks(seen);
     this.drawBars(seen, width);
     this.drawRounds(seen);
@@ -476,7 +490,7 @@ class Matrix {
     paper.imageSmoothingEnabled = w < 1 || h < 1;
     paper.imageSmoothingQuality = "high";
     const left = this.left + first.column * w - x0;
-    const top = ABOVE + first.row * h - y0;
+    const top = this.top + first.row * h - y0;
     paper.drawImage(this.image, first.column, first.row, columns, rows, left, top, columns * w, rows * h);
     if (Math.min(w, h) >= 5) {
       paper.fillStyle = this.colours.paper;
@@ -581,6 +595,30 @@ class Matrix {
     paper.fillText("estimate", this.right + 8, (y(low) + y(high)) / 2 + 4);
   }
 
+  drawNames({ first, last, x0 }) {
+    if (!this.titled) return;
+    const paper = this.paper;
+    const c = this.colours;
+    const { w } = this.cell;
+    paper.save();
+    paper.beginPath();
+    paper.rect(this.left, ABOVE, this.right - this.left, NAMES);
+    paper.clip();
+    paper.textBaseline = "middle";
+    paper.textAlign = "left";
+    for (let column = first.column; column < last.column; column += 1) {
+      const one = this.data.candidates[this.columns[column]];
+      paper.fillStyle = one.best ? c.best : c.soft;
+      paper.font = `${one.best ? "600 " : ""}11px system-ui, sans-serif`;
+      paper.save();
+      paper.translate(this.left + (column + 0.5) * w - x0, this.top - 6);
+      paper.rotate(-Math.PI / 2);
+      paper.fillText(shortened(one.shown, 16), 0, 0);
+      paper.restore();
+    }
+    paper.restore();
+  }
+
   star(x, y, size) {
     const paper = this.paper;
     paper.beginPath();
@@ -598,7 +636,7 @@ class Matrix {
     paper.fillStyle = this.colours.soft;
     if (!this.named) {
       paper.save();
-      paper.translate(15, (ABOVE + this.bottom) / 2);
+      paper.translate(15, (this.top + this.bottom) / 2);
       paper.rotate(-Math.PI / 2);
       paper.textAlign = "center";
       paper.font = "11px system-ui, sans-serif";
@@ -608,7 +646,7 @@ class Matrix {
     }
     paper.save();
     paper.beginPath();
-    paper.rect(0, ABOVE, this.left, this.bottom - ABOVE);
+    paper.rect(0, this.top, this.left, this.bottom - this.top);
     paper.clip();
     paper.font = `${Math.min(12, Math.max(9, h - 2))}px system-ui, sans-serif`;
     paper.textAlign = "right";
@@ -616,9 +654,7 @@ class Matrix {
     const most = Math.floor((this.left - 12) / 5.8);
     for (let row = first.row; row < last.row; row += 1) {
       const name = this.data.tasks[this.rows[row]];
-      const keep = Math.floor((most - 1) / 2);
-      const text = name.length > most ? `${name.slice(0, keep)}…${name.slice(-keep)}` : name;
-      paper.fillText(text, this.left - 7, ABOVE + (row + 0.5) * h - y0);
+      paper.fillText(shortened(name, most), this.left - 7, this.top + (row + 0.5) * h - y0);
     }
     paper.restore();
     paper.textBaseline = "alphabetic";
@@ -631,13 +667,13 @@ class Matrix {
     const long = ASIDE - 14;
     paper.save();
     paper.beginPath();
-    paper.rect(left, ABOVE, long + 2, this.bottom - ABOVE);
+    paper.rect(left, this.top, long + 2, this.bottom - this.top);
     paper.clip();
     paper.fillStyle = this.colours.pale;
     const gap = h >= 5 ? 1 : 0;
     for (let row = first.row; row < last.row; row += 1) {
       const p = this.data.solvability[this.rows[row]];
-      if (p !== null) paper.fillRect(left, ABOVE + row * h - y0, Math.max(0.5, long * p), h - gap);
+      if (p !== null) paper.fillRect(left, this.top + row * h - y0, Math.max(0.5, long * p), h - gap);
     }
     paper.restore();
     paper.fillStyle = this.colours.soft;
@@ -672,8 +708,10 @@ class Matrix {
       }
       column = end;
     }
-    paper.textAlign = "right";
-    paper.fillText("round", this.left - 7, y);
+    if (this.named) {
+      paper.textAlign = "right";
+      paper.fillText("round", this.left - 7, y);
+    }
   }
 
   drawFocus({ x0, y0 }) {
@@ -682,15 +720,15 @@ class Matrix {
     const paper = this.paper;
     const { w, h } = this.cell;
     const x = this.left + at.column * w - x0;
-    const y = ABOVE + at.row * h - y0;
+    const y = this.top + at.row * h - y0;
     paper.save();
     paper.beginPath();
-    paper.rect(this.left - 1, ABOVE - 1, this.right - this.left + 2, this.bottom - ABOVE + 2);
+    paper.rect(this.left - 1, this.top - 1, this.right - this.left + 2, this.bottom - this.top + 2);
     paper.clip();
     paper.strokeStyle = this.colours.ink;
     paper.globalAlpha = 0.35;
     paper.lineWidth = 1;
-    paper.strokeRect(x - 0.5, ABOVE - 1, w, this.bottom - ABOVE + 2);
+    paper.strokeRect(x - 0.5, this.top - 1, w, this.bottom - this.top + 2);
     paper.strokeRect(this.left - 1, y - 0.5, this.right - this.left + 2, h);
     paper.globalAlpha = 1;
     paper.lineWidth = 2;
@@ -734,11 +772,11 @@ class Matrix {
     const box = this.canvas.getBoundingClientRect();
     const [x, y] = [event.clientX - box.left, event.clientY - box.top];
     const column = Math.floor((x - this.left + this.view.scrollLeft) / this.cell.w);
-    const row = Math.floor((y - ABOVE + this.view.scrollTop) / this.cell.h);
+    const row = Math.floor((y - this.top + this.view.scrollTop) / this.cell.h);
     const across = x >= this.left && x < this.right && column >= 0 && column < this.columns.length;
-    const down = y >= ABOVE && y < this.bottom && row >= 0 && row < this.rows.length;
+    const down = y >= this.top && y < this.bottom && row >= 0 && row < this.rows.length;
     if (across && down) return { row, column };
-    if (across && y < ABOVE) return { column };
+    if (across && y < this.top) return { column };
     if (down && x < this.left && this.named) return { row };
     return null;
   }
@@ -848,7 +886,7 @@ class Matrix {
 
   key(event) {
     if (event.ctrlKey || event.metaKey || event.altKey || !this.rows?.length) return;
-    const page = Math.max(1, Math.floor((this.bottom - ABOVE) / this.cell.h) - 1);
+    const page = Math.max(1, Math.floor((this.bottom - this.top) / this.cell.h) - 1);
     const steps = {
       ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1],
       PageUp: [-page, 0], PageDown: [page, 0],
@@ -876,7 +914,7 @@ class Matrix {
     const { w, h } = this.cell;
     const [x, y] = [this.cursor.column * w, this.cursor.row * h];
     const view = this.view;
-    const [wide, tall] = [this.right - this.left, this.bottom - ABOVE];
+    const [wide, tall] = [this.right - this.left, this.bottom - this.top];
     if (x < view.scrollLeft) view.scrollLeft = x;
     if (x + w > view.scrollLeft + wide) view.scrollLeft = x + w - wide;
     if (y < view.scrollTop) view.scrollTop = y;
