@@ -223,7 +223,7 @@ class RayExecutor:
             if found is not None and found.free > 0:
                 return found
             now = time.monotonic()
-            alone = now if alive or self._joining else alone
+            alone = now if any(node.ready for node in alive) else alone
             if now - alone > self._join_seconds:
                 why = self._why_refused()
                 raise InfrastructureError(
@@ -371,7 +371,11 @@ class RayExecutor:
         """Follow the cluster as nodes join and leave."""
         while True:
             await asyncio.sleep(LOOK_SECONDS)
-            self._follow(await asyncio.to_thread(self._connection.nodes))
+            try:
+                found = await asyncio.to_thread(self._connection.nodes)
+            except Exception:
+                continue  # the control store is away; the calls of lost nodes end by themselves
+            self._follow(found)
 
     def _follow(self, found: Mapping[str, Mapping[str, float]]) -> None:
         for node in list(self._nodes.values()):
