@@ -314,6 +314,7 @@ class RayExecutor:
                 max_restarts=0,  # a restart would hide a failure from the journal
                 max_task_retries=0,
                 max_concurrency=_CONCURRENCY,
+                enable_task_events=False,  # Ray's control store would keep some for every trial
                 **self._share.options(slots),
             )
             .remote(self._kind)
