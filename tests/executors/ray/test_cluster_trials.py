@@ -142,6 +142,8 @@ def test_trials_use_every_node_with_the_project_and_the_state_there(
         assert executor.capacity == 6
         assert executor.isolation_name == "bwrap"
         prepared = await executor.prepare(bench.candidate)
+        while not all(node.ready for node in executor._nodes.values()):
+            await asyncio.sleep(0.05)
         state = bench.contents.put((prepared.state or "").encode())
         tasks = [trial("sleep:0.5", n, state=state) for n in range(6)]
         found = await asyncio.gather(*(executor.run(bench.candidate, one) for one in tasks))

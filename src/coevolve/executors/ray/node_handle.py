@@ -44,6 +44,13 @@ class NodeHandle:
         slots: How many trials it may run at once.
         services: What its trials may ask the engine for.
         kill: Ends the actor at once.
+
+    Attributes:
+        busy: Slots that trials use.
+        counts: Whether the node is known to be able to run trials.
+        ready: Whether it takes attempts now.
+        lost: Whether it was given up.
+        shipped_bytes: Bytes of contents that were sent to it.
     """
 
     def __init__(
@@ -58,7 +65,7 @@ class NodeHandle:
     ) -> None:
         self.node, self.label, self.slots = node, label, slots
         self.busy = 0
-        self.ready = self.lost = False
+        self.counts = self.ready = self.lost = False
         self.shipped_bytes = 0
         self._actor, self._services, self._kill = actor, services, kill
         self._calls: set[asyncio.Future[Any]] = set()
@@ -86,7 +93,7 @@ class NodeHandle:
     async def begin(self, setup: Message) -> None:
         """Make the node ready for attempts."""
         await self._call(self._actor.begin.remote({**setup, "slots": self.slots}))
-        self.ready = True
+        self.counts = self.ready = True
 
     async def ship(
         self, candidate: Candidate, state: str | None, read: Callable[[], Mapping[str, bytes]]

@@ -135,7 +135,8 @@ class RayExecutor:
     @property
     def capacity(self) -> int:
         """How many attempts may run at once now; at least 1, since a node may join."""
-        return max(1, sum(node.slots for node in self._nodes.values() if not node.lost))
+        alive = (node for node in self._nodes.values() if node.counts and not node.lost)
+        return max(1, sum(node.slots for node in alive))
 
     @property
     def shipped_bytes(self) -> int:
@@ -272,6 +273,8 @@ class RayExecutor:
         for node, fact in facts.items():
             if why := _obstacle(fact, best):
                 self._refuse(self._nodes[node], why)
+            else:
+                self._nodes[node].counts = True
         self._check_possible()
         self._tell_scaler()
         return best
