@@ -2,12 +2,16 @@
 
 import subprocess
 import sys
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 
 from coevolve.errors import ConfigError, InputError
+from coevolve.executors.ray.node_handle import NodeHandle, NodeLost, loss
 from coevolve.executors.ray.trial_share import TrialShare
 from coevolve.runs.config import RunConfig
+from coevolve.search.trials import Blame, Fault
 from tests.executors.ray.clusters import own_ray
 
 TABLES = {
@@ -57,3 +61,21 @@ def test_a_cluster_that_is_not_there_is_an_error_of_the_configuration() -> None:
     place = ClusterPlace(address="127.0.0.1:1")
     with pytest.raises(ConfigError, match=r"127\.0\.0\.1:1"):
         RayConnection.join(place, project=None, cpus=1)
+
+
+def lost(cause: str, *, isolated: bool = True) -> Fault:
+    """The fault of an attempt whose node was lost with an error of Ray."""
+    from ray.exceptions import RayError
+
+    node = cast(NodeHandle, SimpleNamespace(label="n1"))
+    error = NodeLost()
+    error.__cause__ = RayError(cause)
+    return loss(error, node, isolated=isolated, since=0.0).fault
+
+
+def test_whose_fault_a_lost_node_is() -> None:
+    killed = "Worker exit type: SYSTEM_ERROR, such as: (1) killed by the OOM killer"
+    assert lost(killed).blame is Blame.INFRASTRUCTURE
+    assert not lost(killed).unexplained
+    assert lost(killed, isolated=False).unexplained, "a candidate may have killed it"
+    assert lost("Worker exit type: NODE_OUT_OF_MEMORY").blame is Blame.DOUBTFUL
