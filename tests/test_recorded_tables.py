@@ -19,6 +19,7 @@ TABLES = {
     "history": [("history", "imports")],
     "isolation": [("test-long", "attacks")],
     "models": [("latency", "evaluations")],
+    "ray": [("ray_trials", table) for table in ("speed", "latency", "shipping", "memory")],
     "report": [("projections", "runs")],
     "searches": [("search", "table")],
     "terminal-bench": [

@@ -15,6 +15,8 @@ from coevolve.search.run_state import RunRound, RunState, Status
 from coevolve.search.trials import Blame, Cell, Fault, Result, Trial, error_in
 from coevolve.search.wave import Wave
 
+LOOK_SECONDS = 1.0
+"""How often an executor whose capacity changes is asked whether it has grown."""
 EMPTY_ROUNDS = 3
 """A run stops after this many rounds in a row without any candidate."""
 
@@ -227,6 +229,8 @@ class Evaluation:
         if not waiting:
             await asyncio.sleep(wait or 0.0)
             return []
+        if self._queue and not self._spent and getattr(self._attempts.executor, "elastic", False):
+            wait = LOOK_SECONDS if wait is None else min(wait, LOOK_SECONDS)
         first = asyncio.FIRST_COMPLETED
         done, _ = await asyncio.wait(waiting, timeout=wait, return_when=first)
         return [task for task in self._running if task in done]
