@@ -31,6 +31,8 @@ RUNS = {
     "400,000": (400_000, 2_000, 0.2, 10),
 }
 """Outcomes, tasks, fraction and candidates per round of each run."""
+ORDER = ("drawing", "opening", "live", "machine")
+"""The tables of the record."""
 PACE = 100
 """Outcomes per second of a live run."""
 DRAWN = """
@@ -194,43 +196,57 @@ def main() -> None:
     """Measure, print and record."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="once and briefly; record nothing")
-    parser.add_argument("--only", choices=("drawing", "opening", "live"), help="one part only")
+    parser.add_argument(
+        "--only",
+        choices=("drawing", "opening", "live"),
+        help="one table only; the record keeps the others",
+    )
     given = parser.parse_args()
     repeats, seconds = (1, 6.0) if given.quick else (3, 30.0)
-    before = os.getloadavg()
+    parts = [given.only] if given.only else ["drawing", "opening", "live"]
+    known = record.RESULTS / "dashboard.json"
     tables: dict[str, list[dict[str, Any]]] = {}
+    if given.only and known.exists():
+        tables = {
+            name: rows for name, rows in json.loads(known.read_text()).items() if name in ORDER
+        }
     with tempfile.TemporaryDirectory() as place, browser() as found:
         runs = {name: Path(place, name.replace(" ", "").replace(",", "")) for name in RUNS}
         for name, shape in RUNS.items():
             made(runs[name], *shape).close()
-        if given.only in (None, "drawing"):
-            shapes = {name: runs[name] for name in ("89 x 60", "2,000 x 200")}
-            tables["drawing"] = matrix_drawing.measured(found, shapes, Path(place), repeats)
-            record.show("Drawing the matrix", tables["drawing"])
-        if given.only in (None, "opening"):
-            tables["opening"] = [
-                row
-                for name in ("100,000", "400,000")
-                for row in opening(found, runs[name], name, repeats)
-            ]
-            record.show("Opening a run", tables["opening"])
-        if given.only in (None, "live"):
-            tables["live"] = []
-            for name, folder in {"new": Path(place, "new"), "100,000": runs["100,000"]}.items():
-                for pages in LIVE:
-                    row = following(found, folder, name, pages, seconds)
-                    tables["live"].append(row)
-            record.show("Following a live run", tables["live"])
-        tables["machine"] = [
-            {
-                "chromium": found.version,
-                "load before": ", ".join(f"{one:.1f}" for one in before),
-                "load after": ", ".join(f"{one:.1f}" for one in os.getloadavg()),
-            }
-        ]
-    record.show("Machine", tables["machine"])
-    if not given.quick and given.only is None:
-        record.save("dashboard", {**tables})
+        for part in parts:
+            before = os.getloadavg()
+            tables[part] = _measured(part, found, runs, Path(place), repeats, seconds)
+            record.show(part, tables[part])
+            machine = [row for row in tables.get("machine", []) if row["table"] != part]
+            load = {"load before": f"{before[0]:.1f}", "load after": f"{os.getloadavg()[0]:.1f}"}
+            machine.append({"table": part, "chromium": found.version, **load})
+            tables["machine"] = sorted(machine, key=lambda row: ORDER.index(row["table"]))
+    record.show("machine", tables["machine"])
+    if not given.quick:
+        record.save("dashboard", {name: tables[name] for name in ORDER if name in tables})
+
+
+def _measured(
+    part: str,
+    found: Browser,
+    runs: dict[str, Path],
+    place: Path,
+    repeats: int,
+    seconds: float,
+) -> list[dict[str, Any]]:
+    if part == "drawing":
+        shapes = {name: runs[name] for name in matrix_drawing.SIZES}
+        return [*matrix_drawing.measured(found, shapes, place, repeats)]
+    if part == "opening":
+        large = ("100,000", "400,000")
+        return [row for name in large for row in opening(found, runs[name], name, repeats)]
+    live = {"new": place / "new", "100,000": runs["100,000"]}
+    return [
+        following(found, folder, name, pages, seconds)
+        for name, folder in live.items()
+        for pages in LIVE
+    ]
 
 
 if __name__ == "__main__":

@@ -3,6 +3,8 @@
 The libraries come from npm at the time of the measurement. All of them get the scores of the
 cells, a colour for each, their own way to move and zoom, and a tip for the cell under the pointer.
 The canvas also draws names, estimates, bars and marks. The pointer and the wheel are real input.
+The CPU time of a frame, over all processes of the browser, says what a drawing costs also where
+the machine has other work, which makes frames late.
 """
 
 import json
@@ -22,7 +24,7 @@ from typing import Any
 from urllib.parse import quote
 from urllib.request import urlopen
 
-from page_server import VIEWPORT, Server, page
+from page_server import VIEWPORT, Server, browser_seconds, page
 from playwright.sync_api import Browser, Page
 
 SLOW = 33.4
@@ -258,6 +260,7 @@ class Drawing:
         self._url, self._inputs = url, inputs
         self._firsts: list[float] = []
         self._frames: dict[str, list[float]] = {"scroll": [], "zoom": [], "hover": []}
+        self._used = dict.fromkeys(self._frames, 0.0)
 
     def measure(self, found: Browser) -> None:
         """Open the page and do everything once."""
@@ -268,9 +271,11 @@ class Drawing:
                 self._firsts.append(shown.evaluate("() => window.drawn") / 1e3)
                 for name, act in acts.items():
                     shown.wait_for_timeout(300)
+                    used = browser_seconds()
                     shown.evaluate("() => { window.counting = true; }")
                     act(shown)
                     times = shown.evaluate(ENDED)
+                    self._used[name] += browser_seconds() - used
                     self._frames[name] += [after - before for before, after in pairwise(times)]
 
     def row(self) -> dict[str, str]:
@@ -282,6 +287,7 @@ class Drawing:
             late = frames[int(0.95 * len(frames))]
             row[f"{name}, in time"] = f"{100 * share:.1f}%"
             row[f"{name}, 95th / worst ms"] = f"{late:.0f} / {frames[-1]:.0f}"
+            row[f"{name}, CPU ms"] = f"{1e3 * self._used[name] / len(frames):.0f}"
         return row
 
 

@@ -1,5 +1,6 @@
 """`coevolve ui` and a browser for benchmarks: processes, memory, and what a page measures."""
 
+import contextlib
 import os
 import subprocess
 import sys
@@ -66,6 +67,19 @@ class Server:
         """CPU time of the process so far."""
         text = Path(f"/proc/{self._process.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(text[11]) + int(text[12])) / _HERTZ
+
+
+def browser_seconds() -> float:
+    """CPU time of all processes of the browsers that this process started."""
+    found, total = [os.getpid()], 0
+    for one in found:
+        with contextlib.suppress(OSError):  # it may end meanwhile
+            for thread in Path(f"/proc/{one}/task").iterdir():
+                found += map(int, (thread / "children").read_text().split())
+            name, _, text = Path(f"/proc/{one}/stat").read_text().rpartition(")")
+            if "(chromium" in name:
+                total += int(text.split()[11]) + int(text.split()[12])
+    return total / _HERTZ
 
 
 @contextmanager

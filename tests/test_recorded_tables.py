@@ -12,6 +12,7 @@ TABLES = {
     "engine": [
         ("faults", "faults"),
         *(("wallclock", table) for table in ("parameters", "model", "orders", "saved", "overlap")),
+        ("in_flight", "searches"),
         *(("engine", table) for table in ("trials", "journal", "memory")),
         *(("soak", table) for table in ("runs", "memory")),
     ],

@@ -140,6 +140,9 @@ def test_the_list_of_candidates_is_filtered_sorted_and_linked(page: "Page", site
     )
     page.get_by_role("link", name="newest").click()
     page.wait_for_url("**sort=round")
+    page.locator("#part-candidates tbody tr", has_text="r3-1").and_(
+        page.locator("tr:first-child")
+    ).wait_for()
     assert rows(page)[0] == "r3-1"
     page.get_by_label("Filter candidates").fill("INVALID SYNTAX")
     page.wait_for_url("**find=INVALID**")
