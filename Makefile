@@ -8,9 +8,9 @@ BIN := .venv/bin
 TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := $(TESTING) $(BIN)/pytest
 PARALLEL := -n 4 --dist worksteal
-BENCHMARKS := matrices intervals choosing findings wallclock textclass family embedded search searches table_agreement strategic workers soak history harbor_environment harbor_comparison harbor_search harbor_trials projections dashboard
+BENCHMARKS := matrices intervals choosing findings wallclock in_flight textclass family embedded search searches table_agreement strategic workers soak history harbor_environment harbor_comparison harbor_search harbor_trials projections dashboard ray_trials
 
-.PHONY: help install demo test test-docker test-long check bench figures screenshots lock clean
+.PHONY: help install demo test test-docker test-ray test-long check bench figures screenshots lock clean
 
 help:
 	@echo "make install     install everything into .venv; the command is .venv/bin/coevolve"
@@ -18,6 +18,7 @@ help:
 	@echo "make test        run the tests (about 5 minutes on two cores)"
 	@echo "make test-long   run the tests with all repetitions; record the result (half an hour or more)"
 	@echo "make test-docker run the tests of task environments in Docker; record the result (as root)"
+	@echo "make test-ray    run the tests of Ray clusters; record the result (about 5 minutes)"
 	@echo "make check       run ruff and mypy, check the imports, list the module sizes"
 	@echo "make bench       measure speed and quality; results go to benchmarks/results"
 	@echo "make bench-NAME  run one benchmark: $(BENCHMARKS)"
@@ -43,6 +44,10 @@ test: $(READY)
 # A private Docker engine is made of Debian's packages, which needs root on Debian.
 test-docker: $(READY)
 	@$(TESTING) $(BIN)/python tools/docker_tests.py $(PARALLEL)
+
+# One after another: each test starts a cluster of several nodes.
+test-ray: $(READY)
+	@$(TESTING) $(BIN)/python tools/ray_tests.py
 
 test-long: $(READY)
 	@$(TESTING) $(BIN)/python tools/long_tests.py $(PARALLEL) $(AGAIN)

@@ -20,8 +20,9 @@ from coevolve.executors.isolation import Harness
 from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import Journal, MemoryJournal, Recorder
-from coevolve.search.loop import open_run, ready
+from coevolve.search.loop import open_run
 from coevolve.search.proposal import Proposal, View
+from coevolve.search.run_state import ready
 from coevolve.search.trials import Blame, Fault, Prepared, Result, Trial
 from coevolve.store import RunStore
 

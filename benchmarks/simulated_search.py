@@ -116,6 +116,7 @@ class Setting(NamedTuple):
     rounds: int = 10
     candidates: int = 1
     overlap: bool = False
+    in_flight: int | None = None
 
 
 class Place:
@@ -268,6 +269,7 @@ def _open(journal: MemoryJournal, place: Place, setting: Setting) -> None:
             candidates=setting.candidates,
             seed=seed,
             overlap=setting.overlap,
+            in_flight=setting.in_flight,
         ),
         # Without the costs of the world: how long trials take is for the engine to find out.
         selector=Selector(

@@ -1,7 +1,11 @@
-"""Draws `wallclock.svg` of `docs/engine.md`, from the results of `benchmarks/wallclock.py`.
+"""Draws `wallclock.svg` and `in-flight.svg` of `docs/engine.md`, from recorded results.
 
-Left: one round of 89 trials on ten places, as asked and longest first. Right: hours of a whole
-search by order, with and without overlap of proposing and evaluating.
+`wallclock.svg`, from `benchmarks/wallclock.py`. Left: one round of 89 trials on ten places, as
+asked and longest first. Right: hours of a whole search by order, with and without overlap of
+proposing and evaluating.
+
+`in-flight.svg`, from `benchmarks/in_flight.py`: hours of a search against the true score of its
+winner, with rounds, with overlap, and without rounds.
 
 Run it as `make figures` or `python docs/figures_wallclock.py [FOLDER]`; FOLDER is docs/img unless
 given.
@@ -19,9 +23,11 @@ from matplotlib.figure import Figure
 from figures import ACCENT, INK, PALE, SOFT, STYLE, TRUE
 
 HERE = Path(__file__).parent
-RESULTS = HERE.parent / "benchmarks" / "results" / "wallclock.json"
+RESULTS = HERE.parent / "benchmarks" / "results"
 PLACES = 10
 BOUND = "no order can beat"
+_NEAR = 0.25
+"""Hours and points below which two marks share a label."""
 SHADES = {"full": ACCENT, "20%": "#d58b2a"}
 
 
@@ -94,13 +100,69 @@ def figure(results: dict[str, Any]) -> Figure:
     return whole
 
 
+def draw_flights(axes: Axes, rows: list[dict[str, str]]) -> None:
+    """Hours and winners of one kind of search; marks close to each other share a label."""
+    labels: list[tuple[float, float, list[str]]] = []
+    for row in rows:
+        pairs = [row[name].split(" ± ") for name in ("hours", "winner")]
+        (hours, hours_error), (winner, error) = (map(float, pair) for pair in pairs)
+        name = row["candidates"].removeprefix("in_flight = ")
+        axes.errorbar(
+            hours,
+            winner,
+            xerr=hours_error,
+            yerr=error,
+            fmt="o",
+            color=TRUE if name.isdigit() else ACCENT,
+            markersize=5,
+            linewidth=1.2,
+        )
+        near = (n for x, y, n in labels if abs(x - hours) < _NEAR and abs(y - winner) < _NEAR)
+        if (names := next(near, None)) is not None:
+            names.append(name)
+        else:
+            labels.append((hours, winner, [name]))
+    for hours, winner, names in labels:
+        left = names[0].isdigit()
+        axes.annotate(
+            ", ".join(names),
+            (hours, winner),
+            xytext=(-6 if left else 6, 4),
+            textcoords="offset points",
+            ha="right" if left else "left",
+            size=8,
+            color=INK,
+        )
+    axes.set_title(rows[0]["search"], size=9, loc="left", color=INK)
+    axes.set_xlim(0, 1.2 * max(hours for hours, _, _ in labels))
+    axes.set_xlabel("hours", color=SOFT)
+    axes.grid(color=PALE, linewidth=0.4)
+
+
+def flight_figure(rows: list[dict[str, str]]) -> Figure:
+    """One panel for each kind of search; numbers are candidates under way at once."""
+    whole = Figure(figsize=(9.6, 3.2), facecolor="white", layout="constrained")
+    searches = list(dict.fromkeys(row["search"] for row in rows))
+    panels = whole.subplots(1, len(searches))
+    for axes, search in zip(panels, searches, strict=True):
+        draw_flights(axes, [row for row in rows if row["search"] == search])
+    panels[0].set_ylabel("true score of the winner, points", color=SOFT)
+    return whole
+
+
 def main() -> None:
-    """Draw the figure."""
+    """Draw the figures."""
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "img"
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
-        drawn = figure(json.loads(RESULTS.read_text()))
-        drawn.savefig(folder / "wallclock.svg", metadata={"Date": None, "Creator": None})
+        drawn = {
+            "wallclock": figure(json.loads((RESULTS / "wallclock.json").read_text())),
+            "in-flight": flight_figure(
+                json.loads((RESULTS / "in_flight.json").read_text())["searches"]
+            ),
+        }
+        for name, one in drawn.items():
+            one.savefig(folder / f"{name}.svg", metadata={"Date": None, "Creator": None})
 
 
 if __name__ == "__main__":

@@ -43,6 +43,26 @@ def test_what_overlap_costs_follows_from_the_record() -> None:
     assert f"costs {full:.1f} points in full search and {fifth:.1f} at 20%" in PAGE
 
 
+def test_what_candidates_under_way_save_and_cost_follows_from_the_record() -> None:
+    rows = {(r["search"], r["candidates"]): r for r in recorded("in_flight", "searches")}
+
+    def of(search: str, candidates: str, column: str) -> tuple[float, float]:
+        value, error = rows[search, candidates][column].split(" ± ")
+        return float(value), float(error)
+
+    three, rounds = (of("20%", way, "hours")[0] for way in ("in_flight = 3", "rounds"))
+    assert f"take {three:.2f} hours in place of {rounds:.2f} with rounds" in PAGE
+    gain, error = of("20%", "in_flight = 3", "difference")
+    assert f"it is {gain:.1f} ± {error:.1f} points higher" in PAGE
+    hours, loss = (of("20%", "overlap", column)[0] for column in ("hours", "difference"))
+    assert f"`overlap` takes {hours:.2f} hours and loses {-loss:.1f}" in PAGE
+    for way, verb in (("in_flight = 2", "cost"), ("in_flight = 3", "cost")):
+        loss, error = of("20%, adaptive", way, "difference")
+        assert f"{verb} {-loss:.1f} ± {error:.1f}" in PAGE
+    assert three <= 5.5
+    assert gain >= -1.0
+
+
 def test_what_a_trial_costs_in_memory_follows_from_the_record() -> None:
     first, *_, last = recorded("engine", "memory")
     trials = [int(row["trials"].replace(",", "")) for row in (first, last)]

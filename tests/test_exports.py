@@ -64,6 +64,7 @@ OPTIMIZE = [
     "budget",
     "seed",
     "workers",
+    "in_flight",
     "test_tasks",
     "isolation",
     "folder",

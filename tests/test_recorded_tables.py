@@ -12,6 +12,7 @@ TABLES = {
     "engine": [
         ("faults", "faults"),
         *(("wallclock", table) for table in ("parameters", "model", "orders", "saved", "overlap")),
+        ("in_flight", "searches"),
         *(("engine", table) for table in ("trials", "journal", "memory")),
         *(("soak", table) for table in ("runs", "memory")),
     ],
@@ -19,6 +20,7 @@ TABLES = {
     "history": [("history", "imports")],
     "isolation": [("test-long", "attacks")],
     "models": [("latency", "evaluations")],
+    "ray": [("ray_trials", table) for table in ("speed", "latency", "shipping", "memory")],
     "report": [("projections", "runs")],
     "searches": [
         ("search", "table"),

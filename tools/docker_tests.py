@@ -51,7 +51,7 @@ def main() -> int:
             ).returncode
             if not report.exists():
                 return code
-            found = _read(report)
+            found = read_report(report)
             versions = _versions(engine)
     except EngineError as error:
         print(f"docker engine: {error}", file=sys.stderr)
@@ -81,7 +81,7 @@ def _versions(engine: DockerEngine) -> dict[str, str]:
     }
 
 
-def _read(report: Path) -> dict[str, Any]:
+def read_report(report: Path) -> dict[str, Any]:
     """What a JUnit report says."""
     suite = ElementTree.parse(report).getroot().find("testsuite")
     if suite is None:

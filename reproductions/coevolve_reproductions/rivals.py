@@ -216,6 +216,7 @@ class Stepwise(_Fraction):
     """
 
     steps: int = 4
+    needs_rounds: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         _Fraction.__post_init__(self)

@@ -267,8 +267,8 @@ SHOWN: tuple[tuple[str, ...], ...] = (
 )
 SLOW = ("run", "doctor", "propose", "analyse", "replay")
 """Commands that are shown in all three ways only in `make test-long`."""
-OWN = ("init", "demo", "worlds", "protocols", "data", "model", "harbor")
-"""Commands that show nothing of a run."""
+OWN = ("init", "demo", "worlds", "protocols", "data", "model", "harbor", "ui")
+"""Commands that print nothing of a run; tests/dashboard has the pages of `ui`."""
 
 
 def test_every_command_is_among_these() -> None:

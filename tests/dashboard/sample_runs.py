@@ -17,8 +17,9 @@ from coevolve.past_results import read_past
 from coevolve.search.budget import Budget, Settings
 from coevolve.search.candidate import Candidate
 from coevolve.search.journal import Journal, MemoryJournal, Recorder
-from coevolve.search.loop import Search, import_past, open_run, ready
+from coevolve.search.loop import Search, import_past, open_run
 from coevolve.search.proposal import Proposal, Proposed, View
+from coevolve.search.run_state import ready
 from coevolve.search.trials import Blame, Fault, Result, Trial
 from coevolve.store import RunStore
 from tests.search.stubs import POOL, TEST, StubExecutor, chance

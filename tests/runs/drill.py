@@ -28,7 +28,7 @@ seed = 5
 rounds = ROUNDS
 candidates = 2
 fraction = 0.3
-overlap = OVERLAP
+PACE
 [benchmark]
 kind = "function"
 file = "benchmark.py"
@@ -92,9 +92,17 @@ def propose(view, count):
 """
 
 
-def make_project(folder: Path, *, overlap: bool = False, rounds: int = 6, tasks: int = 80) -> Path:
+def make_project(
+    folder: Path,
+    *,
+    overlap: bool = False,
+    in_flight: int | None = None,
+    rounds: int = 6,
+    tasks: int = 80,
+) -> Path:
     """The TOML file of a small project."""
-    config = CONFIG.replace("OVERLAP", str(overlap).lower())
+    pace = f"overlap = {str(overlap).lower()}" if in_flight is None else f"in_flight = {in_flight}"
+    config = CONFIG.replace("PACE", pace)
     files = {
         "coevolve.toml": config.replace("ROUNDS", str(rounds)),
         "benchmark.py": f"LOW, ALL = {tasks * 9 // 16}, {tasks}\n{BENCHMARK}",

@@ -12,7 +12,8 @@ from pathlib import Path
 import pytest
 
 from coevolve.runs.session import create_run, read_state
-from coevolve.search.run_state import RunState
+from coevolve.search.effects import fold
+from coevolve.search.run_state import RunState, Status
 from coevolve.store import RunStore
 from tests.effort import effort
 from tests.runs.drill import make_project
@@ -81,12 +82,11 @@ def check_same(folder: Path, expected: RunState) -> None:
     assert sum(told.values()) == state.evaluating.trials
 
 
-def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunState]) -> None:
-    overlap, expected = left_alone
-    rng = random.Random(11)
-    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS, tasks=TASKS))
+def killed_again_and_again(folder: Path, kills: int, seed: int) -> None:
+    """Kill a run at random instants, and check that nothing recorded is lost."""
+    rng = random.Random(seed)
     recorded: list[bytes] = []
-    for _ in range(KILLS[overlap]):
+    for _ in range(kills):
         with begin(folder) as process:
             with RunStore.read(folder) as store:
                 seen = store.count
@@ -99,9 +99,34 @@ def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunSt
             seals = [event["seal"] for event in store.events()]
         assert seals[: len(recorded)] == recorded, "what was recorded is lost"
         recorded = seals
+
+
+def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunState]) -> None:
+    overlap, expected = left_alone
+    folder = create_run(make_project(tmp_path, overlap=overlap, rounds=ROUNDS, tasks=TASKS))
+    killed_again_and_again(folder, KILLS[overlap], 11)
     assert read_state(folder).ended is None, "the run was over before the last kill"
     assert finish(folder) == 0
     check_same(folder, expected)
+
+
+def test_a_search_without_rounds_killed_at_random_instants(tmp_path: Path) -> None:
+    folder = create_run(make_project(tmp_path, in_flight=4, rounds=ROUNDS, tasks=TASKS))
+    killed_again_and_again(folder, effort(4, 20), 12)
+    assert finish(folder) == 0
+    state = read_state(folder)
+    assert state.ended == {"why": "finished"}
+    assert len(state.rounds) == ROUNDS
+    assert state.selector.outstanding() == []
+    check_same(folder, fold_of(folder))
+    live = [n for n, known in state.candidates.items() if known.status != Status.REFUSED]
+    assert set(live) == {*state.starts, *state.selector.candidates}
+
+
+def fold_of(folder: Path) -> RunState:
+    """The state that follows from all events, also those that a later one sums up."""
+    with RunStore.read(folder) as store:
+        return fold(store.events())
 
 
 PLACES = [

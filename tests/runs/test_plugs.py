@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 import coevolve
-from coevolve import registry
+from coevolve import executors, registry
 from coevolve.benchmarks.synthetic.synthetic_settings import SyntheticSettings
 from coevolve.errors import ConfigError
 from coevolve.executors.local import LocalExecutor
@@ -299,6 +299,7 @@ def test_a_proposer_with_settings_of_its_own(folder: Path) -> None:
 
 def test_a_single_choice_is_not_one_of_several(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(registry, "_installed", lambda family: {})
+    monkeypatch.delitem(executors.PLUGS, "ray")
     with pytest.raises(ConfigError, match="unknown executor 'remote'; use local, or package"):
         registry.find("executors", "remote")
     given = {"benchmark": {"kind": "synthetic"}, "executor": {"kind": 3}}

@@ -13,6 +13,7 @@ from coevolve.runs.session import recorded_config
 FILE = Path(__file__).with_name("recorded_configurations.jsonl")
 RECORDED = [json.loads(line) for line in FILE.read_text("utf-8").splitlines()]
 NEW_KEYS = {"executor.kind", "isolation.open_asks", "proposer.blocks", "search.history"}
+NEW_KEYS |= {"search.in_flight"}
 NEW_KEYS |= {f"search.{key}" for key in setting_types()}
 """Keys that the recording version did not know."""
 

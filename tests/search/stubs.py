@@ -77,10 +77,11 @@ class StubProposer:
     """Writes candidates that build on the best one so far."""
 
     seen: list[View] = field(default_factory=list)
+    seconds: float = 0.001
 
     async def propose(self, view: View, count: int) -> Sequence[Proposal]:
         self.seen.append(view)
-        await asyncio.sleep(0.001)
+        await asyncio.sleep(self.seconds)
         parent = view.files(view.parent)["harness.py"]
         return [
             Proposal(
@@ -102,6 +103,7 @@ def opened(
     fraction: float = 0.4,
     trials: int = 1,
     overlap: bool = False,
+    in_flight: int | None = None,
     rescore: bool = False,
     repair: bool = False,
     budget: Budget | None = None,
@@ -113,6 +115,7 @@ def opened(
         candidates=candidates,
         seed=7,
         overlap=overlap,
+        in_flight=in_flight,
         rescore=rescore,
         repair=repair,
         budget=budget or Budget(),

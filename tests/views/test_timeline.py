@@ -284,6 +284,7 @@ OPTIONS = {
     "plain": {},
     "adaptive": {"protocol": "adaptive", "rescore": True},
     "overlap": {"overlap": True, "trials": 2},
+    "in flight": {"in_flight": 3, "rounds": 4, "candidates": 1},
     "budget": {"budget": Budget(trials=70), "test": None},
 }
 

@@ -121,7 +121,9 @@ class SearchView:
 class Adaptive(Protocol):
     """An allocation that requests further tasks once it has seen outcomes.
 
-    `needs_model` says whether it uses the posterior of a joint model.
+    `needs_model` says whether it uses the posterior of a joint model. One that decides among the
+    candidates of a round, when all of them are told, sets `needs_rounds` to True; a search
+    without rounds refuses it.
     """
 
     @property

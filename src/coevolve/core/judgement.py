@@ -110,8 +110,8 @@ def pool_scores_of(state: State, candidate: Id) -> dict[str, float]:
     return {sample.pool: value for sample, value in zip(found, values, strict=True)}
 
 
-def chosen(state: State, include_start: bool | None = None) -> Choice:
-    """The winner among the candidates told in full, or among all if there are none.
+def chosen(state: State, include_start: bool | None = None, *, unfinished: bool = False) -> Choice:
+    """The winner among the candidates whose outcomes are all told, or all if there are none.
 
     A candidate with a score on under half of the trials that it was asked for is considered only
     if all others have less too: its estimate rests on what it did not run.
@@ -119,9 +119,10 @@ def chosen(state: State, include_start: bool | None = None) -> Choice:
     Args:
         state: The outcomes.
         include_start: Whether a starting harness may win; None leaves this to the protocol.
+        unfinished: Whether outcomes of the winner may be open.
     """
     scored = {name: c for name in state.candidates if (c := _contender(state, name))}
-    finished = {name: c for name, c in scored.items() if _finished(state, name)}
+    finished = {n: c for n, c in scored.items() if unfinished or _finished(state, n)}
     field = finished or scored
     field = {name: c for name, c in field.items() if _supported(state, name)} or field
     start = [c for name in state.starts if (c := _contender(state, name))]

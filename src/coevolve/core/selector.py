@@ -347,18 +347,20 @@ class Selector(Recorded):
         return estimated(self._state, candidate)
 
     @alone
-    def best(self, *, include_start: bool | None = None) -> Choice:
-        """The winner among the candidates told in full, or among all if there are none.
+    def best(self, *, include_start: bool | None = None, unfinished: bool = False) -> Choice:
+        """The winner among the candidates whose outcomes are all told, or all if there are none.
 
         A candidate with a score on under half of its trials is considered only if no other has
         more. `left_out` names the candidates that were not considered.
 
         Args:
             include_start: Whether a starting harness may win. The protocol decides if left out.
+            unfinished: Whether a candidate may win of which at least half of the outcomes are
+                told: the best to build on before the others are.
         """
         if include_start not in (True, False, None):
             raise InputError(f"include_start must be True or False, got {include_start!r}.")
-        return chosen(self._state, include_start)
+        return chosen(self._state, include_start, unfinished=unfinished)
 
     @alone
     def standings(self) -> list[Ranked]:

@@ -3,4 +3,7 @@
 `PLUGS` names the settings class of every built-in executor, which builds it.
 """
 
-PLUGS = {"local": "coevolve.executors.executor_settings:LocalSettings"}
+PLUGS = {
+    "local": "coevolve.executors.executor_settings:LocalSettings",
+    "ray": "coevolve.executors.ray.ray_settings:RaySettings",
+}

@@ -2,8 +2,9 @@
 
 import os
 from abc import abstractmethod
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, ClassVar
 
 from pydantic import Field
 
@@ -13,6 +14,7 @@ from coevolve.executors.isolation import Limits
 from coevolve.executors.local import Contents, LocalExecutor
 from coevolve.executors.worker_process import Services
 from coevolve.executors.workload import Spec
+from coevolve.findings import Finding
 from coevolve.search.trials import Executor
 from coevolve.settings import Amount, Context, Count, Table, Text
 
@@ -47,6 +49,8 @@ class ExecutorSettings(Table):
     `seconds` are left out, the benchmark's `trial_seconds` apply, which are 600 by default.
     """
 
+    elsewhere: ClassVar[bool] = False
+    """Whether trials run on other machines, so that this one need not have room for them."""
     kind: Text = "local"
     workers: Count | None = None
     seconds: Amount | None = None
@@ -55,6 +59,10 @@ class ExecutorSettings(Table):
     @abstractmethod
     def build(self, context: Context, work: Work) -> Executor:
         """The executor."""
+
+    def examine(self, context: Context) -> Iterator[Finding]:
+        """What `coevolve doctor` says about where trials run, besides this machine."""
+        yield from ()
 
     def processes(self) -> int:
         """The number of workers: as many as there are cores, unless given."""
@@ -66,7 +74,7 @@ class LocalSettings(ExecutorSettings):
     """Worker processes on this machine."""
 
     def build(self, context: Context, work: Work) -> Executor:
-        return LocalExecutor(work.benchmark, **_arguments(self, work))
+        return LocalExecutor(work.benchmark, **arguments_of(self, work))
 
 
 class FactoryExecutor(ExecutorSettings):
@@ -82,14 +90,15 @@ class FactoryExecutor(ExecutorSettings):
             "executors",
             self.kind,
             work.benchmark,
-            arguments=_arguments(self, work) | self.arguments,
+            arguments=arguments_of(self, work) | self.arguments,
             members=("capacity", "check", "prepare", "run", "close"),
             folder=context.base.resolve(),
         )
         return made
 
 
-def _arguments(settings: ExecutorSettings, work: Work) -> dict[str, Any]:
+def arguments_of(settings: ExecutorSettings, work: Work) -> dict[str, Any]:
+    """What executors are built with besides the benchmark, as keyword arguments."""
     grace = work.needs.grace_seconds
     return {
         "contents": work.contents,

@@ -4,7 +4,7 @@ import asyncio
 import os
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncIterator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
@@ -265,6 +265,8 @@ class LocalExecutor:
             be async; otherwise it blocks the engine. The `usage` in an answer (tokens_in,
             tokens_out, dollars) counts for the attempt, however it ends, unless its result
             states tokens or dollars itself.
+        variables: Additions to the environment of workers, one mapping for each of them, such as
+            the graphics processor that a worker may use.
     """
 
     def __init__(
@@ -279,6 +281,7 @@ class LocalExecutor:
         prepare_seconds: float = 3600,
         grace_seconds: float = GRACE_SECONDS,
         services: Services | None = None,
+        variables: Sequence[Mapping[str, str]] = (),
     ) -> None:
         numbers = {
             "trial_seconds": trial_seconds,
@@ -300,6 +303,7 @@ class LocalExecutor:
             "spec": benchmark.to_json(),
             "isolation": self.isolation.name,
             "limits": asdict(limits or Limits()),
+            "variables": [dict(given) for given in variables],
         }
         self._pool = WorkerPool(
             setup,

@@ -85,6 +85,7 @@ class Worker:
         self._pipe = pipe
         self._flag = flag
         self._slot: int = setup["slot"]
+        _set_variables(setup)
         self._limits = Limits(**setup["limits"])
         spec = Spec.from_json(setup["spec"])
         hidden = () if spec.folder is None else (spec.folder,)
@@ -121,6 +122,7 @@ class Worker:
         if setup is None:
             return False
         self._slot = setup["slot"]
+        _set_variables(setup)
         self._pipe.send({"ready": True, "forks": False})
         return True
 
@@ -173,6 +175,13 @@ class Worker:
         if self._harness is None:
             raise CoevolveError("the first request to a worker must name a candidate.")
         return self._harness
+
+
+def _set_variables(setup: Message) -> None:
+    """Add the variables of this worker's slot to the environment, before it is used."""
+    given = setup.get("variables", ())
+    if setup["slot"] < len(given):
+        os.environ.update(given[setup["slot"]])
 
 
 def _socket() -> socket.socket:

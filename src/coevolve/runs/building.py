@@ -197,6 +197,7 @@ class _WithGateway:
     def __init__(self, executor: Executor, gateway: Gateway) -> None:
         self._executor, self._gateway = executor, gateway
         self.isolation_name = getattr(executor, "isolation_name", "")
+        self.elastic = bool(getattr(executor, "elastic", False))
 
     @property
     def capacity(self) -> int:

@@ -80,6 +80,7 @@ class SearchSettings(
     draw_per: Literal["round", "candidate"] = "round"
     confidence: Annotated[float, Field(gt=0, le=0.9999)] = 0.95
     overlap: bool = False
+    in_flight: Count | None = None
     include_start: bool = False
     rescore: bool = False
     leaks: Literal["report", "refuse"] = "report"
@@ -248,6 +249,7 @@ class RunConfig(Table):
             candidates=self.search.candidates,
             seed=self.run.seed,
             overlap=self.search.overlap,
+            in_flight=self.search.in_flight,
             rescore=self.search.rescore,
             budget=self.budget,
         )
@@ -281,6 +283,7 @@ class RunConfig(Table):
             raise explained(source, error) from None
         try:
             config._check_protocol(folder)
+            config.settings()
             for table in (getattr(config, name) for name in _TABLES):
                 if table is not None:
                     table.check(config)

@@ -78,6 +78,8 @@ def check_all(
     yield from check_isolation(config)
     yield from check_groups()
     yield from check_access(config)
+    if config is not None:
+        yield from config.executor.examine(Context(config=config, base=base))
     if target is None:
         yield from check_embedded()
         yield from check_environments()
@@ -96,9 +98,11 @@ def check_machine(folder: Path, config: RunConfig | None) -> Iterator[Finding]:
     else:
         yield failed("python", f"{version} is too old", "Use Python 3.12 or newer.")
     cores = len(os.sched_getaffinity(0))
-    workers = cores if config is None else planned_workers(config)
-    yield passed("cores", f"{cores}, for {plural(workers, 'worker')}")
-    yield _memory(workers, config)
+    here = config is None or not config.executor.elsewhere
+    workers = planned_workers(config) if config is not None and here else cores
+    use = f", for {plural(workers, 'worker')}" if here else "; trials run in a cluster"
+    yield passed("cores", f"{cores}{use}")
+    yield _memory(workers, config if here else None)
     yield _disk(folder)
 
 

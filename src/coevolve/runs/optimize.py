@@ -60,6 +60,7 @@ class Options(TypedDict, total=False):
     budget: Budget | Mapping[str, float] | None
     seed: int
     workers: int
+    in_flight: int | None
     test_tasks: Tasks
     isolation: Isolated | None
     folder: Path | str | None
@@ -80,6 +81,7 @@ def optimize(
     budget: Budget | Mapping[str, float] | None = None,
     seed: int = 0,
     workers: int = 1,
+    in_flight: int | None = None,
     test_tasks: Tasks = (),
     isolation: Isolated | None = None,
     folder: Path | str | None = None,
@@ -125,6 +127,8 @@ def optimize(
         budget: Caps on trials, tokens, dollars and hours: a `Budget` or a mapping.
         seed: Seed of every draw.
         workers: How many trials run at once: in threads, if `evaluate` is a plain function.
+        in_flight: How many candidates may be under way at once, without waiting for the end of a
+            round (docs/engine.md); rounds one after the other if left out.
         test_tasks: Tasks of a sealed test, as `tasks`: the winner and the starting candidates are
             scored on them once, at the end.
         isolation: Where `candidate.call` runs: None for this process, or a sandbox: "bwrap",
@@ -225,6 +229,7 @@ class _Plan:
         budget: Budget | Mapping[str, float] | None,
         seed: int,
         workers: int,
+        in_flight: int | None,
         test_tasks: Tasks,
         isolation: Isolated | None,
         folder: Path | str | None,
@@ -250,7 +255,9 @@ class _Plan:
             raise InputError(f"workers must be a whole number of at least 1, got {workers!r}.")
         found = read_starts(starts)
         caps = read_budget(budget)
-        settings = Settings(rounds=rounds, candidates=candidates, seed=seed, budget=caps)
+        settings = Settings(
+            rounds=rounds, candidates=candidates, seed=seed, in_flight=in_flight, budget=caps
+        )
         selector = Selector(pool, protocol=read_protocol(protocol, fraction), seed=seed)
         place = None if folder is None else read_folder_path(folder)
         imports = []
@@ -365,6 +372,7 @@ class _Plan:
             "starts": starts == first["starts"],
             "seed": self.settings.seed == first["settings"]["seed"],
             "candidates": self.settings.candidates == first["settings"]["candidates"],
+            "in_flight": self.settings.in_flight == first["settings"].get("in_flight"),
             "protocol or fraction": now["protocol"] == then["protocol"],
         }
         if other := [name for name, equal in same.items() if not equal]:

@@ -62,7 +62,9 @@ class RunPlan:
         """The search in a few words."""
         search = self.config.search
         rounds, each = plural(search.rounds, "round"), plural(search.candidates, "candidate")
-        return f"{rounds} of {each}, protocol {search.protocol}, seed {self.config.run.seed}"
+        beside = "" if search.in_flight is None else f", {search.in_flight} in flight"
+        seed = self.config.run.seed
+        return f"{rounds} of {each}{beside}, protocol {search.protocol}, seed {seed}"
 
     @property
     def tasks(self) -> str:

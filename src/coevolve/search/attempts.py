@@ -1,5 +1,6 @@
 """Attempts at checks, preparations and trials: where they run, their retries and their caps."""
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,13 +15,17 @@ from coevolve.search.trials import Executor, Fault
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempts:
-    """How attempts are recorded, run and repeated, and whether the budget caps them."""
+    """How attempts are recorded, run and repeated, and whether the budget caps them.
+
+    `beside` is the highest cost of what else is under way.
+    """
 
     recorder: Recorder
     executor: Executor
     retries: Retries
     rng: np.random.Generator
     capped: bool = True
+    beside: Callable[[], Spending] = Spending
 
     def wait(self, fault: Fault | None, attempt: int) -> float | None:
         """Seconds until the next attempt after this one; None if there is none.
@@ -42,7 +47,12 @@ class Attempts:
         if not self.capped:
             return None
         return cap_ahead(
-            self.recorder, self.executor.capacity, under_way, proposal=proposal, used=used
+            self.recorder,
+            self.executor.capacity,
+            under_way,
+            proposal=proposal,
+            used=used,
+            beside=self.beside(),
         )
 
 
@@ -53,12 +63,14 @@ def cap_ahead(
     *,
     proposal: bool = False,
     used: Usage | None = None,
+    beside: Spending | None = None,
 ) -> str | None:
     """The cap that one more trial might exceed, if any.
 
-    It counts what is spent, and what is `used` but not recorded yet. This trial and the running
-    ones count with the highest cost of a trial so far, a `proposal` with the highest cost of a
-    proposal. After Phase 0, the trials after the choice count with the average cost of a trial.
+    It counts what is spent, what is `used` but not recorded yet, and what may be spent `beside`.
+    This trial and the running ones count with the highest cost of a trial so far, a `proposal`
+    with the highest cost of a proposal. After Phase 0, the trials after the choice count with the
+    average cost of a trial.
     """
     state = recorder.state
     budget, trials, proposals = state.settings.budget, state.evaluating, state.proposing
@@ -66,6 +78,8 @@ def cap_ahead(
     if used is not None:
         spent = spent.plus(1, Spending.of_usage(used))
     ahead = spent.plus(1 + under_way, Spending.highest(trials, trials=1))
+    if beside is not None:
+        ahead = ahead.plus(1, beside)
     if proposal:
         ahead = ahead.plus(1, Spending.highest(proposals, trials=0))
     if state.wave is None or state.wave.kind == "round":

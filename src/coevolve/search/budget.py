@@ -199,6 +199,8 @@ class Settings:
         seed: Seed of the run.
         overlap: Whether the next round is proposed while the last one is evaluated. The proposer
             then knows one round less, so the search differs from one without overlap.
+        in_flight: How many candidates may be under way at once in a search without rounds; None
+            for one with rounds.
         budget: Hard caps.
         rescore: Whether the winner is scored on every validation task after the choice, to show
             how good its estimate was.
@@ -212,6 +214,7 @@ class Settings:
     candidates: int = 1
     seed: int = 0
     overlap: bool = False
+    in_flight: int | None = None
     rescore: bool = False
     repair: bool = False
     budget: Budget = field(default_factory=Budget)
@@ -223,6 +226,28 @@ class Settings:
                 raise InputError(
                     f"{name} must be a whole number of at least {least}, got {value!r}."
                 )
+        self._check_in_flight()
+
+    def _check_in_flight(self) -> None:
+        """Refuse a number under way that has no effect, or leaves no room for a proposal."""
+        if self.in_flight is None:
+            return
+        if not is_whole(self.in_flight, least=1):
+            raise InputError(
+                f"in_flight must be a whole number of at least 1, got {self.in_flight!r}; leave "
+                "it out for a search with rounds."
+            )
+        if self.overlap:
+            raise InputError(
+                "overlap has no effect with in_flight, which always proposes while trials run; "
+                "leave out one of them."
+            )
+        if self.candidates > self.in_flight:
+            raise InputError(
+                f"in_flight must be at least candidates: a proposal of {self.candidates} "
+                f"candidates never fits into {self.in_flight}. Raise in_flight, or lower "
+                "candidates."
+            )
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON."""
@@ -231,6 +256,7 @@ class Settings:
             "candidates": self.candidates,
             "seed": self.seed,
             "overlap": self.overlap,
+            **({} if self.in_flight is None else {"in_flight": self.in_flight}),
             "rescore": self.rescore,
             "repair": self.repair,
             "budget": self.budget.to_json(),

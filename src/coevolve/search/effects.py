@@ -148,13 +148,27 @@ def _asked(state: RunState, event: Event) -> None:
     for drawn in event["events"]:
         state.selector.follow(drawn)
     state.finishing = event["final"]
-    if state.current_round is not None:
-        state.current_round.asked = True
     groups = tuple(
         Group(candidate=a.candidate, tasks=a.tasks, trials=a.trials, assignment=a)
         for a in state.selector.outstanding()
     )
+    if state.rolling:
+        _roll(state, event["events"], groups)
+        return
+    if state.current_round is not None:
+        state.current_round.asked = True
     state.wave = Wave(kind="round", groups=groups)
+
+
+def _roll(state: RunState, draws: Iterable[Event], groups: Iterable[Group]) -> None:
+    """Add the trials of some draws to those under way."""
+    drawn = {name: draw["kind"] for draw in draws for name in draw["candidates"]}
+    for name, kind in drawn.items():
+        if kind == "first":
+            state.round_of(name).asked = True
+            state.empty_rounds = 0
+    state.wave = state.wave or Wave(kind="round", groups=(), rolling=True)
+    state.wave.add([group for group in groups if group.candidate in drawn])
 
 
 def _outcome(state: RunState, event: Event) -> None:
@@ -175,7 +189,7 @@ def _wave(state: RunState) -> Wave:
     return state.wave
 
 
-_TOLD = ("scores", "missing", "unexplained", "tally")
+_TOLD = ("scores", "missing", "unexplained", "attempts", "tally")
 
 
 def _told(state: RunState, event: Event) -> None:
@@ -190,6 +204,9 @@ def _told(state: RunState, event: Event) -> None:
         raise EventError("its scores or sums differ from the outcomes before it.")
     state.wave, round = None, state.current_round
     state.totals.add(wave.tally)
+    if wave.rolling:
+        _tell_rolling(state, wave, event)
+        return
     if wave.kind in ("start", "round"):
         state.cut = wave if wave.open else None
     else:
@@ -210,6 +227,23 @@ def _told(state: RunState, event: Event) -> None:
         state.wave = _sealed_test(state)
 
 
+def _tell_rolling(state: RunState, wave: Wave, event: Event) -> None:
+    """Tell the outcomes so far; the open trials stay, unless a budget ended them."""
+    for group in wave.groups:
+        told = wave.told(group)
+        if told.tasks:
+            _tell(state, wave, group, told, "")
+            state.candidates[group.candidate].status = Status.EVALUATED
+            round = state.round_of(group.candidate)
+            round.trials += len(told.tasks)
+            round.missing += len(told.missing)
+            round.told_at = event["seq"]
+    wave.advance()
+    state.selector.forget_events()
+    state.wave = wave if wave.open and not event["rest"] else None
+    state.cut = wave if wave.open and event["rest"] else None
+
+
 def _tell(state: RunState, wave: Wave, group: Group, told: Told, rest: str) -> None:
     if group.assignment is not None:
         state.selector.tell(group.assignment, told)
@@ -223,11 +257,15 @@ def _tell(state: RunState, wave: Wave, group: Group, told: Told, rest: str) -> N
 
 
 def _settled(state: RunState, event: Event) -> None:
-    round = state.current_round
-    if round is None or round.number != event["round"]:
+    current = state.open_rounds if state.rolling else [state.current_round]
+    round = next((one for one in current if one and one.number == event["round"]), None)
+    if round is None:
         raise EventError(f"round {event['round']} is not under way.")
     round.settled = True
-    state.empty_rounds = 0 if round.asked else state.empty_rounds + 1
+    if not round.asked:
+        state.empty_rounds += 1
+    elif not state.rolling:  # there, an earlier round may end after an empty one
+        state.empty_rounds = 0
 
 
 def _exhausted(state: RunState, event: Event) -> None:
@@ -283,7 +321,8 @@ def _extended(state: RunState, event: Event) -> None:
 def _continue_cut(state: RunState, cut: Wave) -> None:
     """Continue the wave that a budget ended before its last trial."""
     state.wave, round = cut.continued(), state.current_round
-    if cut.kind == "round" and round is not None:  # counted again when the rest is told
+    recounted = cut.kind == "round" and not cut.rolling
+    if recounted and round is not None:  # counted again when the rest is told
         round.trials -= len(cut.done)
         round.missing -= sum(isinstance(score, Missing) for score in cut.done.values())
     state.cut = None

@@ -5,15 +5,18 @@ import heapq
 import math
 from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
+from typing import Any
 
 from coevolve.core.outcomes import Missing
 from coevolve.errors import EmptyRounds, StopRun, titled
 from coevolve.search.attempts import Attempts
 from coevolve.search.controls import WINDOW, Controls, blamed
-from coevolve.search.run_state import RunState, Status
+from coevolve.search.run_state import RunRound, RunState, Status
 from coevolve.search.trials import Blame, Cell, Fault, Result, Trial, error_in
 from coevolve.search.wave import Wave
 
+LOOK_SECONDS = 1.0
+"""How often an executor whose capacity changes is asked whether it has grown."""
 EMPTY_ROUNDS = 3
 """A run stops after this many rounds in a row without any candidate."""
 
@@ -51,12 +54,11 @@ def to_rerun(state: RunState) -> list[str]:
     return bare or [name for name in wave.thin() if name not in wave.again]
 
 
-def check_alive(state: RunState) -> None:
+def check_alive(state: RunState, current: RunRound | None) -> None:
     """Stop if no trial of a round has a score, before the next round fails as well.
 
     Only a round that was evaluated in this session counts: when the run is resumed, it continues.
     """
-    current = state.current_round
     if current is None or current.told_at < state.session_at:
         return
     if 0 < current.trials == current.missing:
@@ -152,16 +154,30 @@ class Evaluation:
         """Evaluate everything, or as much as the budget allows."""
         try:
             await self._run_queue()
-            if self._again and self._spent is None:
+            while self._again and self._spent is None:
                 await self._decide()
+                await self._run_queue()
         finally:
             await self._cancel()
         if self._spent is not None:
             self._recorder.exhausted(self._spent)
 
     async def _run_queue(self) -> None:
-        while self._start() or self._running or (self._later and not self._spent):
+        while self._goes_on():
             self._take_all(await self._finished())
+
+    def _goes_on(self) -> bool:
+        """Start what may start; False when there is nothing left to wait for."""
+        self._refill()
+        waiting = bool(self._later or self._beside()) and not self._spent
+        return self._start() or waiting
+
+    def _refill(self) -> None:
+        """Add trials, where a search adds some while others run."""
+
+    def _beside(self) -> Collection[asyncio.Task[None]]:
+        """What else runs, after which there may be more trials."""
+        return ()
 
     def _start(self) -> bool:
         """Start as many trials as may run at once."""
@@ -200,18 +216,26 @@ class Evaluation:
             state=self._recorder.state.candidates[cell.candidate].state,
         )
 
-    async def _finished(self) -> set[asyncio.Task[Result]]:
-        """The trials that are done; none when it is time to repeat a failed one."""
+    async def _finished(self) -> list[asyncio.Task[Result]]:
+        """The trials that are done, in the order they began.
+
+        None when it is time to repeat a failed one, or something else has ended.
+        """
         wait = None
         if self._later and not self._spent:
             wait = max(0.0, self._later[0][0] - asyncio.get_running_loop().time())
-        if not self._running:
+        others = () if self._spent else self._beside()
+        waiting: list[asyncio.Task[Any]] = [*self._running, *others]
+        if not waiting:
             await asyncio.sleep(wait or 0.0)
-            return set()
+            return []
+        if self._queue and not self._spent and getattr(self._attempts.executor, "elastic", False):
+            wait = LOOK_SECONDS if wait is None else min(wait, LOOK_SECONDS)
         first = asyncio.FIRST_COMPLETED
-        return (await asyncio.wait(self._running, timeout=wait, return_when=first))[0]
+        done, _ = await asyncio.wait(waiting, timeout=wait, return_when=first)
+        return [task for task in self._running if task in done]
 
-    def _take_all(self, tasks: set[asyncio.Task[Result]]) -> None:
+    def _take_all(self, tasks: Iterable[asyncio.Task[Result]]) -> None:
         """Record all results, even if one of them stops the run."""
         stop = None
         for task in tasks:

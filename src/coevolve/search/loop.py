@@ -1,8 +1,6 @@
 """The loop: propose, check, ask, evaluate, tell, until the rounds or a budget are used up."""
 
 import asyncio
-import ctypes
-import sys
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
 from typing import Any
 
@@ -33,7 +31,8 @@ from coevolve.search.preparation import Preparation
 from coevolve.search.proposal import Proposer
 from coevolve.search.proposing import Proposing
 from coevolve.search.retries import Retries
-from coevolve.search.run_state import CandidateState, RunState, Status
+from coevolve.search.rolling import RollingEvaluation
+from coevolve.search.run_state import RunState, broken, ready, unready
 from coevolve.search.trials import Cell, Executor
 from coevolve.search.wave import Wave
 
@@ -163,6 +162,12 @@ def check_opening(
                 "'-', '_', '.' and '+'."
             )
     _check_different(starts)
+    rule = selector.protocol
+    if settings.in_flight is not None and getattr(rule.allocation, "needs_rounds", False):
+        raise ConfigError(
+            f"protocol {rule.name!r} decides among the candidates of a round, and in_flight = "
+            f"{settings.in_flight} has no rounds; leave in_flight out, or use another protocol."
+        )
     for pool in (selector.pool, *([] if test is None else [test])):
         if pool.scale != UNIT_SCALE or set(map(type, pool.tasks)) != {str}:
             raise ConfigError(
@@ -179,29 +184,6 @@ def check_opening(
             f"a budget of {cap:,} trials is too small; Phase 0 and the sealed test need "
             f"{needed:,}. Raise it or leave it out."
         )
-
-
-def unready(state: RunState) -> list[CandidateState]:
-    """The candidates to check or prepare."""
-    current = state.current_round
-    names = state.starts if current is None else current.names
-    known = [state.candidates[name] for name in names]
-    return [one for one in known if one.status in (Status.PROPOSED, Status.CHECKED)]
-
-
-def ready(state: RunState) -> list[str]:
-    """The candidates of the current round that can be evaluated."""
-    return _in_round(state, Status.READY)
-
-
-def broken(state: RunState) -> list[str]:
-    """The candidates of the current round to repair."""
-    return _in_round(state, Status.BROKEN)
-
-
-def _in_round(state: RunState, status: Status) -> list[str]:
-    names = () if state.current_round is None else state.current_round.names
-    return [name for name in names if state.candidates[name].status == status]
 
 
 class Search:
@@ -301,6 +283,8 @@ class Search:
         state = self.state
         if state.ended is not None:
             return None
+        if state.rolling and self._searching():
+            return self._finish if state.searched else self._search
         if state.wave is not None:
             return self._tell if state.wave.complete else self._evaluate
         if state.chosen is not None:
@@ -314,6 +298,22 @@ class Search:
         if state.current_round is not None:
             return self._next_in_round()
         return self._finish if len(state.rounds) >= state.settings.rounds else self._propose
+
+    def _searching(self) -> bool:
+        """Whether the run is between Phase 0 and the choice."""
+        state = self.state
+        over = state.chosen is not None or state.exhausted is not None
+        in_phase_0 = state.wave is not None and state.wave.kind == "start"
+        return bool(state.selector.starts) and not over and not in_phase_0
+
+    async def _search(self) -> None:
+        """Search without rounds, until everything is told or a budget is spent."""
+        rolling = RollingEvaluation(self._attempts, self._proposing, self._order)
+        self._evaluation = rolling
+        try:
+            await rolling.run()
+        finally:
+            self._evaluation = None
 
     def _next_in_round(self) -> Callable[[], Awaitable[None]]:
         state = self.state
@@ -349,7 +349,7 @@ class Search:
         if draws := self.state.selector.plan():
             self._record_draws(draws)
         else:
-            check_alive(self.state)
+            check_alive(self.state, self.state.current_round)
             self._record_settled()
 
     async def _settle(self) -> None:
@@ -381,7 +381,6 @@ class Search:
             self._recorder.record("reopened", {"candidates": again})
         else:
             self._recorder.told()
-            release_memory()
 
     async def _finish(self) -> None:
         selector = self.state.selector
@@ -436,13 +435,3 @@ class Search:
             self._proposal.cancel()
             await asyncio.gather(self._proposal, return_exceptions=True)
             self._proposal = None
-
-
-def release_memory() -> None:
-    """Return freed memory to the system, which the allocator of Linux keeps for itself.
-
-    A wave needs memory for its trials, so a run of many waves would seem to grow with each.
-    """
-    trim = getattr(ctypes.CDLL(None), "malloc_trim", None) if sys.platform == "linux" else None
-    if trim is not None:
-        trim(0)

@@ -34,14 +34,18 @@ class Preparation:
 
     async def run(self, candidates: list[CandidateState]) -> None:
         """Make candidates ready, or as many as the budget allows."""
+        if (cap := await self.made_ready(candidates)) is not None:
+            self._recorder.exhausted(cap)
+
+    async def made_ready(self, candidates: list[CandidateState]) -> str | None:
+        """Make candidates ready; return the cap that ended it before the last one, if any."""
         try:
             async with asyncio.TaskGroup() as group:
                 for known in candidates:
                     group.create_task(self._make_ready(known))
         except* CoevolveError as errors:
             raise errors.exceptions[0] from None
-        if self._spent is not None:
-            self._recorder.exhausted(self._spent)
+        return self._spent
 
     async def _make_ready(self, known: CandidateState) -> None:
         executor = self._attempts.executor

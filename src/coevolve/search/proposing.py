@@ -54,7 +54,7 @@ def view_of(
         seconds: How long the proposal may take.
     """
     scored = any(state.estimate(name) is not None for name in state.selector.candidates)
-    best = state.selector.best() if scored else None
+    best = state.selector.best(unfinished=state.rolling) if scored else None
     return View(
         round=round,
         seed=_seed(state.settings.seed, round),

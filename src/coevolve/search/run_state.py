@@ -230,9 +230,41 @@ class RunState:
         return [name for name in dict.fromkeys(names) if not self.candidates[name].start]
 
     @property
+    def rolling(self) -> bool:
+        """Whether the search has no rounds: candidates are proposed while others are evaluated."""
+        return self.settings.in_flight is not None
+
+    @property
     def current_round(self) -> RunRound | None:
-        """The first round that is not over; the round after it may be proposed already."""
-        return next((round for round in self.rounds[-2:] if not round.settled), None)
+        """The first round that is not over; the round after it may be proposed already.
+
+        In a search without rounds, the last proposal, until it is over.
+        """
+        last = self.rounds[-1:] if self.rolling else self.rounds[-2:]
+        return next((round for round in last if not round.settled), None)
+
+    @property
+    def open_rounds(self) -> list[RunRound]:
+        """The rounds that are not over."""
+        return [round for round in self.rounds if not round.settled]
+
+    def round_of(self, name: str) -> RunRound:
+        """The round that a candidate was proposed for."""
+        return self.rounds[self.candidates[name].candidate.round - 1]
+
+    @property
+    def in_flight(self) -> list[str]:
+        """The candidates of the open rounds that are under way."""
+        busy = set() if self.wave is None else self.wave.under_way
+        names = [name for round in self.open_rounds for name in round.names]
+        ended = (Status.REFUSED, Status.EVALUATED)
+        return [n for n in names if n in busy or self.candidates[n].status not in ended]
+
+    @property
+    def searched(self) -> bool:
+        """Whether a search without rounds has nothing more to propose or to tell."""
+        over = len(self.rounds) >= self.settings.rounds and not self.open_rounds
+        return over and self.wave is None and self.proposing_since is None
 
     def estimate(self, name: str) -> Estimate | None:
         """The estimate of a candidate's full-set score, if it has any outcome."""
@@ -282,3 +314,26 @@ class RunState:
         """What the run has spent so far, `clock` seconds into it."""
         seconds = max(clock or 0.0, self.clock) - self.requested_seconds
         return Spending.of_run(self.proposing, self.evaluating, seconds)
+
+
+def unready(state: RunState) -> list[CandidateState]:
+    """The candidates to check or prepare."""
+    current = state.current_round
+    names = state.starts if current is None else current.names
+    known = [state.candidates[name] for name in names]
+    return [one for one in known if one.status in (Status.PROPOSED, Status.CHECKED)]
+
+
+def ready(state: RunState) -> list[str]:
+    """The candidates of the current round that can be evaluated."""
+    return _in_round(state, Status.READY)
+
+
+def broken(state: RunState) -> list[str]:
+    """The candidates of the current round to repair."""
+    return _in_round(state, Status.BROKEN)
+
+
+def _in_round(state: RunState, status: Status) -> list[str]:
+    names = () if state.current_round is None else state.current_round.names
+    return [name for name in names if state.candidates[name].status == status]

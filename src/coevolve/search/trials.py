@@ -151,7 +151,8 @@ class Executor(Protocol):
     """Where trials run. Each method makes one attempt, and reports what fails as a fault.
 
     It may have an attribute `isolation_name` that says how candidate code is isolated, which
-    every session records.
+    every session records. An executor whose capacity changes while trials run has
+    `elastic = True`; its capacity is then asked again every second.
 
     >>> class Alike:
     ...     capacity = 8

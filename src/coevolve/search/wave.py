@@ -1,6 +1,6 @@
 """A wave: trials that run together and are told together, and their totals."""
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import repeat
 from typing import Any, Literal, Self
@@ -171,6 +171,9 @@ class Wave:
     "reopened". `earlier` counts the outcomes of the wave that this one continues, and those that
     were given.
 
+    A `rolling` wave belongs to a search without rounds: trials are added while others run, and it
+    is told several times. What was told leaves it.
+
     >>> group = Group(candidate="c1", tasks=("a", "b"), trials=(0,))
     >>> wave = Wave(kind="start", groups=(group,))
     >>> wave.take({"candidate": "c1", "task": "b", "trial": 0, "score": 1, "usage": [0] * 4})
@@ -188,6 +191,7 @@ class Wave:
     again: set[str] = field(default_factory=set)
     earlier: int = 0
     reopened_at: int = -1
+    rolling: bool = False
 
     def __post_init__(self) -> None:
         self.cells = {group.candidate: group.cells() for group in self.groups}
@@ -203,7 +207,31 @@ class Wave:
 
     @property
     def size(self) -> int:
+        """Trials in all; those of a candidate under way also if they were told."""
+        if self.rolling:
+            return sum(len(group.tasks) * len(group.trials) for group in self.groups)
         return len(self.open) + len(self.done)
+
+    @property
+    def recorded(self) -> int:
+        """Trials with an outcome."""
+        return self.size - len(self.open)
+
+    @property
+    def under_way(self) -> set[str]:
+        """Candidates with open trials."""
+        return {cell.candidate for cell in self.open}
+
+    def progress(self, candidate: str) -> tuple[int, int]:
+        """Outcomes and trials in all of a candidate's draw under way."""
+        groups = [group for group in self.groups if group.candidate == candidate]
+        asked = sum(len(group.tasks) * len(group.trials) for group in groups)
+        return asked - sum(cell.candidate == candidate for cell in self.open), asked
+
+    @property
+    def has_news(self) -> bool:
+        """Whether some candidate has its last outcome, and it was not told."""
+        return len(self.under_way) < len(self.cells)
 
     @property
     def untouched(self) -> bool:
@@ -243,8 +271,27 @@ class Wave:
                 del self.done[cell]
                 self.open[cell] = 0
 
+    def add(self, groups: Sequence[Group]) -> None:
+        """Add trials of candidates that have no open ones."""
+        for group in groups:
+            if group.candidate in self.cells:
+                raise EventError(f"candidate {group.candidate!r} has trials that were not told.")
+            self.cells[group.candidate] = group.cells()
+            self.open |= dict.fromkeys(self.cells[group.candidate], 0)
+        self.groups += tuple(groups)
+
+    def advance(self) -> None:
+        """Drop the outcomes, which were told; the open trials stay."""
+        left = {name: [c for c in cells if c in self.open] for name, cells in self.cells.items()}
+        self.cells = {name: cells for name, cells in left.items() if cells}
+        self.groups = tuple(group for group in self.groups if group.candidate in self.cells)
+        self.done, self.tally = {}, Tally()
+
     def continued(self) -> "Wave":
         """A wave for the trials that are still open; the outcomes so far are kept."""
+        if self.rolling:
+            self.open = dict.fromkeys(self.open, 0)
+            return self
         wave = Wave(kind=self.kind, groups=self.groups, parts=self.parts)
         wave.keep(self.done)
         return wave
@@ -269,7 +316,18 @@ class Wave:
             lost = [n for n, s in enumerate(found) if isinstance(s, Missing) and not s.shared]
             unexplained |= {name: lost} if lost else {}
         plain = {"scores": scores, "missing": missing, "tally": self.tally.to_json()}
-        return plain | ({"unexplained": unexplained} if unexplained else {})
+        plain |= {"unexplained": unexplained} if unexplained else {}
+        attempts = self._attempts() if self.rolling else {}
+        return plain | ({"attempts": attempts} if attempts else {})
+
+    def _attempts(self) -> dict[str, dict[str, int]]:
+        """Failed attempts at open trials, by candidate and place."""
+        found: dict[str, dict[str, int]] = {}
+        for name, cells in self.cells.items():
+            for at, cell in enumerate(cells):
+                if failed := self.open.get(cell):
+                    found.setdefault(name, {})[str(at)] = failed
+        return found
 
     def restore(self, data: Mapping[str, Any]) -> None:
         """Record at once the outcomes that `to_json` described."""
@@ -279,6 +337,7 @@ class Wave:
         for name, scores in data["scores"].items():
             cells, reasons = self.cells[name], data["missing"].get(name, {})
             lost = data.get("unexplained", {}).get(name, ())
+            attempts = data.get("attempts", {}).get(name, {})
             self.done.update(zip(cells, scores, strict=True))
             if None not in scores:
                 continue
@@ -286,7 +345,7 @@ class Wave:
                 if score is None and str(at) in reasons:
                     self.done[cells[at]] = Missing(reasons[str(at)], shared=at not in lost)
                 elif score is None:
-                    self.open[cells[at]] = 0
+                    self.open[cells[at]] = attempts.get(str(at), 0)
                     del self.done[cells[at]]
         self.tally = Tally.from_json(data["tally"])
 

@@ -34,6 +34,11 @@ class FaultyExecutor:
         """How candidate code is isolated."""
         return str(getattr(self._executor, "isolation_name", ""))
 
+    @property
+    def elastic(self) -> bool:
+        """Whether the capacity changes while trials run."""
+        return bool(getattr(self._executor, "elastic", False))
+
     async def check(self, candidate: Candidate) -> Prepared:
         """Check a candidate."""
         return await self._executor.check(candidate)

@@ -45,9 +45,10 @@ class Narrator:
         again = "" if state.sessions == 1 else f", session {state.sessions}"
         test = "" if state.test is None else f" and {len(state.test.pool)} sealed"
         rounds = plural(state.settings.rounds, "round")
+        beside = "" if not state.rolling else f", {state.settings.in_flight} in flight"
         yield (
             f"{state.name}{again}: {plural(len(state.selector.pool), 'task')}{test}, {rounds} of "
-            f"{plural(state.settings.candidates, 'candidate')}, protocol "
+            f"{plural(state.settings.candidates, 'candidate')}{beside}, protocol "
             f"{state.selector.protocol.name}, {plural(event['capacity'], 'worker')}, "
             f"isolation {event['isolation']}"
         )
@@ -105,7 +106,7 @@ class Narrator:
         """A trial has an outcome."""
         wave = self.state.wave
         if wave is not None and event["clock"] - self.last >= QUIET:
-            yield f"{len(wave.done):,} of {plural(wave.size, 'trial')} done"
+            yield f"{wave.recorded:,} of {plural(wave.size, 'trial')} done"
 
     def requested(self, event: Event) -> Iterator[str]:
         """The operator requested an evaluation."""

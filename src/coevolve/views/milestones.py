@@ -60,7 +60,8 @@ class MilestoneLog:
             case "told" if not self.milestones and state.selector.starts:
                 self._add("phase 0", 0, event, state)
             case "settled" if not _costly(state, event["round"]):
-                self._add("round", event["round"], event, state)
+                over = len(state.rounds) - len(state.open_rounds)
+                self._add("round", over if state.rolling else event["round"], event, state)
             case "chosen":
                 self._add("choice", len(state.rounds), event, state)
 

@@ -9,9 +9,8 @@ from coevolve.formatting import score
 from coevolve.search.attempts import closing_trials
 from coevolve.search.benchmark_version import mixture
 from coevolve.search.budget import Ledger
-from coevolve.search.loop import broken, unready
 from coevolve.search.past_outcomes import Import
-from coevolve.search.run_state import CandidateState, RunState, Status
+from coevolve.search.run_state import CandidateState, RunState, Status, broken, unready
 from coevolve.search.wave import Tally
 from coevolve.views.spend import Spend, spend_of
 
@@ -144,9 +143,9 @@ def report(state: RunState, *, clock: float | None = None, under_way: int = 0) -
         doing=doing(state),
         why=why,
         stopped=state.stopped is not None and state.ended is None,
-        round=current.number if current is not None else len(state.rounds),
+        round=len(state.rounds) if current is None or state.rolling else current.number,
         rounds=state.settings.rounds,
-        done=0 if wave is None else len(wave.done),
+        done=0 if wave is None else wave.recorded,
         asked=0 if wave is None else wave.size,
         under_way=under_way,
         tasks=len(state.selector.pool),
@@ -185,7 +184,7 @@ def phase(state: RunState) -> str:
         return "phase 0"
     if not all(state.candidates[n].status == Status.EVALUATED for n in state.starts):
         return "preparing"
-    over = state.current_round is None and len(state.rounds) >= state.settings.rounds
+    over = not state.open_rounds and len(state.rounds) >= state.settings.rounds
     return "final" if state.finishing or over else "searching"
 
 
@@ -196,6 +195,8 @@ def doing(state: RunState) -> str:
     parts = []
     if state.wave is not None:
         parts.append("evaluating")
+    if state.wave is not None and not state.rolling:
+        pass
     elif unready(state):
         parts.append("preparing candidates")
     elif names := broken(state):

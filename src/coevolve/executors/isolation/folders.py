@@ -70,11 +70,15 @@ class Scratch:
         parent = Path(tempfile.gettempdir()) if parent is None else parent
         for stale in parent.glob(f"{_PREFIX}*"):
             _remove_if_stale(stale)
-        folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
-        folder.chmod(0o755)  # a sandbox in it may run as another user
-        lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
-        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        return cls(folder, lock)
+        while True:
+            folder = Path(tempfile.mkdtemp(prefix=_PREFIX, dir=parent))
+            folder.chmod(0o755)  # a sandbox in it may run as another user
+            lock = os.open(folder / _LOCK, os.O_CREAT | os.O_RDWR, 0o600)
+            # Between these lines another process may have taken it for a stale one.
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if (folder / _LOCK).exists():
+                return cls(folder, lock)
+            os.close(lock)
 
     def remove(self) -> None:
         """Remove the folder and everything in it."""
