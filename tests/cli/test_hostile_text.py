@@ -267,7 +267,10 @@ SHOWN: tuple[tuple[str, ...], ...] = (
 )
 SLOW = ("run", "doctor", "propose", "analyse", "replay")
 """Commands that are shown in all three ways only in `make test-long`."""
-OWN = ("init", "demo", "worlds", "protocols", "data", "model", "harbor", "ui")
+OWN = (
+    *("init", "demo", "worlds", "protocols", "data", "model", "harbor", "ui"),
+    *("fill", "searches"),
+)
 """Commands that print nothing of a run; tests/dashboard has the pages of `ui`."""
 
 

@@ -143,3 +143,23 @@ def test_a_run_searches_with_blocks_of_the_project(tmp_path: Path) -> None:
     named = {row["name"]: row for row in json.loads(done.stdout)["candidates"]}
     assert "50-add" in named
     assert len(named) == 2 + 6
+
+
+def test_moves_draw_one_number_after_another_so_that_recorded_searches_repeat() -> None:
+    space = RecipeSpace(Toy())
+    generator, single = np.random.default_rng(7), np.random.default_rng(7)
+
+    def drawn() -> dict[str, str]:
+        return {slot: known[single.integers(len(known))] for slot, known in space.slots.items()}
+
+    start = space.drawn(generator)
+    assert start == space.recipe(drawn())
+    for _ in range(20):
+        new = drawn()
+        anew = zip(space.slots, single.random(len(space.slots)) < 1 / 4, strict=True)
+        taken = {slot: new[slot] for slot, fresh in anew if fresh}
+        spare = drawn()
+        idle = {slot: spare[slot] for slot in space.slots if not start.has(slot)}
+        made = space.changed(start, idle | taken)
+        assert space.wide(start, generator, count=1) == [made] * (made != start)
+    assert generator.random() == single.random()
