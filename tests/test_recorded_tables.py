@@ -37,6 +37,7 @@ TABLES = {
         ("family", "harnesses"),
         ("family", "protocols at 20%"),
     ],
+    "ui": [("dashboard", table) for table in ("drawing", "opening", "live", "machine")],
 }
 
 
