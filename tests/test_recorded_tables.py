@@ -41,6 +41,7 @@ TABLES = {
         ("family", "harnesses"),
         ("family", "protocols at 20%"),
     ],
+    "ui": [("dashboard", table) for table in ("drawing", "opening", "live", "machine")],
 }
 
 
