@@ -79,6 +79,8 @@ def ui(
     url = f"http://{shown}:{listening.getsockname()[1]}/"
     url += f"?token={quote(secret)}" if secret else ""
     echo(f"Open {url}")
+    if name != host:
+        echo(f"On other machines, write this machine's name in place of {name}.")
     echo("Stop with Ctrl-C. The pages only read; they never change a run.")
     if open_browser:
         webbrowser.open(url)

@@ -102,7 +102,8 @@ def comparison_page(catalogue: Catalogue, ask: Ask, keys: Sequence[str]) -> Page
     chosen = [key for key in dict.fromkeys(keys) if key in known][:MOST_COMPARED]
     axis = ask.get("axis", tuple(AXES), "evaluations")
     snapshots: dict[str, Snapshot] = {}
-    troubles: list[str] = []
+    unknown = [key for key in dict.fromkeys(keys) if key not in known]
+    troubles = [f"There is no run {key[:80]!r}." for key in unknown[:MOST_COMPARED]]
     for key in chosen:
         feed = catalogue.feed(key)
         if feed is None:
