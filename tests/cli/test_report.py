@@ -1,10 +1,12 @@
 """`coevolve report`: what it writes, and that it verifies it."""
 
 import json
+import sys
 from pathlib import Path
 
 import pytest
 
+from coevolve.cli.report_command import report
 from tests.cli.projects import coevolve
 
 
@@ -43,6 +45,20 @@ def test_markdown_has_its_figures_beside_it(finished: Path, tmp_path: Path) -> N
     assert "](a%20b-figures/matrix.svg)" in file.read_text("utf-8")
     assert (tmp_path / "a b-figures" / "matrix.png").read_bytes().startswith(b"\x89PNG")
     assert coevolve("report", run, "--to", file, "--verify").returncode == 0
+
+
+def test_without_resvg_markdown_has_svg_files(
+    finished: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.setitem(sys.modules, "resvg_py", None)
+    report(finished / "runs" / "doubling", to=tmp_path / "r.md")
+    names = [path.name for path in (tmp_path / "r-figures").iterdir()]
+    assert len(names) == 9
+    assert all(name.endswith(".svg") for name in names)
+    assert "task-coevolve[figures]" in capsys.readouterr().out
 
 
 def test_figures_for_papers_and_slides(finished: Path, tmp_path: Path) -> None:

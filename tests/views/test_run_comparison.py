@@ -18,11 +18,11 @@ from tests.fuzz.inputs import changed
 from tests.views.small_run import written
 
 
-def test_runs_are_named_by_place_only_where_names_are_equal() -> None:
+def test_runs_have_the_labels_of_the_caller() -> None:
     one = Timeline.of(written()).snapshot()
     other = replace(one, report=replace(one.report, name="other"))
-    assert [run.label for run in compare_runs({"a": one, "b": one}).runs] == ["a", "b"]
-    assert [run.label for run in compare_runs({"a": one, "b": other}).runs] == ["small", "other"]
+    runs = compare_runs({"a": one, "b": other}).runs
+    assert [(run.label, run.name) for run in runs] == [("a", "small"), ("b", "other")]
 
 
 def test_a_curve_has_the_best_so_far_with_all_costs() -> None:

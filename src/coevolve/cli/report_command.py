@@ -2,6 +2,7 @@
 
 import contextlib
 from enum import StrEnum
+from importlib.util import find_spec
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, NoReturn
 
@@ -151,6 +152,8 @@ def _write(
     echo(f"Wrote the report of {folder} to {path}.")
     if written:
         echo(f"Wrote {plural(len(written), 'file')} of figures to {figures}.")
+        if not _can_draw_png():
+            echo("Only SVG: PNG images need resvg-py: pip install 'task-coevolve[figures]'.")
 
 
 def _relative(figures: Path, base: Path) -> str:
@@ -164,11 +167,18 @@ def _relative(figures: Path, base: Path) -> str:
 def _write_figures(figures: "dict[str, Figure]", folder: Path, theme: "Theme") -> list[Path]:
     written = []
     for name, figure in figures.items():
-        svg, png = folder / f"{name}.svg", folder / f"{name}.png"
-        _put(svg, figure.standalone(theme).encode("utf-8"))
-        _put(png, figure.png(theme=theme))
-        written += [svg, png]
+        files = {"svg": figure.standalone(theme).encode("utf-8")}
+        if _can_draw_png():
+            files["png"] = figure.png(theme=theme)
+        for kind, data in files.items():
+            _put(folder / f"{name}.{kind}", data)
+            written.append(folder / f"{name}.{kind}")
     return written
+
+
+def _can_draw_png() -> bool:
+    """Whether the package for PNG images is installed; Markdown needs SVG alone."""
+    return find_spec("resvg_py") is not None
 
 
 def _put(path: Path, data: bytes) -> None:

@@ -1,7 +1,6 @@
 """Several runs side by side, and the results of a replay of protocols."""
 
 import math
-from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -74,17 +73,8 @@ class RunComparison:
 
 
 def compare_runs(snapshots: Mapping[str, Snapshot]) -> RunComparison:
-    """Runs by the places where they are found, such as the paths of their folders.
-
-    A run is labelled by its name; where two have the same name, by its place.
-    """
-    names = Counter(snapshot.report.name for snapshot in snapshots.values())
-    return RunComparison(
-        runs=tuple(
-            _curve(place if names[one.report.name] > 1 else one.report.name, one)
-            for place, one in snapshots.items()
-        )
-    )
+    """Runs by their labels, such as the names of their folders."""
+    return RunComparison(runs=tuple(_curve(label, one) for label, one in snapshots.items()))
 
 
 def _curve(label: str, one: Snapshot) -> RunCurve:

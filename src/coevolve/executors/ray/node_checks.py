@@ -13,13 +13,18 @@ from coevolve.formatting import one_line, plural
 _SECONDS = 60.0
 
 
-def check_nodes(place: ClusterPlace, *, share: TrialShare, isolation: str) -> Iterator[Finding]:
+def check_nodes(
+    place: ClusterPlace, *, share: TrialShare, isolation: str, workers: int | None = None
+) -> Iterator[Finding]:
     """Whether each node can run trials: resources, version and isolation; each is named.
+
+    A Ray on this machine alone gets room for as many `workers` as in a run.
 
     Raises:
         ConfigError: There is no such cluster.
     """
-    connection = RayConnection.join(place, project=None, cpus=float(processors()))
+    cpus = processors() if workers is None else workers * share.cpus
+    connection = RayConnection.join(place, project=None, cpus=float(cpus))
     try:
         yield from _findings(connection, share, isolation)
     finally:

@@ -182,6 +182,7 @@ def _start(ray: ModuleType, place: ClusterPlace, project: Path | None, cpus: flo
     }
     if place.address is None:
         options |= {
+            "address": "local",  # without it, Ray would join another cluster of this machine
             "num_cpus": cpus,
             "include_dashboard": False,
             "object_store_memory": _OBJECTS,

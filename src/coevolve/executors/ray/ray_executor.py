@@ -376,10 +376,9 @@ class RayExecutor:
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
-                found = await asyncio.to_thread(self._connection.nodes)
+                self._follow(await asyncio.to_thread(self._connection.nodes))
             except Exception:
                 continue  # the control store is away; the calls of lost nodes end by themselves
-            self._follow(found)
 
     def _follow(self, found: Mapping[str, Mapping[str, float]]) -> None:
         for node in list(self._nodes.values()):

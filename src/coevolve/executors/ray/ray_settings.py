@@ -17,7 +17,8 @@ from coevolve.settings import Amount, Context, Text, Texts
 
 _ALL = 1_000_000
 """The number of workers that means as many as the cluster has."""
-_LEFT_OUT = (".git", ".venv", "__pycache__", "node_modules", ".tools")
+_LEFT_OUT = (".git", ".venv", ".env", ".env.*", "__pycache__", "node_modules", ".tools")
+"""Files such as `.env` hold keys."""
 _NotNegative = Annotated[float, Field(ge=0)]
 
 
@@ -82,6 +83,7 @@ class RaySettings(ExecutorSettings):
                 self.place(context.config),
                 share=self.share(),
                 isolation=context.config.isolation.kind,
+                workers=self.workers,
             )
         except CoevolveError as error:
             yield failed("ray", str(error))
