@@ -485,6 +485,27 @@ class TestFaults:
         assert {s for t, s in scores.items() if t.startswith("law")} == {0.0}
         check_whole(journal, state)
 
+    @pytest.mark.parametrize("in_flight", [None, 3])
+    @pytest.mark.parametrize("cap", [0.78, 0.82, 0.88, 0.96])
+    def test_trials_in_doubt_and_their_controls_do_not_pass_a_budget(
+        self, in_flight: int | None, cap: float
+    ) -> None:
+        ran: list[Trial] = []
+
+        def act(trial: Trial) -> Result:
+            ran.append(trial)
+            fault = Fault(blame=Blame.INFRASTRUCTURE, kind="model", reason="no answer")
+            bad = fault if trial.candidate not in STARTS else None
+            return Result(score=None if bad else 1.0, fault=bad, usage=Usage(dollars=0.01))
+
+        journal = MemoryJournal()
+        budget = Budget(dollars=cap)
+        opened(journal, rounds=4, candidates=1, in_flight=in_flight, budget=budget, test=None)
+        state = go_on(journal, StubExecutor(act=act))
+        assert state.ended == {"why": "budget: dollars"}
+        assert state.spending().dollars == pytest.approx(0.01 * len(ran)), "all is recorded"
+        assert budget.exceeded(state.spending()) is None
+
     def test_a_draw_with_under_half_of_its_outcomes_is_drawn_again(self) -> None:
         def act(trial: Trial) -> Result | None:
             bad = trial.candidate == "r1-0" and not trial.task.endswith(("1", "2", "3"))

@@ -102,6 +102,11 @@ class Controls:
         start = self._trials.get(trial.task, next(iter(self._trials.values()))).candidate
         return blamed(result.fault, f"but {start} got an answer")
 
+    @property
+    def unrecorded(self) -> Usage:
+        """What the controls have cost that no result has paid for yet."""
+        return self._used
+
     def paid(self, result: Result) -> Result:
         """A result that also pays for the controls so far."""
         usage, self._used = result.usage + self._used, Usage()
@@ -113,7 +118,8 @@ class Controls:
         recorder = self._attempts.recorder
         candidate = recorder.state.candidates[control.candidate].candidate
         for attempt in range(2 * retries.attempts):
-            self.spent = self.spent or self._attempts.cap_ahead()
+            used = sum((result.usage for _, result in self._doubts), self._used)
+            self.spent = self.spent or self._attempts.cap_ahead(used=used)
             if self.spent is not None:
                 return False
             found = await executor.run(candidate, replace(control, attempt=attempt))

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from coevolve.core.outcomes import Missing
+from coevolve.core.outcomes import Missing, Usage
 from coevolve.errors import EmptyRounds, StopRun, titled
 from coevolve.search.attempts import Attempts
 from coevolve.search.controls import WINDOW, Controls, blamed
@@ -143,6 +143,7 @@ class Evaluation:
         self._running: dict[asyncio.Task[Result], Trial] = {}
         self._doubts: list[tuple[Trial, Result]] = []
         self._control = ""
+        self._controls: Controls | None = None
         self._spent: str | None = None
 
     @property
@@ -184,12 +185,19 @@ class Evaluation:
         self._requeue()
         executor = self._attempts.executor
         while self._queue and len(self._running) < self._places() and not self._spent:
-            self._spent = self._attempts.cap_ahead(self.under_way, proposal=self._proposing())
+            self._spent = self._attempts.cap_ahead(
+                self.under_way, proposal=self._proposing(), used=self._unrecorded()
+            )
             if self._spent is None:
                 trial = self._trial(heapq.heappop(self._queue)[-1])
                 candidate = self._recorder.state.candidates[trial.candidate].candidate
                 self._running[asyncio.create_task(executor.run(candidate, trial))] = trial
         return bool(self._running)
+
+    def _unrecorded(self) -> Usage:
+        """What trials in doubt and their controls have cost, which is recorded when they end."""
+        controls = Usage() if self._controls is None else self._controls.unrecorded
+        return sum((result.usage for _, result in self._doubts), controls)
 
     def _requeue(self) -> None:
         """Queue the failed trials whose wait is over, before all others."""
@@ -294,8 +302,11 @@ class Evaluation:
         await self._run_queue()
 
     async def _settle(self, controls: Controls) -> None:
-        """Decide the trials in doubt of one candidate by controls."""
-        doubts = self._doubts
+        """Decide the trials in doubt of one candidate by controls.
+
+        If the budget ends before, they stay open, and what they have cost is recorded.
+        """
+        doubts, self._controls = self._doubts, controls
         await controls.quiet()
         if not await controls.up():
             self._control = await controls.back()
@@ -311,6 +322,9 @@ class Evaluation:
                 fault = controls.verdict(trial, result)
                 self._recorder.outcome(trial, controls.paid(replace(result, fault=fault)))
         self._spent = self._spent or controls.spent
+        undecided, self._doubts, self._controls = self._doubts, [], None
+        for trial, result in undecided:
+            self._recorder.failed(trial, controls.paid(result))
 
     async def _cancel(self) -> None:
         for task in self._running:

@@ -221,8 +221,11 @@ class RollingEvaluation(Evaluation):
         self._proposal = False
 
     def _trial_costs(self) -> Spending:
-        """The most that the trials under way may cost."""
-        return Spending().plus(self.under_way, Spending.highest(self._state.evaluating, trials=1))
+        """The most that the trials and controls under way may cost."""
+        ledger, controls = self._state.evaluating, int(self._controls is not None)
+        running = Spending().plus(self.under_way, Spending.highest(ledger, trials=1))
+        running = running.plus(controls, Spending.highest(ledger, trials=0))
+        return running.plus(1, Spending.of_usage(self._unrecorded()))
 
     def _candidate_costs(self) -> Spending:
         """The most that the proposal or preparations under way may cost."""
