@@ -239,7 +239,7 @@ def test_files_of_a_hostile_run_are_harmless_when_opened(
     assert asked == []
 
 
-EVIL = """<!doctype html><title>evil</title><body><script>
+EVIL = """<!doctype html><link rel="icon" href="data:,"><title>evil</title><body><script>
 const site = %s, got = {};
 const soon = (ms) => new Promise((done) => setTimeout(done, ms));
 async function attack() {
@@ -354,7 +354,7 @@ def test_the_token_does_not_leave_with_a_link(
     page: "Page", served: Serve, finished: Path, evil: ThreadingHTTPServer
 ) -> None:
     site = served(finished, token="a secret of the reader")
-    evil.page = b"<!doctype html><title>x</title>"  # type: ignore[attr-defined]
+    evil.page = b'<!doctype html><link rel="icon" href="data:,"><title>x</title>'  # type: ignore[attr-defined]
     page.goto(f"{site.url}/?token=a%20secret%20of%20the%20reader")
     assert page.url == f"{site.url}/runs/sample"
     assert "secret" not in page.content()
