@@ -417,6 +417,32 @@ class TestProposing:
         assert partial
         assert True in parents
 
+    def test_the_proposer_is_asked_when_a_place_is_added(self) -> None:
+        """The last trials use every place; none of them ends before the next proposal."""
+        proposed = asyncio.Event()
+
+        class Growing(StubExecutor):
+            elastic = True
+
+            async def run(self, candidate: Candidate, trial: Trial) -> Result:
+                first = [one for one in self.ran if one.candidate == "r1-0"]
+                result = await super().run(candidate, trial)
+                if trial.candidate == "r1-0" and len(first) >= 7:  # of 9
+                    self.capacity = 3
+                    async with asyncio.timeout(10):
+                        await proposed.wait()
+                return result
+
+        class Second(StubProposer):
+            async def propose(self, view: View, count: int) -> Sequence[Proposal]:
+                if view.round == 2:
+                    proposed.set()
+                return await super().propose(view, count)
+
+        journal = MemoryJournal()
+        opened(journal, rounds=2, candidates=1, in_flight=3)
+        assert go_on(journal, Growing(capacity=2), Second()).ended == {"why": "finished"}
+
     def test_a_proposer_that_fails_stops_the_run_after_the_trials_under_way(self) -> None:
         class Failing(StubProposer):
             async def propose(self, view: View, count: int) -> Sequence[Proposal]:

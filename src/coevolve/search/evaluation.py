@@ -176,6 +176,10 @@ class Evaluation:
     def _refill(self) -> None:
         """Add trials, where a search adds some while others run."""
 
+    def _could_use_places(self) -> bool:
+        """Whether there is something to start if the executor grows."""
+        return bool(self._queue)
+
     def _beside(self) -> Collection[asyncio.Task[None]]:
         """What else runs, after which there may be more trials."""
         return ()
@@ -237,7 +241,8 @@ class Evaluation:
         if not waiting:
             await asyncio.sleep(wait or 0.0)
             return []
-        if self._queue and not self._spent and getattr(self._attempts.executor, "elastic", False):
+        elastic = getattr(self._attempts.executor, "elastic", False)
+        if elastic and not self._spent and self._could_use_places():
             wait = LOOK_SECONDS if wait is None else min(wait, LOOK_SECONDS)
         first = asyncio.FIRST_COMPLETED
         done, _ = await asyncio.wait(waiting, timeout=wait, return_when=first)

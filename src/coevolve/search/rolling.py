@@ -66,6 +66,9 @@ class RollingEvaluation(Evaluation):
         if self._error is not None:
             raise self._error
 
+    def _could_use_places(self) -> bool:
+        return True  # a place that is free asks for draws or a proposal
+
     def _beside(self) -> Collection[asyncio.Task[None]]:
         """The next candidate under way, unless trials in doubt must be repeated first."""
         return () if self._candidate is None or self._again else (self._candidate,)
