@@ -3,13 +3,14 @@
 import asyncio
 import contextlib
 import inspect
+import logging
 import time
 from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
 from coevolve.core.outcomes import Usage
-from coevolve.errors import CoevolveError, InputError, nearest
+from coevolve.errors import InputError, nearest
 from coevolve.executors.channel import Message, fault_to_json
 from coevolve.executors.failures import (
     DoubtfulError,
@@ -24,6 +25,7 @@ from coevolve.search.candidate import Candidate
 
 OPEN_ASKS = 256
 """Requests of one node that the engine works on at once; the others wait on the node."""
+_LOG = logging.getLogger(__name__)
 _CLOSE_SECONDS = 10.0
 _OUT_OF_MEMORY = ("OutOfMemoryError", "NODE_OUT_OF_MEMORY")
 """What Ray's errors say if its memory monitor has killed a process."""
@@ -161,7 +163,9 @@ class NodeHandle:
     async def _send(self, contents: Mapping[str, bytes], candidate: Candidate) -> None:
         try:
             await self._call(self._actor.keep.remote(dict(contents), candidate.to_json()))
-        except (CoevolveError, OSError) as error:  # damaged on the way, or its disk is full
+        except NodeLost:
+            raise
+        except Exception as error:  # damaged on the way, or its disk is full
             self.lose()
             raise NodeLost from error
         self.shipped_bytes += sum(map(len, contents.values()))
@@ -213,6 +217,11 @@ class NodeHandle:
                     elif (task := self._asks.get(message["cancel"])) is not None:
                         task.cancel()
         except NodeLost:
+            self._end_asks()
+        except Exception as error:  # otherwise model calls of the node would wait for ever
+            text = one_line(str(error))[:300]
+            _LOG.warning("Node %s is given up, its model calls failed: %s", self.label, text)
+            self.lose()
             self._end_asks()
 
     async def _answer(self, message: Message) -> None:

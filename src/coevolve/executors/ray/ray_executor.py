@@ -2,6 +2,7 @@
 
 import asyncio
 import itertools
+import logging
 import time
 from collections import deque
 from collections.abc import AsyncIterator, Mapping
@@ -38,6 +39,7 @@ _AGAIN_SECONDS = 5.0
 """How long a node is left alone after its actor was lost or refused."""
 _STRENGTH = (AS_ROOT, "process", "bwrap")
 _CONCURRENCY = 10_000
+_LOG = logging.getLogger(__name__)
 _START_SECONDS = 120.0
 _POLL = 0.02
 
@@ -372,13 +374,23 @@ class RayExecutor:
             self._notify()
 
     async def _watch(self) -> None:
-        """Follow the cluster as nodes join and leave."""
+        """Follow the cluster as nodes join and leave.
+
+        While the control store is away, the nodes stay as they were: the calls of lost ones end
+        by themselves.
+        """
+        away = False
         while True:
             await asyncio.sleep(LOOK_SECONDS)
             try:
                 self._follow(await asyncio.to_thread(self._connection.nodes))
-            except Exception:
-                continue  # the control store is away; the calls of lost nodes end by themselves
+            except Exception as error:
+                if not away:
+                    text = one_line(str(error))[:300]
+                    _LOG.warning("The nodes of the Ray cluster cannot be followed: %s", text)
+                away = True
+            else:
+                away = False
 
     def _follow(self, found: Mapping[str, Mapping[str, float]]) -> None:
         for node in list(self._nodes.values()):
