@@ -120,12 +120,13 @@ def hosts(cluster: SmallCluster) -> list[str]:
     program = (
         "import ray; ray.init(address='ADDRESS', log_to_driver=False, configure_logging=False)\n"
         "found = ray.util.list_named_actors(all_namespaces=True)\n"
-        f"print(*[one['name'] for one in found if one['namespace'] == {NAMESPACE!r}])"
+        f"print('hosts:', *[one['name'] for one in found if one['namespace'] == {NAMESPACE!r}])"
     ).replace("ADDRESS", cluster.address)
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    return done.stdout.split()
+    [line] = [line for line in done.stdout.splitlines() if line.startswith("hosts:")]
+    return line.split()[1:]  # Ray may print other lines: that a node was lost, for example
 
 
 def test_200_trials_with_nodes_cut_short(tmp_path: Path) -> None:
