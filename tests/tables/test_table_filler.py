@@ -4,6 +4,7 @@ import asyncio
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 import pytest
@@ -15,7 +16,7 @@ from coevolve.models.embedded.scoring import choose, tree
 from coevolve.tables.harness_runs import HarnessRuns
 from coevolve.tables.harness_table import HarnessTable
 from coevolve.tables.label_answers import AnswerStore, LabelModel, SpeltLabels
-from coevolve.tables.table_filler import TableFiller
+from coevolve.tables.table_filler import Speller, TableFiller, labels_of
 from coevolve.tables.table_space import STAGES, TableSpace
 from tests.effort import effort
 from tests.tables.invented_model import InventedScorer, InventedSpeller
@@ -35,18 +36,26 @@ SMALL = (
         "format": ("keywords", "question"),
         "shortlist": ("all", "6"),
         "trust": ("none", "1"),
+        "ask": (*STAGES[0]["ask"], "free"),
+        "parse": ("first", "closest"),
     },
 )
 SMALL = ({**SMALL[0], "trust": ("none", "1")}, SMALL[1])
 
 
-def filler(folder: Path, ahead: int = 1) -> TableFiller:
-    speller = InventedSpeller()
-    return TableFiller(DATA, TableSpace(SMALL), folder, speller=speller, ahead=ahead)  # type: ignore[arg-type]
+def filler(folder: Path, families: int = 1, workers: int = 1) -> TableFiller:
+    return TableFiller(
+        DATA,
+        TableSpace(SMALL),
+        folder,
+        speller=cast("Speller", InventedSpeller()),
+        families=families,
+        workers=workers,
+    )
 
 
-def filled(folder: Path, stage: int, ahead: int = 1) -> InventedScorer:
-    scorer, made = InventedScorer(), filler(folder, ahead)
+def filled(folder: Path, stage: int, families: int = 1, workers: int = 1) -> InventedScorer:
+    scorer, made = InventedScorer(), filler(folder, families, workers)
     made.fill(scorer, lambda progress: None, stage)  # type: ignore[arg-type]
     made.save(folder / "table.npz")
     made.close()
@@ -60,7 +69,7 @@ def test_a_filler_that_was_stopped_continues_and_the_order_does_not_matter(tmp_p
     assert filled(tmp_path / "one", 1).asked == 0
     rest = filled(tmp_path / "one", 2)
     table = HarnessTable.read(tmp_path / "one" / "table.npz")
-    whole = filled(tmp_path / "two", 2, ahead=10**6)
+    whole = filled(tmp_path / "two", 2, families=100, workers=2)
     again = HarnessTable.read(tmp_path / "two" / "table.npz")
     assert first.asked + rest.asked == whole.asked
     assert list(table.keys) == [row.key for row in TableSpace(SMALL).rows()]
@@ -74,12 +83,12 @@ def test_a_table_is_counted_without_a_model_and_saved_when_a_stage_is_whole(
     tmp_path: Path,
 ) -> None:
     made = filler(tmp_path)
-    prompts, tokens = made.requests(2)
+    requests, tokens = made.requests(2)
     with pytest.raises(InputError, match="no stage is finished"):
         made.save(tmp_path / "table.npz")
     made.close()
-    assert filled(tmp_path, 2).asked == prompts
-    assert tokens > 10 * prompts
+    assert filled(tmp_path, 2).asked == requests
+    assert tokens > 10 * requests
 
 
 def test_similarities_that_are_remembered_change_no_answer(tmp_path: Path) -> None:
@@ -157,6 +166,37 @@ def test_packs_hold_every_prompt_with_its_labels_and_share_beginnings() -> None:
                 assert asked == token
     assert seen == set(range(len(prompts)))
     assert nodes < sum(map(len, prompts)) + len(prompts) * len(labels.steps)
+
+
+def test_what_the_model_writes_is_the_answer_of_harnesses_that_let_it_write(
+    tmp_path: Path,
+) -> None:
+    filled(tmp_path, 2)
+    table = HarnessTable.read(tmp_path / "table.npz")
+    free = [row for key, row in table.keys.items() if "ask:free parse:first" in key]
+    assert (table.answers[free] == 255).all()  # "w3 w7" names no label
+    assert not table.offered[free].any()
+    written = [key for key in table.keys if "ask:free parse:closest" in key]
+    assert written
+    assert (table.answers[[table.keys[key] for key in written]] < 255).all()
+
+
+def test_a_harness_of_a_table_must_repeat_its_answers(tmp_path: Path) -> None:
+    model = LabelModel(AnswerStore(tmp_path / "answers.db", "m"), {})
+    with pytest.raises(InputError, match="cannot sample"):
+        model("So", max_tokens=3, temperature=0.7)
+    with pytest.raises(InputError, match="must limit"):
+        model("So")
+    assert model("So", max_tokens=3, stop=["!"]) == ""
+    assert model.incomplete
+    model._store.close()
+
+
+def test_without_a_list_of_labels_the_answers_of_examples_are_the_labels() -> None:
+    bare = replace(DATA, words=replace(DATA.words, labels=None))
+    assert labels_of(bare) == tuple(dict.fromkeys(row.answer for row in DATA.train))
+    with pytest.raises(InputError, match="has 1 labels"):
+        labels_of(replace(bare, train=bare.train[:1]))
 
 
 def test_answers_are_kept_by_hash_and_not_as_text(tmp_path: Path) -> None:

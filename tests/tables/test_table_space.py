@@ -1,5 +1,7 @@
 """The space of a table is closed under everything the offline proposer does."""
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,7 @@ from coevolve.proposers.offline.restricted_blocks import RestrictedBlocks
 from coevolve.tables.table_space import STAGES, STARTS, TableSpace, key_of, prompts_of
 
 
-@pytest.mark.parametrize("stage", [1, 2, 3, 4])
+@pytest.mark.parametrize("stage", [1, 2, 3, 4, 5])
 def test_moves_and_crossings_stay_within_a_stage(stage: int) -> None:
     space = TableSpace()
     recipes = set(space.recipes(stage))
@@ -33,15 +35,15 @@ def test_every_harness_is_named_once_and_stages_contain_each_other() -> None:
     assert [row.stage for row in rows] == sorted(row.stage for row in rows)
     with pytest.raises(InputError, match="must contain the one before"):
         TableSpace([STAGES[1], STAGES[0]])
-    with pytest.raises(InputError, match="stages 1 to 4"):
-        TableSpace().blocks(5)
+    with pytest.raises(InputError, match="stages 1 to 5"):
+        TableSpace().blocks(6)
 
 
 def test_harnesses_with_the_same_prompts_write_the_same_prompt_code() -> None:
     space = TableSpace()
-    blocks = space.blocks(4)
+    blocks = space.blocks(5)
     sources: dict[tuple[str, ...], set[str]] = {}
-    for recipe in space.recipes(4):
+    for recipe in space.recipes(5):
         source = blocks.render(recipe, "The same.")["harness.py"].decode()
         method = source.partition("def prompt(")[2].partition("\n\n    def ")[0]
         constants = [n for n in source.splitlines() if n.startswith(("EXAMPLE", "ASKED", "COUNT"))]
@@ -59,3 +61,33 @@ def test_blocks_that_are_left_out_are_refused_by_name() -> None:
         RestrictedBlocks(whole, {"ask": ["free"]})
     with pytest.raises(InputError, match="at least one block"):
         RestrictedBlocks(whole, {"ask": []})
+
+
+def test_a_space_is_read_from_a_file(tmp_path: Path) -> None:
+    file = tmp_path / "space.toml"
+    lines = [f"{slot} = {list(blocks)!r}".replace("'", '"') for slot, blocks in STAGES[0].items()]
+    file.write_text("\n".join(["characters = 2000", "[[stages]]", *lines]))
+    space = TableSpace.read(file)
+    assert space.characters == 2000
+    assert space.recipes(1) == TableSpace(STAGES[:1]).recipes(1)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("stage = []", r"'stage' is not a key of a space.*'stages'"),
+        ("characters = 10", "at least 1000, got 10"),
+        ("stages = 3", "must map slots to lists"),
+        ('[[stages]]\nlike = "bm25"', "must map slots to lists"),
+        ('[[stages]]\nlikes = ["bm25"]', "no slot 'likes'"),
+        ('[[stages]]\nask = ["free"]', "every seed"),
+        ("", "at least one stage"),
+        ("[[", "cannot be read"),
+    ],
+)
+def test_a_wrong_space_is_refused_with_its_file(tmp_path: Path, text: str, says: str) -> None:
+    file = tmp_path / "space.toml"
+    file.write_text(text)
+    with pytest.raises(InputError, match=says) as found:
+        TableSpace.read(file)
+    assert str(file) in str(found.value)

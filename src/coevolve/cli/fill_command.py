@@ -24,12 +24,21 @@ def fill(
         Path | None,
         typer.Option(metavar="FOLDER", help="Where the published sets are. Default: the cache."),
     ] = None,
+    space: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="A TOML file with the blocks of each stage.",
+            show_default="the space of docs/harness-table.md",
+        ),
+    ] = None,
     stage: Annotated[
         int | None,
         typer.Option(help="The last stage of the space to fill.", show_default="all"),
     ] = None,
     device: Annotated[str, typer.Option(help="A device of torch: cpu, cuda, cuda:1.")] = "cpu",
     threads: Annotated[int, typer.Option(help="Cores for the model on a CPU.")] = 1,
+    workers: Annotated[int, typer.Option(help="Processes that run harnesses.")] = 1,
     python: Annotated[
         str, typer.Option(help="A Python that has torch and numpy.", show_default="this one")
     ] = sys.executable,
@@ -43,7 +52,7 @@ def fill(
     ] = None,
     count: Annotated[
         bool,
-        typer.Option("--count", help="Only count the harnesses and the prompts they send."),
+        typer.Option("--count", help="Only count the harnesses and the requests they send."),
     ] = False,
     save_only: Annotated[
         bool,
@@ -57,23 +66,26 @@ def fill(
     from coevolve.tables.table_filler import Speller, TableFiller
     from coevolve.tables.table_space import TableSpace
 
-    space = TableSpace()
-    last = len(space.stages) if stage is None else stage
-    space.blocks(last)  # refuses an unknown stage
-    if threads < 1:
-        raise InputError(f"--threads must be at least 1, got {threads}.")
+    harnesses = TableSpace() if space is None else TableSpace.read(space)
+    last = len(harnesses.stages) if stage is None else stage
+    harnesses.blocks(last)  # refuses an unknown stage
+    for name, value in (("--threads", threads), ("--workers", workers)):
+        if value < 1:
+            raise InputError(f"{name} must be at least 1, got {value}.")
     if table.suffix != ".npz":
         raise InputError(f"a table is an .npz file, got {table}.")
     rows, weights = load_set(data_set, data), find_weights()
     folder = work or table.with_name(f"{table.stem}.work")
     speller = Speller(weights)
-    ahead = 1 if device == "cpu" else GPU_AHEAD
-    filler = TableFiller(rows, space, folder, speller=speller, ahead=ahead)
+    families = 1 if device == "cpu" else GPU_FAMILIES
+    filler = TableFiller(
+        rows, harnesses, folder, speller=speller, families=families, workers=workers
+    )
     try:
         if count:
-            prompts, tokens = filler.requests(last)
-            harnesses = sum(row.stage <= last for row in space.rows())
-            echo(f"{harnesses:,} harnesses send {prompts:,} prompts of {tokens:,} tokens.")
+            requests, tokens = filler.requests(last)
+            number = sum(row.stage <= last for row in harnesses.rows())
+            echo(f"{number:,} harnesses send {requests:,} requests of {tokens:,} tokens.")
             return
         if not save_only:
             with LabelScorer(weights, device=device, threads=threads, python=python) as scorer:
@@ -88,12 +100,12 @@ def fill(
     echo(f"{table}: {table.stat().st_size / 1e6:.1f} MB")
 
 
-GPU_AHEAD = 20_000
-"""Prompts that a GPU gets at once."""
+GPU_FAMILIES = 1000
+"""Families of harnesses whose prompts a GPU gets at once."""
 
 
 def _told(progress: "Progress") -> None:
     echo(
         f"{progress.rows:,} of {progress.of:,} harnesses, stage {progress.stage}; "
-        f"{progress.asked:,} prompts of {progress.read:,} tokens in {progress.seconds:.0f} s"
+        f"{progress.asked:,} requests of {progress.read:,} tokens in {progress.seconds:.0f} s"
     )

@@ -40,7 +40,7 @@ class Evaluated:
     answers: NDArray[np.uint8]
     correct: Flags
     tokens_in: NDArray[np.uint16]
-    tokens_out: NDArray[np.uint8]
+    tokens_out: NDArray[np.uint16]
     offered: Flags
     shown: Flags
     learning: int
@@ -77,6 +77,7 @@ class HarnessRuns:
             kind.alike = self._remembered(like, kind.alike)
         model = self._model
         model.missing.clear()
+        model.unwritten.clear()
         model.begin()
         words = self._data.words.to_json()
         harness = kind(model, Task(**words))
@@ -84,14 +85,14 @@ class HarnessRuns:
             harness.learn(Example(row.question, row.answer))
         learning = model.tokens_in + model.tokens_out
         cells = [self._cell(harness, row.question, row.answer) for row in self._tasks]
-        if model.missing:
+        if model.incomplete:
             return None
         answers, correct, read, written, offered, shown = zip(*cells, strict=True)
         return Evaluated(
             answers=np.array(answers, np.uint8),
             correct=np.array(correct, bool),
             tokens_in=np.array(read, np.uint16),
-            tokens_out=np.array(written, np.uint8),
+            tokens_out=np.array(written, np.uint16),
             offered=np.array(offered, bool),
             shown=np.array(shown, bool),
             learning=learning,
@@ -105,12 +106,13 @@ class HarnessRuns:
         model = self._model
         model.begin()
         answer = harness.predict(question)
+        offered = {_plain(choice) for choice in model.offered}
         return (
             self._numbers.get(answer, OTHER),
             self._data.evaluate(answer, right).correct,
             model.tokens_in,
             model.tokens_out,
-            _plain(right) in map(_plain, model.offered),
+            _plain(right) in offered,
             any(_shown(right, prompt, model.offered) for prompt in model.prompts),
         )
 

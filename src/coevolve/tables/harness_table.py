@@ -3,7 +3,7 @@
 The file is a zip archive of numpy arrays (.npz), each read when it is first used:
 
 - `facts`: JSON as bytes: the schema, the set, the numbers of tasks and labels, the stages of the
-  space, the last stage that is filled, and where the table is from.
+  space, the last stage that is filled, how much a prompt may show, and where the table is from.
 - `keys`: the harnesses: components joined by blanks, or the name of a starting harness.
 - `gold`: the number of the right label of each task, validation first, then the test.
 - `answers`: harnesses x tasks: the number of the label, 255 for anything else.
@@ -26,7 +26,7 @@ from coevolve.errors import InputError
 from coevolve.tables.harness_runs import Evaluated, Flags
 from coevolve.tables.table_space import STARTS, TableSpace
 
-SCHEMA = 1
+SCHEMA = 2
 _ARRAYS = (
     "keys",
     "gold",
@@ -38,7 +38,17 @@ _ARRAYS = (
     "tokens_out",
     "learning",
 )
-_FACTS = ("schema", "set", "validation", "test", "labels", "stages", "stage", "source")
+_FACTS = (
+    "schema",
+    "set",
+    "validation",
+    "test",
+    "labels",
+    "stages",
+    "stage",
+    "characters",
+    "source",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +62,7 @@ class TableFacts:
         labels: The number of labels.
         stages: The blocks of every stage of the space.
         stage: The last stage that is filled, from 1.
+        characters: Characters of examples in a prompt, at most.
         source: Provenance: model, weights, arithmetic, version, command, date.
     """
 
@@ -61,6 +72,7 @@ class TableFacts:
     labels: int
     stages: Sequence[Mapping[str, Sequence[str]]]
     stage: int
+    characters: int
     source: Mapping[str, Any]
 
 
@@ -111,7 +123,7 @@ class HarnessTable:
     @cached_property
     def space(self) -> TableSpace:
         """The space, with the filled stages alone."""
-        return TableSpace(self.facts.stages[: self.facts.stage])
+        return TableSpace(self.facts.stages[: self.facts.stage], self.facts.characters)
 
     @cached_property
     def gold(self) -> NDArray[np.uint8]:

@@ -1,7 +1,8 @@
 """The model's log-probabilities of all labels after a prompt, and the answers that follow.
 
 Requests with some of the labels, as choices or for scores, are answered from the scores of all.
-So harnesses that differ only in what they do with the answers share the model's work.
+So harnesses that differ only in what they do with the answers share the model's work. What the
+model writes freely is kept too.
 """
 
 import sqlite3
@@ -76,8 +77,26 @@ class Answered:
     values: NDArray[np.float32]
 
 
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that lets the model write: a prompt, a limit in tokens, and texts that end it."""
+
+    prompt: str
+    limit: int
+    stops: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Written:
+    """A prompt's number of tokens, what the model wrote after it, and the tokens of that."""
+
+    tokens: int
+    text: str
+    wrote: int
+
+
 class AnswerStore:
-    """Answers on disk, by prompt; only hashes of prompts are kept.
+    """Answers on disk, by request; only hashes of prompts are kept.
 
     Args:
         file: The database; it is made if it does not exist.
@@ -90,10 +109,14 @@ class AnswerStore:
         self._base.execute(
             "create table if not exists answers (key blob primary key, tokens int, vals blob)"
         )
+        self._base.execute(
+            "create table if not exists texts "
+            "(key blob primary key, tokens int, text text, wrote int)"
+        )
         self._known: dict[bytes, Answered] = {}
 
     def get(self, prompt: str) -> Answered | None:
-        """What the model said after a prompt, if it was asked."""
+        """What the model said of the labels after a prompt, if it was asked."""
         key = self._key(prompt)
         if key not in self._known:
             found = self._base.execute(
@@ -115,6 +138,24 @@ class AnswerStore:
                 ],
             )
 
+    def written(self, request: Request) -> Written | None:
+        """What the model wrote, if it was asked."""
+        found = self._base.execute(
+            "select tokens, text, wrote from texts where key = ?", (self._key_of(request),)
+        ).fetchone()
+        return None if found is None else Written(*found)
+
+    def put_written(self, texts: Mapping[Request, Written]) -> None:
+        """Keep what the model wrote."""
+        with self._base:
+            self._base.executemany(
+                "insert or replace into texts values (?, ?, ?, ?)",
+                [
+                    (self._key_of(request), one.tokens, one.text, one.wrote)
+                    for request, one in texts.items()
+                ],
+            )
+
     def forget(self) -> None:
         """Drop what is in memory."""
         self._known.clear()
@@ -126,20 +167,24 @@ class AnswerStore:
     def _key(self, prompt: str) -> bytes:
         return sha256(self._identity + b"\0" + prompt.encode()).digest()
 
+    def _key_of(self, request: Request) -> bytes:
+        return self._key(f"{request.limit} {request.stops!r}\0{request.prompt}")
+
 
 class LabelModel:
     """A harness's model that answers from a store, and records what the store lacks.
 
-    A request that the store lacks gets a stand-in answer and goes to `missing`; what the harness
-    makes of it must be thrown away.
+    A request that the store lacks gets a stand-in answer and goes to `missing` or `unwritten`;
+    what the harness makes of it must be thrown away.
 
     Args:
         store: The answers.
         spelt: The labels after prompts that end with white space, and after others.
 
     Attributes:
-        missing: Prompts without an answer.
-        requested: All prompts, answered or not.
+        missing: Prompts whose labels have no scores.
+        unwritten: Requests that let the model write, without an answer.
+        requested: All prompts, answered or not; `writing` are those that let the model write.
         tokens_in, tokens_out: What the requests since `begin` read and wrote.
         offered: The choices of all requests since `begin`.
         prompts: Their prompts.
@@ -151,7 +196,9 @@ class LabelModel:
     def __init__(self, store: AnswerStore, spelt: Mapping[bool, SpeltLabels]) -> None:
         self._store, self._spelt = store, spelt
         self.missing: dict[str, None] = {}
+        self.unwritten: dict[Request, None] = {}
         self.requested: dict[str, None] = {}
+        self.writing: dict[Request, None] = {}
         self._scores: dict[str, dict[str, float]] = {}
         self._chosen: dict[tuple[str, tuple[str, ...]], tuple[str, int]] = {}
         self.begin()
@@ -162,11 +209,21 @@ class LabelModel:
         self.offered: set[str] = set()
         self.prompts: list[str] = []
 
+    @property
+    def incomplete(self) -> bool:
+        """Whether a request had a stand-in answer."""
+        return bool(self.missing or self.unwritten)
+
     def forget(self) -> None:
         """Drop what is in memory."""
         self._scores.clear()
         self._chosen.clear()
         self._store.forget()
+
+    def forget_requests(self) -> None:
+        """Forget which requests were made."""
+        for made in (self.missing, self.unwritten, self.requested, self.writing):
+            made.clear()
 
     def choose(self, prompt: str, choices: Sequence[str]) -> str:
         """The choice that the model would write."""
@@ -192,8 +249,32 @@ class LabelModel:
         every = self._scores[prompt]
         return {choice: every[choice] for choice in given}
 
-    def __call__(self, prompt: object, **options: object) -> str:
-        raise InputError("a table has no harness that lets the model write freely.")
+    def __call__(
+        self,
+        prompt: object,
+        *,
+        max_tokens: int | None = None,
+        temperature: float | None = None,
+        stop: Sequence[str] | None = None,
+        sample: int = 0,
+    ) -> str:
+        """What the model writes after a prompt, each time the most probable token."""
+        if not isinstance(prompt, str):
+            raise InputError("a harness of a table must give the model a text, not messages.")
+        if temperature or sample:
+            raise InputError("a harness of a table cannot sample answers; they would not repeat.")
+        if max_tokens is None:
+            raise InputError("a harness of a table must limit what the model writes (max_tokens).")
+        request = Request(prompt, max_tokens, tuple(stop or ()))
+        self.prompts.append(prompt)
+        self.writing.setdefault(request)
+        found = self._store.written(request)
+        if found is None:
+            self.unwritten.setdefault(request)
+            return ""
+        self.tokens_in += found.tokens
+        self.tokens_out += found.wrote
+        return found.text
 
     def _request(
         self, prompt: str, choices: Sequence[str]

@@ -64,7 +64,7 @@ def synthetic_table(
             answers=np.where(correct, gold, wrong).astype(np.uint8),
             correct=correct,
             tokens_in=np.full(tasks, read, np.uint16),
-            tokens_out=np.zeros(tasks, np.uint8),
+            tokens_out=np.zeros(tasks, np.uint16),
             offered=correct | (generator.random(tasks) < 0.7),
             shown=correct | (generator.random(tasks) < 0.5),
             learning=0,
@@ -77,6 +77,7 @@ def synthetic_table(
         labels=LABELS,
         stages=stages,
         stage=len(stages),
+        characters=space.characters,
         source={"synthetic": seed},
     )
     return HarnessTable(table_arrays(facts, gold, rows))

@@ -6,14 +6,19 @@ so a filler that was stopped continues where it was.
 """
 
 import asyncio
+import multiprocessing
 import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
 from dataclasses import dataclass, fields
 from datetime import UTC, datetime
 from hashlib import sha256
 from io import BytesIO
+from itertools import batched, groupby
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
@@ -24,24 +29,32 @@ from coevolve.benchmarks.textclass.data_sets import DataSet
 from coevolve.benchmarks.textclass.harness_files import read_start_files
 from coevolve.errors import InputError
 from coevolve.models.batched.label_scorer import LabelScorer
+from coevolve.models.batched.vocabulary import Vocabulary
 from coevolve.models.embedded.model_process import ModelProcess
 from coevolve.models.embedded.model_weights import MADE, MODEL
 from coevolve.models.embedded.scoring import Tokens, follows
 from coevolve.search.candidate import Files
-from coevolve.tables.harness_runs import Evaluated, HarnessRuns
+from coevolve.tables.harness_runs import OTHER, Evaluated, HarnessRuns
 from coevolve.tables.harness_table import TableFacts, save, table_arrays
-from coevolve.tables.label_answers import Answered, AnswerStore, LabelModel, SpeltLabels
+from coevolve.tables.label_answers import (
+    Answered,
+    AnswerStore,
+    LabelModel,
+    Request,
+    SpeltLabels,
+    Written,
+)
 from coevolve.tables.table_space import Row, TableSpace, prompts_of
 
 IDENTITY = f"{MADE.sha256} torch bfloat16"
 """What answers depend on beside the prompt: the weights and the arithmetic."""
-PIECE = 64
-"""Prompts after which answers are kept."""
+PIECE, LARGE_PIECE = 64, 4096
+"""Requests after which answers are kept, if the model gets one family at once, or several."""
 EMPTY: Mapping[str, str] = {}
 
 
 class Speller:
-    """Turns texts into the model's tokens.
+    """Turns texts into the model's tokens, and tokens into texts.
 
     Args:
         weights: The GGUF file of the model.
@@ -51,6 +64,7 @@ class Speller:
         self._runner = asyncio.Runner()
         self._process = ModelProcess(lambda: weights, slots=1, threads=1)
         self._tokens = Tokens(self._process)
+        self._vocabulary = Vocabulary.read(weights)
 
     def prompts(self, texts: Sequence[str]) -> list[list[int]]:
         """The tokens of prompts."""
@@ -65,6 +79,15 @@ class Speller:
             spelt = self._runner.run(self._tokens.many(texts))
             made[spaced] = SpeltLabels(dict(zip(labels, spelt, strict=True)), ends)
         return made
+
+    def ends(self, stops: Sequence[str]) -> list[int]:
+        """The tokens after which the model writes no more."""
+        _, *marks = self._runner.run(self._tokens.ends())
+        return [*marks, *(token for stop in stops for token in self._vocabulary.ending(stop))]
+
+    def written(self, tokens: Sequence[int], stops: Sequence[str]) -> tuple[str, int]:
+        """What tokens say before the first of some texts, and the number of tokens up to it."""
+        return self._vocabulary.cut(tokens, stops)
 
     def close(self) -> None:
         """End the model's process."""
@@ -83,12 +106,15 @@ class RowStore:
         """The harnesses that are finished."""
         return {key for (key,) in self._base.execute("select key from rows")}
 
-    def put(self, key: str, row: Evaluated) -> None:
-        """Keep a row."""
-        made = BytesIO()
-        np.savez_compressed(made, **{f.name: getattr(row, f.name) for f in fields(row)})
+    def put(self, rows: Mapping[str, Evaluated]) -> None:
+        """Keep some rows."""
+        made = []
+        for key, row in rows.items():
+            packed = BytesIO()
+            np.savez_compressed(packed, **{f.name: getattr(row, f.name) for f in fields(row)})
+            made.append((key, packed.getvalue()))
         with self._base:
-            self._base.execute("insert or replace into rows values (?, ?)", (key, made.getvalue()))
+            self._base.executemany("insert or replace into rows values (?, ?)", made)
 
     def get(self, key: str) -> Evaluated:
         """A finished row."""
@@ -116,15 +142,26 @@ class Progress:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Pass:
+    """Some harnesses that ran: the rows of those that have all answers, and what is missing."""
+
+    rows: Mapping[str, Evaluated]
+    missing: Sequence[str]
+    unwritten: Sequence[Request]
+
+
 class TableFiller:
     """Fills the rows of a table for one set.
 
     Args:
-        data: The set.
+        data: The set; where it has no list of labels, the answers of its examples are the labels.
         space: The harnesses.
         folder: Where answers and rows are kept while the table is filled.
         speller: Turns prompts into tokens.
-        ahead: Prompts to collect before the model is asked: many for a GPU.
+        families: Families of harnesses with equal prompts whose requests the model gets together:
+            one for a CPU, so that rows are finished early; many for a GPU.
+        workers: Processes that run harnesses.
     """
 
     def __init__(
@@ -134,74 +171,88 @@ class TableFiller:
         folder: Path,
         *,
         speller: Speller,
-        ahead: int = 1,
+        families: int = 1,
+        workers: int = 1,
     ) -> None:
         folder.mkdir(parents=True, exist_ok=True)
-        labels = tuple(data.words.labels or ())
-        if not labels:
-            raise InputError(f"the set {data.name!r} has no list of labels; a table needs one.")
-        self.labels = labels
-        self._data, self._space = data, space
-        self._speller, self._ahead = speller, ahead
-        self._spelt = speller.labels(labels)
-        self._store = AnswerStore(folder / f"{data.name}-answers.db", f"{IDENTITY} {labels}")
+        self.labels = labels_of(data)
+        self._data, self._space, self._folder = data, space, folder
+        self._speller, self._families, self._workers = speller, families, workers
+        self._spelt = speller.labels(self.labels)
         self.finished = RowStore(folder / f"{data.name}-rows.db")
-        self._model = LabelModel(self._store, self._spelt)
-        self._runs = HarnessRuns(data, labels, self._model)
+        self._open()
         self._asked = self._read = 0
+
+    def _open(self) -> None:
+        """Open the store of answers; a forked process needs a connection of its own."""
+        file = self._folder / f"{self._data.name}-answers.db"
+        self._store = AnswerStore(file, f"{IDENTITY} {self.labels}")
+        self._model = LabelModel(self._store, self._spelt)
+        self._runs = HarnessRuns(self._data, self.labels, self._model)
 
     def fill(self, scorer: LabelScorer, told: Callable[[Progress], None], stage: int) -> None:
         """Fill all rows up to a stage."""
         started, done = time.monotonic(), self.finished.keys()
         rows = [row for row in self._space.rows() if row.stage <= stage]
-        waiting = [row for row in rows if row.key not in done]
-        last: tuple[str, ...] | None = None
-        while waiting:
-            missing: dict[str, None] = {}
-            again: list[Row] = []
-            for place, row in enumerate(waiting):
-                family = prompts_of(row.recipe) if row.recipe else ()
-                if family != last and self._ahead == 1:
-                    self._model.forget()  # no later harness asks the same
-                last = family
+        with self._pool() as run:
+            for wave in _waves([row for row in rows if row.key not in done], self._families):
+                self._ask(scorer, run(_first(wave)))
+                while wave:
+                    found = run(wave)
+                    done |= found.rows.keys()
+                    wave = [row for row in wave if row.key not in found.rows]
+                    told(self._progress(rows, done, stage, started))
+                    self._ask(scorer, found)
+
+    @contextmanager
+    def _pool(self) -> Iterator[Callable[[Sequence[Row]], Pass]]:
+        """A function that runs harnesses, in several processes if there are to be several."""
+        if self._workers == 1:
+            yield lambda rows: self._kept(self._ran(list(rows)))
+            return
+        context = multiprocessing.get_context("fork")
+        with ProcessPoolExecutor(
+            self._workers, mp_context=context, initializer=_begin, initargs=(self,)
+        ) as pool:
+            yield lambda rows: self._kept(*pool.map(_run, _pieces(rows, self._workers)))
+
+    def _ran(self, rows: Sequence[Row]) -> Pass:
+        """Run harnesses on all tasks."""
+        made: dict[str, Evaluated] = {}
+        missing: dict[str, None] = {}
+        unwritten: dict[Request, None] = {}
+        for _, family in groupby(rows, _family):
+            self._model.forget()  # no later harness asks the same
+            for row in family:
                 found = self._runs.evaluated(*self.files(row))
-                if found is None:
-                    missing.update(self._model.missing)
-                    again.append(row)
-                else:
-                    self.finished.put(row.key, found)
-                    done.add(row.key)
-                if len(missing) >= self._ahead:
-                    again += waiting[place + 1 :]
-                    break
-                if len(done) % 50 == 0:
-                    told(self._progress(rows, done, row, started))
-            if missing:
-                told(self._progress(rows, done, again[0], started))
-                self._ask(scorer, list(missing))
-            waiting = again
+                if found is not None:
+                    made[row.key] = found
+                missing.update(self._model.missing)
+                unwritten.update(self._model.unwritten)
+        return Pass(made, list(missing), list(unwritten))
+
+    def _kept(self, *passes: Pass) -> Pass:
+        """Keep the rows of some passes."""
+        missing = dict.fromkeys(prompt for one in passes for prompt in one.missing)
+        unwritten = dict.fromkeys(request for one in passes for request in one.unwritten)
+        made = {key: row for one in passes for key, row in one.rows.items()}
+        self.finished.put(made)
+        return Pass(made, list(missing), list(unwritten))
 
     def requests(self, stage: int) -> tuple[int, int]:
-        """How many different prompts the rows up to a stage send, and their tokens.
+        """How many requests the rows up to a stage send, each counted once, and their tokens.
 
-        No harness of the space sends a request that depends on an earlier answer, so stand-in
-        answers suffice.
+        Harnesses get stand-in answers; requests that depend on an earlier answer are not counted.
         """
-        prompts: dict[str, None] = {}
-        seen: set[tuple[tuple[str, ...], str]] = set()
-        for row in self._space.rows():
-            if row.stage > stage:
-                continue
-            if row.recipe is not None:
-                asks = (prompts_of(row.recipe), row.recipe["ask"])
-                if asks in seen:
-                    continue
-                seen.add(asks)
-            self._model.requested.clear()
+        scored: dict[str, None] = {}
+        written: dict[Request, None] = {}
+        for row in _first([row for row in self._space.rows() if row.stage <= stage]):
+            self._model.forget_requests()
             self._runs.evaluated(*self.files(row))
-            prompts.update(self._model.requested)
-        tokens = self._speller.prompts(list(prompts))
-        return len(prompts), sum(map(len, tokens))
+            scored.update(self._model.requested)
+            written.update(self._model.writing)
+        prompts = [*scored, *(request.prompt for request in written)]
+        return len(prompts), sum(map(len, self._speller.prompts(prompts)))
 
     def files(self, row: Row) -> tuple[Files, str | None]:
         """The files of a harness, and how it compares texts."""
@@ -241,6 +292,7 @@ class TableFiller:
             labels=len(self.labels),
             stages=self._space.stages,
             stage=stage,
+            characters=self._space.characters,
             source={
                 "model": MODEL,
                 "weights": MADE.sha256,
@@ -253,7 +305,7 @@ class TableFiller:
                 "date": f"{datetime.now(UTC):%Y-%m-%d}",
             },
         )
-        gold = np.array([number[task.answer] for task in tasks], np.uint8)
+        gold = np.array([number.get(task.answer, OTHER) for task in tasks], np.uint8)
         save(
             file, table_arrays(facts, gold, {row.key: self.finished.get(row.key) for row in rows})
         )
@@ -270,12 +322,19 @@ class TableFiller:
         self._store.close()
         self.finished.close()
 
-    def _ask(self, scorer: LabelScorer, prompts: list[str]) -> None:
+    def _ask(self, scorer: LabelScorer, found: Pass) -> None:
+        """Ask the model for what is missing."""
+        self._ask_labels(scorer, found.missing)
+        by_kind: dict[tuple[int, tuple[str, ...]], list[Request]] = {}
+        for request in found.unwritten:
+            by_kind.setdefault((request.limit, request.stops), []).append(request)
+        for (limit, stops), requests in by_kind.items():
+            self._ask_texts(scorer, requests, limit, stops)
+
+    def _ask_labels(self, scorer: LabelScorer, prompts: Sequence[str]) -> None:
         tokens = dict(zip(prompts, self._speller.prompts(prompts), strict=True))
         ordered = sorted(prompts, key=tokens.__getitem__)  # neighbours share their beginnings
-        piece = max(PIECE, self._ahead)
-        for start in range(0, len(ordered), piece):
-            some = ordered[start : start + piece]
+        for some in batched(ordered, self._piece):
             trees = [self._spelt[prompt[-1:].isspace()].tree for prompt in some]
             found = scorer.scores([tokens[prompt] for prompt in some], trees)
             self._store.put(
@@ -284,18 +343,98 @@ class TableFiller:
                     for prompt, values in zip(some, found, strict=True)
                 }
             )
-            self._asked += len(some)
-            self._read += sum(len(tokens[prompt]) for prompt in some)
+            self._count(len(some), sum(len(tokens[prompt]) for prompt in some))
 
-    def _progress(self, rows: Sequence[Row], done: set[str], row: Row, started: float) -> Progress:
+    def _ask_texts(
+        self, scorer: LabelScorer, requests: Sequence[Request], limit: int, stops: tuple[str, ...]
+    ) -> None:
+        tokens = self._speller.prompts([request.prompt for request in requests])
+        ends = self._speller.ends(stops)
+        for some in batched(zip(requests, tokens, strict=True), self._piece):
+            found = scorer.written([given for _, given in some], limit, ends)
+            made = {}
+            for (request, given), wrote in zip(some, found, strict=True):
+                text, count = self._speller.written(wrote, stops)
+                made[request] = Written(len(given), text, count)
+            self._store.put_written(made)
+            self._count(len(some), sum(len(given) for _, given in some))
+
+    @property
+    def _piece(self) -> int:
+        """Requests after which answers are kept."""
+        return PIECE if self._families == 1 else LARGE_PIECE
+
+    def _count(self, asked: int, read: int) -> None:
+        self._asked += asked
+        self._read += read
+
+    def _progress(
+        self, rows: Sequence[Row], done: set[str], stage: int, started: float
+    ) -> Progress:
         return Progress(
             rows=len(done),
             of=len(rows),
-            stage=row.stage,
+            stage=stage,
             asked=self._asked,
             read=self._read,
             seconds=time.monotonic() - started,
         )
+
+
+def labels_of(data: DataSet) -> tuple[str, ...]:
+    """The labels of a set: those it lists, else the answers of its examples.
+
+    Raises:
+        InputError: There are more than the table can number.
+    """
+    labels = tuple(data.words.labels or dict.fromkeys(row.answer for row in data.train))
+    if not 1 < len(labels) < OTHER:
+        raise InputError(
+            f"the set {data.name!r} has {len(labels)} labels; a table needs 2 to {OTHER - 1}."
+        )
+    return labels
+
+
+def _family(row: Row) -> tuple[str, ...]:
+    """Harnesses of one family send the same prompts for a question."""
+    return prompts_of(row.recipe) if row.recipe else (row.key,)
+
+
+def _waves(rows: Sequence[Row], families: int) -> Iterator[list[Row]]:
+    """The rows in order, some families at a time."""
+    groups = (list(group) for _, group in groupby(rows, _family))
+    for some in batched(groups, families):
+        yield [row for group in some for row in group]
+
+
+def _first(rows: Sequence[Row]) -> list[Row]:
+    """A harness for each family and way to ask; the others send no other requests."""
+    found: dict[Any, Row] = {}
+    for row in rows:
+        found.setdefault((_family(row), row.recipe["ask"] if row.recipe else ""), row)
+    return list(found.values())
+
+
+def _pieces(rows: Sequence[Row], workers: int) -> list[Sequence[Row]]:
+    """The rows for several processes; each piece has rows of one family."""
+    size = max(1, len(rows) // (8 * workers))
+    groups = (list(group) for _, group in groupby(rows, _family))
+    return [piece for group in groups for piece in batched(group, size)]
+
+
+_filler: TableFiller | None = None
+
+
+def _begin(filler: TableFiller) -> None:
+    """Keep what a fork has inherited, with a connection of its own."""
+    global _filler
+    _filler = filler
+    filler._open()
+
+
+def _run(rows: Sequence[Row]) -> Pass:
+    assert _filler is not None
+    return _filler._ran(rows)
 
 
 def whole_stages(space: TableSpace, done: set[str]) -> Iterator[int]:

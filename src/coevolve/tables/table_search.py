@@ -26,7 +26,6 @@ from coevolve.search.proposal import Proposal, Proposed, Proposer, View
 from coevolve.search.trials import Prepared, Result, Trial
 from coevolve.tables.harness_table import HarnessTable
 from coevolve.tables.mutation_proposer import MutationProposer
-from coevolve.tables.table_space import CHARACTERS
 
 ProposerName = Literal["offline", "mutation"]
 SEED = 42
@@ -137,14 +136,15 @@ class TableExecutor:
             self.first += 1
         if table.correct[row, column]:
             return Result(score=1.0)
-        return Result(score=0.0, trace=self._trace(row, column))
+        free = "ask:free" in candidate.components
+        return Result(score=0.0, trace=self._trace(row, column, free=free))
 
     async def close(self) -> None:
         """Nothing to do."""
 
-    def _trace(self, row: int, column: int) -> str:
+    def _trace(self, row: int, column: int, *, free: bool) -> str:
         said, right = f"l{self._table.answers[row, column]}.", f"l{self._table.gold[column]}."
-        choices = [said, right] if self._table.offered[row, column] else [said]
+        choices = [said, right] if self._table.offered[row, column] else [said] * (not free)
         prompt = right if self._table.shown[row, column] else ""
         call = {"prompt": prompt, "choices": choices}
         return json.dumps({"trace": {"answer": said, "gold": right, "calls": [call]}})
@@ -196,7 +196,7 @@ class TableSearches:
                 f"a proposer is one of {', '.join(known)}, got {proposer!r}."
                 f"{nearest(proposer, known)}"
             )
-        blocks = PlainBlocks(TextBlocks(characters=CHARACTERS), table.space.stages[-1])
+        blocks = PlainBlocks(TextBlocks(characters=table.facts.characters), table.space.stages[-1])
         kind = OfflineProposer if proposer == "offline" else MutationProposer
         self._table, self._proposer = table, kind(blocks)
         self._starts = read_start_files(table.starts)

@@ -1,12 +1,14 @@
-"""Log-probabilities of labels after many prompts, from a model in a separate program."""
+"""Log-probabilities of labels, and written text, after many prompts; a separate program computes.
+
+The program is `packed_model`. It may run in another Python, and on a GPU.
+"""
 
 import json
 import struct
 import subprocess
 import sys
 import tempfile
-from collections.abc import Sequence
-from itertools import batched
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -23,8 +25,10 @@ from coevolve.models.embedded.gguf import Entry, Header, numbers, read_header
 _FLOAT = 6
 ROOM = 200
 """Nodes of a pack; in larger ones, unrelated prompts cost more attention than they save."""
-_ROWS = {"cpu": 4, "cuda": 256}
-"""Packs that are computed at once."""
+_NODES = {"cpu": 800, "cuda": 65_536}
+"""Nodes that are computed at once, those that fill up shorter packs included."""
+_PAIRS = 200_000_000
+"""Pairs of nodes of a pack that are computed at once, at most: each has an entry in a mask."""
 
 
 class LabelScorer:
@@ -48,7 +52,7 @@ class LabelScorer:
         threads: int = 1,
         python: str = sys.executable,
     ) -> None:
-        self._room, self._rows = ROOM, _ROWS.get(device.partition(":")[0], 1)
+        self._nodes = _NODES.get(device.partition(":")[0], _NODES["cpu"])
         self._process = subprocess.Popen(
             [python, str(Path(packed_model.__file__))],
             stdin=subprocess.PIPE,
@@ -66,9 +70,9 @@ class LabelScorer:
         """The log-probabilities that the tree of each prompt wants, in its order."""
         found: dict[int, NDArray[np.float32]] = {}
         # Packs of similar length waste least when they are computed together.
-        made = sorted(packs(prompts, trees, self._room), key=lambda pack: len(pack.tokens))
-        for some in batched(made, self._rows, strict=False):
-            answers = self._asked([_sent(pack) for pack in some])
+        made = sorted(packs(prompts, trees, ROOM), key=lambda pack: len(pack.tokens))
+        for some in self._together(made, lambda pack: len(pack.tokens)):
+            answers = self._asked({"packs": [_sent(pack) for pack in some]})
             for pack, values in zip(some, answers, strict=True):
                 array, start = np.array(values, np.float32), 0
                 for number in pack.prompts:
@@ -76,6 +80,38 @@ class LabelScorer:
                     found[number] = array[start:end]
                     start = end
         return [found[number] for number in range(len(prompts))]
+
+    def written(
+        self, prompts: Sequence[Sequence[int]], limit: int, ends: Iterable[int]
+    ) -> list[list[int]]:
+        """The tokens that the model writes after each prompt, each time the most probable one.
+
+        Args:
+            prompts: The tokens of each prompt.
+            limit: Tokens to write, at most.
+            ends: Tokens that end an answer; such a token is its last.
+        """
+        found: dict[int, list[int]] = {}
+        order = sorted(range(len(prompts)), key=lambda number: len(prompts[number]))
+        for some in self._together(order, lambda number: len(prompts[number]) + limit):
+            asked = {"prompts": [list(prompts[number]) for number in some], "limit": limit}
+            answers = self._asked({**asked, "ends": list(ends)})
+            found.update(zip(some, answers, strict=True))
+        return [found[number] for number in range(len(prompts))]
+
+    def _together[One](
+        self, made: Sequence[One], size: Callable[[One], int]
+    ) -> Iterator[list[One]]:
+        """Pieces of a list with ascending sizes that are computed at once."""
+        piece: list[One] = []
+        for one in made:
+            rows = len(piece) + 1
+            if piece and (rows * size(one) > self._nodes or rows * size(one) ** 2 > _PAIRS):
+                yield piece
+                piece = []
+            piece.append(one)
+        if piece:
+            yield piece
 
     def close(self) -> None:
         """End the program."""
