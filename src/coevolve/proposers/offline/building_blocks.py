@@ -11,6 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
+from coevolve.core.arrays import Floats, Indices
 from coevolve.errors import InputError, nearest
 from coevolve.search.candidate import Files
 from coevolve.search.proposal import Standing, View
@@ -37,14 +38,19 @@ class Recipe:
     components: tuple[str, ...]
     _by_slot: Mapping[str, str] = field(init=False, repr=False, compare=False)
     _active: frozenset[str] = field(init=False, repr=False, compare=False)
+    _hash: int = field(init=False, repr=False, compare=False)
     idle: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_slot", dict(self.blocks))
         slots = (component.partition(":")[0] for component in self.components)
         object.__setattr__(self, "_active", frozenset(slots))
+        object.__setattr__(self, "_hash", hash((self.blocks, self.components)))
         idle = (n for n, (slot, _) in enumerate(self.blocks) if slot not in self._active)
         object.__setattr__(self, "idle", tuple(idle))
+
+    def __hash__(self) -> int:
+        return self._hash
 
     def __getitem__(self, slot: str) -> str:
         return self._by_slot[slot]
@@ -152,10 +158,10 @@ class RecipeSpace:
         )
         self._firsts = {slot: known[0] for slot, known in self.slots.items()}
         self._listed = tuple(self.slots.items())
-        sizes = [len(known) for known in self.slots.values()]
-        self._sizes = np.array(sizes)
-        self._sizes_after = [np.array([size, *sizes]) for size in sizes]
-        self._settled: dict[tuple[str, ...], Recipe] = {}
+        self._sizes = np.array([len(known) for known in self.slots.values()])
+        self._columns = {component: column for column, component in enumerate(self.components)}
+        self._settled: dict[Places, Recipe] = {}
+        self._known: dict[Recipe, _Known] = {}
         self.seeds = {text: self.recipe(seed) for text, seed in blocks.seeds.items()}
 
     def recipe(self, given: Mapping[str, str]) -> Recipe:
@@ -170,24 +176,64 @@ class RecipeSpace:
                 if not known:
                     raise InputError(f"there is no slot {slot!r}.{nearest(slot, self.slots)}")
                 raise InputError(f"slot {slot!r} has no block {block!r}.{nearest(block, known)}")
-        return self._known(self._firsts | dict(given))
+        blocks = self._firsts | dict(given)
+        return self._at(tuple(known.index(blocks[slot]) for slot, known in self.slots.items()))
 
-    def _known(self, blocks: dict[str, str]) -> Recipe:
-        """The recipe of known blocks, one for every slot in the order of `slots`."""
-        key = tuple(blocks.values())
-        if key not in self._settled:
+    def _at(self, places: "Places") -> Recipe:
+        """The recipe of blocks by their places, one for every slot."""
+        found = self._settled.get(places)
+        if found is None:
             if len(self._settled) >= REMEMBERED:
                 self._settled.clear()
-            self._settled[key] = self._made(blocks)
-        return self._settled[key]
+                self._known.clear()
+            found = self._settled[places] = self._made(places)
+        return found
 
-    def _made(self, blocks: dict[str, str]) -> Recipe:
-        active = self.blocks.settle(blocks)
+    def _made(self, places: "Places") -> Recipe:
+        pairs = zip(self._listed, places, strict=True)
+        active = self.blocks.settle({slot: known[place] for (slot, known), place in pairs})
         firsts = self._firsts.items()
         return Recipe(
             blocks=tuple((slot, active.get(slot, first)) for slot, first in firsts),
             components=tuple(f"{slot}:{active[slot]}" for slot in self.slots if slot in active),
         )
+
+    def _of(self, recipe: Recipe) -> "_Known":
+        """What is known of a recipe."""
+        found = self._known.get(recipe)
+        if found is None:
+            row = np.zeros(len(self.components))
+            row[[self._columns[component] for component in recipe.components]] = 1
+            pairs = zip(self._listed, recipe.blocks, strict=True)
+            found = self._known[recipe] = _Known(
+                places=tuple(known.index(block) for (_, known), (_, block) in pairs),
+                row=row,
+                prior=self.blocks.prior(recipe.components),
+                cost=self.blocks.cost(recipe),
+            )
+        return found
+
+    def places(self, recipes: Sequence[Recipe]) -> Indices:
+        """The places of the blocks of recipes: a row each, with a column for every slot."""
+        listed = [self._of(recipe).places for recipe in recipes]
+        return np.array(listed, dtype=np.int64).reshape(len(listed), len(self._sizes))
+
+    def rows(self, recipes: Sequence[Recipe]) -> Floats:
+        """A row for each recipe, with 1 for each of its components."""
+        listed = [self._of(recipe).row for recipe in recipes]
+        return np.array(listed, dtype=np.float64).reshape(len(listed), len(self.components))
+
+    def priors(self, recipes: Sequence[Recipe]) -> Floats:
+        """The gain expected from the components of each recipe before the search."""
+        return np.array([self._of(recipe).prior for recipe in recipes], dtype=np.float64)
+
+    def costs(self, recipes: Sequence[Recipe]) -> Floats:
+        """The cost of each recipe."""
+        return np.array([self._of(recipe).cost for recipe in recipes], dtype=np.float64)
+
+    def having(self, slot: str, block: str) -> tuple[int, int]:
+        """The column of a slot in `places`, and the place of a block in it."""
+        return list(self.slots).index(slot), self.slots[slot].index(block)
 
     def of(self, components: Iterable[str]) -> Recipe | None:
         """The recipe with these components; None if no recipe has them."""
@@ -204,7 +250,7 @@ class RecipeSpace:
 
     def drawn(self, generator: np.random.Generator) -> Recipe:
         """A recipe of random blocks."""
-        return self.recipe(self._random(generator))
+        return self._at(tuple(generator.integers(self._sizes).tolist()))
 
     def neighbours(
         self, recipe: Recipe, generator: np.random.Generator, doubles: int = 150
@@ -213,14 +259,17 @@ class RecipeSpace:
 
         A slot that has no effect before the change, and has one after it, gets a random block.
         """
-        single = list(dict.fromkeys(self._single(recipe, generator)))
-        found = dict.fromkeys(single)
-        for _ in range(doubles if single else 0):
-            first = single[generator.integers(len(single))]
-            number = int(generator.integers(len(self.slots)))
-            # One call draws the numbers that one call each would draw, in a fifth of the time.
-            place, *places = generator.integers(self._sizes_after[number]).tolist()
-            found.setdefault(self._filled(first, {number: place}, places))
+        moves = self._moves(recipe)
+        drawn = self._drawn(generator, len(moves) + doubles)
+        found: dict[Recipe, None] = {}
+        for (number, place), row in zip(moves, drawn, strict=False):
+            found.setdefault(self._moved(recipe, number, place, row))
+        single = list(found)
+        if single:
+            firsts = generator.integers(len(single), size=doubles).tolist()
+            numbers = generator.integers(len(self._sizes), size=doubles).tolist()
+            for first, number, row in zip(firsts, numbers, drawn[len(moves) :], strict=True):
+                found.setdefault(self._moved(single[first], number, row[number], row))
         found.pop(recipe, None)
         return list(found)
 
@@ -231,61 +280,69 @@ class RecipeSpace:
 
         A block without effect in a parent is not taken from it.
         """
-        only = {slot: other[slot] for slot in self.slots if not one.has(slot)}
-        both = [slot for slot in one.differs(other) if one.has(slot) and other.has(slot)]
-        found: dict[Recipe, None] = {}
-        for _ in range(count):
-            taken = zip(both, generator.random(len(both)) < 0.5, strict=True)
-            blocks = {slot: other[slot] for slot, take in taken if take}
-            found.setdefault(self.changed(one, only | blocks))
+        (mine, theirs) = self.places([one, other])
+        active = [[recipe.has(slot) for slot in self.slots] for recipe in (one, other)]
+        taken = generator.random((count, len(mine))) < 0.5
+        taken &= active[1]
+        taken |= ~np.array(active[0])
+        found = dict.fromkeys(map(self._at, _rows(np.where(taken, theirs, mine))))
         return [made for made in found if made not in (one, other)]
 
     def wide(
         self, recipe: Recipe, generator: np.random.Generator, count: int = 300
     ) -> list[Recipe]:
-        """Recipes with new random blocks in a quarter of the slots."""
-        found: dict[Recipe, None] = {}
-        for _ in range(count):
-            drawn = generator.integers(self._sizes).tolist()
-            anew = (generator.random(len(self.slots)) < 1 / 4).tolist()
-            taken = {number: drawn[number] for number, new in enumerate(anew) if new}
-            places = generator.integers(self._sizes).tolist()
-            found.setdefault(self._filled(recipe, taken, places))
+        """Recipes with new random blocks in a quarter of the slots.
+
+        Slots without effect get random blocks too, in case they have one then.
+        """
+        anew = generator.random((count, len(self._sizes))) < 1 / 4
+        anew[:, list(recipe.idle)] = True
+        drawn = generator.integers(self._sizes, size=anew.shape)
+        made = np.where(anew, drawn, self.places([recipe]))
+        found = dict.fromkeys(map(self._at, _rows(made)))
         found.pop(recipe, None)
         return list(found)
 
-    def _single(self, recipe: Recipe, generator: np.random.Generator) -> Iterator[Recipe]:
-        moves = [
-            (number, place)
-            for number, (slot, known) in enumerate(self.slots.items())
-            for place, block in enumerate(known)
-            if self.changed(recipe, {slot: block}) != recipe
-        ]
-        drawn = self._places(generator, len(moves))
-        for (number, place), places in zip(moves, drawn, strict=True):
-            yield self._filled(recipe, {number: place}, places)
+    def _moves(self, recipe: Recipe) -> list[tuple[int, int]]:
+        """The slots and places of blocks that change a recipe."""
+        known = self._of(recipe)
+        if known.moves is None:
+            known.moves = [
+                (number, place)
+                for number, size in enumerate(self._sizes.tolist())
+                for place in range(size)
+                if self._at((*known.places[:number], place, *known.places[number + 1 :])) != recipe
+            ]
+        return known.moves
 
-    def _filled(self, recipe: Recipe, taken: Mapping[int, int], drawn: Sequence[int]) -> Recipe:
-        """The recipe with other blocks, and drawn ones in the slots that had no effect.
+    def _moved(self, recipe: Recipe, number: int, place: int, drawn: Sequence[int]) -> Recipe:
+        """The recipe with another block, and drawn ones in the slots that had no effect."""
+        places = list(self._of(recipe).places)
+        for idle in recipe.idle:
+            places[idle] = drawn[idle]
+        places[number] = place
+        return self._at(tuple(places))
 
-        `taken` has places of blocks by number of slot, and `drawn` those of all slots.
-        """
-        blocks = dict(recipe.blocks)
-        for number in recipe.idle:
-            slot, known = self._listed[number]
-            blocks[slot] = known[drawn[number]]
-        for number, place in taken.items():
-            slot, known = self._listed[number]
-            blocks[slot] = known[place]
-        return self._known(blocks)
-
-    def _random(self, generator: np.random.Generator) -> dict[str, str]:
-        places = generator.integers(self._sizes).tolist()
-        pairs = zip(self.slots.items(), places, strict=True)
-        return {slot: known[place] for (slot, known), place in pairs}
-
-    def _places(self, generator: np.random.Generator, count: int) -> list[list[int]]:
+    def _drawn(self, generator: np.random.Generator, count: int) -> list[list[int]]:
         """Random places of blocks for all slots, `count` times."""
-        drawn = generator.integers(self._sizes, size=(count, len(self.slots)))
+        drawn = generator.integers(self._sizes, size=(count, len(self._sizes)))
         listed: list[list[int]] = drawn.tolist()
         return listed
+
+
+type Places = tuple[int, ...]
+
+
+@dataclass(slots=True)
+class _Known:
+    """What a space knows of a recipe; `moves` once they were asked for."""
+
+    places: Places
+    row: Floats
+    prior: float
+    cost: float
+    moves: list[tuple[int, int]] | None = None
+
+
+def _rows(places: Indices) -> Iterator[Places]:
+    return map(tuple, places.tolist())

@@ -93,7 +93,8 @@ def ideas(view: View, count: int, space: RecipeSpace) -> list[Idea]:
     generator = np.random.default_rng(view.seed)
     known = Known.of(view, space)
     made: list[Idea] = []
-    while len(made) < count and (new := _Search(view, space, known, made, generator).idea()):
+    failures = Failures(view, space, known)
+    while len(made) < count and (new := _Search(failures, made, generator).idea()):
         made.append(new)
     return made
 
@@ -112,22 +113,33 @@ def drawn(view: View, count: int, space: RecipeSpace) -> list[Idea]:
     return list(made.values())
 
 
+class Failures:
+    """What the failures of candidates suggest; each candidate's are read once in a round."""
+
+    def __init__(self, view: View, space: RecipeSpace, known: Known) -> None:
+        self.view, self.space, self.known = view, space, known
+        self._found: dict[str, Sequence[Finding]] = {}
+
+    def of(self, parent: Tried) -> Sequence[Finding]:
+        """The findings on a candidate."""
+        if parent.name not in self._found:
+            self._found[parent.name] = self.space.blocks.findings(
+                self.view, parent.standing, self.known.recipes
+            )
+        return self._found[parent.name]
+
+
 class _Search:
     """The search for one idea, beside those that the round already has."""
 
     def __init__(
-        self,
-        view: View,
-        space: RecipeSpace,
-        known: Known,
-        beside: Sequence[Idea],
-        generator: np.random.Generator,
+        self, failures: Failures, beside: Sequence[Idea], generator: np.random.Generator
     ) -> None:
-        self._view, self._space, self._known = view, space, known
+        self._failures, self._space, self._known = failures, failures.space, failures.known
         self._beside, self._generator = beside, generator
         others = [idea.recipe for idea in beside]
-        self._taken = {*known.recipes.values(), *others}
-        self._surrogate = Surrogate.after(space, known.tried, others)
+        self._taken = {*self._known.recipes.values(), *others}
+        self._surrogate = Surrogate.after(self._space, self._known.tried, others)
 
     def idea(self) -> Idea | None:
         """A new recipe, in the way that is next in the plan; None when there is none left."""
@@ -148,16 +160,12 @@ class _Search:
         """The most promising neighbour of one of the best candidates."""
         options = []
         for parent in self._best(PARENTS):
-            changed = self._changed_beside(parent)
-            near = [
-                made
-                for made in self._new(self._space.neighbours(parent.recipe, self._generator))
-                if changed.isdisjoint(parent.recipe.differs(made))
-            ]
+            near = self._beside_others(
+                parent, self._new(self._space.neighbours(parent.recipe, self._generator))
+            )
             if near:
                 found = self._findings(parent)
-                hunches = np.array([_hunch(parent.recipe, made, found) for made in near])
-                worth = self._worth(near, HOPE) + hunches
+                worth = self._worth(near, HOPE) + _hunches(self._space, parent.recipe, near, found)
                 place = int(np.argmax(worth))
                 options.append((worth[place], parent, near[place], found))
         if not options:
@@ -205,8 +213,7 @@ class _Search:
         show whether it helps.
         """
         left = []
-        blocks = self._space.blocks
-        for finding in blocks.findings(self._view, parent.standing, self._known.recipes):
+        for finding in self._failures.of(parent):
             remedies = {
                 (slot, block): why
                 for (slot, block), why in finding.remedies.items()
@@ -217,15 +224,18 @@ class _Search:
         return tuple(left)
 
     def _tried(self, remedied: Recipe, slot: str) -> bool:
-        return any(
-            other[slot] == remedied[slot] and len(other.differs(remedied)) <= NEAR
-            for other in self._taken
-        )
+        column, place = self._space.having(slot, remedied[slot])
+        taken = self._space.places(list(self._taken))
+        differing = (taken != self._space.places([remedied])).sum(axis=1)
+        return bool(((taken[:, column] == place) & (differing <= NEAR)).any())
 
-    def _changed_beside(self, parent: Tried) -> set[str]:
-        """The slots that this round already changes in a parent."""
+    def _beside_others(self, parent: Tried, made: list[Recipe]) -> list[Recipe]:
+        """The recipes without another block in a slot that this round already changes."""
+        own = self._space.places([parent.recipe])
         beside = [idea.recipe for idea in self._beside if parent.name in idea.parents]
-        return {slot for recipe in beside for slot in parent.recipe.differs(recipe)}
+        changed = (self._space.places(beside) != own).any(axis=0)
+        free = ((self._space.places(made) != own) & changed).any(axis=1)
+        return [recipe for recipe, taken in zip(made, free.tolist(), strict=True) if not taken]
 
     def _best(self, count: int) -> list[Tried]:
         """Good candidates: the best by one draw from the posterior of each."""
@@ -248,22 +258,25 @@ class _Search:
 
     def _worth(self, recipes: Sequence[Recipe], hope: float) -> Floats:
         mean, sd = self._surrogate.of(recipes)
-        costs = np.array([self._space.blocks.cost(recipe) for recipe in recipes])
-        return np.asarray(mean + hope * sd - costs)
+        return np.asarray(mean + hope * sd - self._space.costs(recipes))
 
     def _new(self, recipes: Sequence[Recipe]) -> list[Recipe]:
         return [recipe for recipe in recipes if recipe not in self._taken]
 
 
-def _hunch(parent: Recipe, made: Recipe, found: Sequence[Finding]) -> float:
-    """The gain that findings on a parent suggest for a recipe, less a cost for further changes."""
-    gains = [
-        HUNCH * finding.weight
-        for finding in found
-        for slot, block in finding.remedies
-        if made[slot] == block != parent[slot]
-    ]
-    return max(gains, default=0.0) - FURTHER * (len(parent.differs(made)) - 1)
+def _hunches(
+    space: RecipeSpace, parent: Recipe, made: Sequence[Recipe], found: Sequence[Finding]
+) -> Floats:
+    """The gain that findings on a parent suggest for recipes, less a cost for further changes."""
+    places, own = space.places(made), space.places([parent])
+    gains = np.zeros(len(made))
+    for finding in found:
+        for slot, block in finding.remedies:
+            column, place = space.having(slot, block)
+            if place != own[0, column]:
+                remedied = places[:, column] == place
+                gains[remedied] = np.maximum(gains[remedied], HUNCH * finding.weight)
+    return np.asarray(gains - FURTHER * ((places != own).sum(axis=1) - 1))
 
 
 def _makes_up(parent: Standing, partner: Standing) -> tuple[int, int]:

@@ -77,11 +77,10 @@ class Surrogate:
         values: Sequence[float],
         errors: Sequence[float],
     ) -> None:
-        self._prior = space.blocks.prior
-        self._columns = {component: column for column, component in enumerate(space.components)}
+        self._space, self._columns = space, space.components
         noise = np.asarray(errors, dtype=float)
-        self._rows = self._rows_of(recipes)
-        given = np.asarray(values, dtype=float) - self._expected(recipes)
+        self._rows = space.rows(recipes)
+        given = np.asarray(values, dtype=float) - space.priors(recipes)
         self._center = float(given.mean()) if len(given) else 0.5
         told = _covariance(self._rows, self._rows) + np.diag(noise**2 + 1e-6)
         self._inverse = np.linalg.inv(told)
@@ -105,27 +104,17 @@ class Surrogate:
 
     def of(self, recipes: Sequence[Recipe]) -> tuple[Floats, Floats]:
         """Expected scores of recipes, and their standard deviations."""
-        rows = self._rows_of(recipes)
+        rows = self._space.rows(recipes)
         with_told = _covariance(rows, self._rows)
         own = LEVEL**2 + BLOCK**2 * rows.sum(axis=1) + TOGETHER**2
         known = ((with_told @ self._inverse) * with_told).sum(axis=1)
-        mean = self._center + self._expected(recipes) + with_told @ self._pull
+        mean = self._center + self._space.priors(recipes) + with_told @ self._pull
         return mean, np.sqrt(np.maximum(own - known, 0.0))
 
     def adds(self, component: str) -> float:
         """The expected gain of a block."""
-        learned = BLOCK**2 * self._rows[:, self._columns[component]] @ self._pull
-        return float(self._prior([component]) + learned)
-
-    def _expected(self, recipes: Sequence[Recipe]) -> Floats:
-        return np.array([self._prior(recipe.components) for recipe in recipes])
-
-    def _rows_of(self, recipes: Sequence[Recipe]) -> Floats:
-        """A row for each recipe, with 1 for each of its components."""
-        rows = np.zeros((len(recipes), len(self._columns)))
-        for row, recipe in zip(rows, recipes, strict=True):
-            row[[self._columns[component] for component in recipe.components]] = 1
-        return rows
+        learned = BLOCK**2 * self._rows[:, self._columns.index(component)] @ self._pull
+        return float(self._space.blocks.prior([component]) + learned)
 
 
 def _covariance(some: Floats, others: Floats) -> Floats:
