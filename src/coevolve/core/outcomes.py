@@ -59,12 +59,10 @@ class Usage:
     def __post_init__(self) -> None:
         for name in USAGE:
             value = getattr(self, name)
-            if isinstance(value, bool) or not isinstance(value, Real):
-                raise ScoreError(f"usage {name} must be a number, got {value!r}.")
-            plain = int(value) if isinstance(value, Integral) else float(value)
-            if not 0 <= plain <= MOST_USAGE:
+            if type(value) not in (int, float):
+                object.__setattr__(self, name, _plain_amount(name, value))
+            if not 0 <= getattr(self, name) <= MOST_USAGE:
                 raise ScoreError(f"usage {name} must be in [0, {MOST_USAGE:g}], got {value}.")
-            object.__setattr__(self, name, plain)
 
     @property
     def tokens(self) -> int:
@@ -82,6 +80,16 @@ class Usage:
 
     def __add__(self, other: "Usage") -> "Usage":
         return Usage(**{name: getattr(self, name) + getattr(other, name) for name in USAGE})
+
+
+NO_USAGE = Usage()
+
+
+def _plain_amount(name: str, value: object) -> float:
+    """An amount of a usage as a plain number."""
+    if isinstance(value, bool) or not isinstance(value, Real):
+        raise ScoreError(f"usage {name} must be a number, got {value!r}.")
+    return int(value) if isinstance(value, Integral) else float(value)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -73,7 +73,10 @@ def cap_ahead(
     average cost of a trial.
     """
     state = recorder.state
-    budget, trials, proposals = state.settings.budget, state.evaluating, state.proposing
+    budget = state.settings.budget
+    if budget.unlimited:
+        return None
+    trials, proposals = state.evaluating, state.proposing
     spent = state.spending(recorder.journal.clock())
     if used is not None:
         spent = spent.plus(1, Spending.of_usage(used))

@@ -158,6 +158,11 @@ class Budget:
                 raise InputError(f"budget {name} must be at most {LARGEST_CAP:.0e}.")
 
     @property
+    def unlimited(self) -> bool:
+        """Whether it caps nothing."""
+        return self.trials is None and self.hours is None and not self.priced
+
+    @property
     def priced(self) -> bool:
         """Whether it caps tokens or dollars; what a trial costs in these is unknown beforehand."""
         return self.tokens is not None or self.dollars is not None

@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable
 from dataclasses import replace
 from typing import Any
 
-from coevolve.core.outcomes import Missing, Usage
+from coevolve.core.outcomes import NO_USAGE, Missing, Usage
 from coevolve.errors import EmptyRounds, StopRun, titled
 from coevolve.search.attempts import Attempts
 from coevolve.search.controls import WINDOW, Controls, blamed
@@ -200,7 +200,7 @@ class Evaluation:
 
     def _unrecorded(self) -> Usage:
         """What trials in doubt and their controls have cost, which is recorded when they end."""
-        controls = Usage() if self._controls is None else self._controls.unrecorded
+        controls = NO_USAGE if self._controls is None else self._controls.unrecorded
         return sum((result.usage for _, result in self._doubts), controls)
 
     def _requeue(self) -> None:
@@ -283,9 +283,10 @@ class Evaluation:
 
     def _unexplained(self, trial: Trial, result: Result) -> bool:
         """Whether a control must decide; without any starting harness there is none."""
+        if result.fault is None or not result.fault.unexplained:
+            return False
         state = self._recorder.state
-        start = state.candidates[trial.candidate].start or not state.starts
-        return result.fault is not None and result.fault.unexplained and not start
+        return not state.candidates[trial.candidate].start and bool(state.starts)
 
     async def _decide(self) -> None:
         """Repeat the trials in doubt, one candidate at a time, and decide those that fail again.

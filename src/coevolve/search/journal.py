@@ -2,6 +2,7 @@
 
 import ctypes
 import json
+import math
 import shutil
 import sys
 import tempfile
@@ -19,6 +20,10 @@ from coevolve.search.candidate import Candidate, address_of
 from coevolve.search.effects import apply, fold
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Result, Trial
+
+
+_RELEASE_SECONDS = 1.0
+"""How often freed memory is returned at most: small waves follow each other in milliseconds."""
 
 
 class Journal(Protocol):
@@ -143,6 +148,7 @@ class Recorder:
         self.journal = journal
         self.state: RunState = fold(journal.skim()) if state is None else state
         self._listen = listen
+        self._released = -math.inf
 
     def record(self, kind: str, body: Mapping[str, Any]) -> None:
         """Record an event, then apply it."""
@@ -191,7 +197,10 @@ class Recorder:
         """Record the outcomes of the wave, which closes it unless it is rolling."""
         if self.state.wave is not None:
             self.record("told", {**self.state.wave.to_json(), "rest": ""})
-            release_memory()
+            now = time.monotonic()
+            if now >= self._released + _RELEASE_SECONDS:
+                self._released = now
+                release_memory()
 
     def _row(self, trial: Trial, result: Result) -> dict[str, Any]:
         row: dict[str, Any] = {

@@ -1,11 +1,11 @@
 """Trials, their results, and the executor that runs them."""
 
 import json
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Literal, NamedTuple, Protocol
 
-from coevolve.core.outcomes import Usage, checked_score
+from coevolve.core.outcomes import NO_USAGE, Usage, checked_score
 from coevolve.errors import InputError
 from coevolve.search.candidate import Candidate
 
@@ -118,7 +118,7 @@ class Result:
 
     score: float | None = None
     fault: Fault | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     trace: str | None = None
 
     def __post_init__(self) -> None:
@@ -143,7 +143,7 @@ class Prepared:
 
     fault: Fault | None = None
     state: str | None = None
-    usage: Usage = field(default_factory=Usage)
+    usage: Usage = NO_USAGE
     trace: str | None = None
 
 
