@@ -4,6 +4,7 @@ import asyncio
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any, Literal, get_args
 
 import numpy as np
@@ -30,6 +31,7 @@ from coevolve.tables.mutation_proposer import MutationProposer
 ProposerName = Literal["offline", "mutation"]
 SEED = 42
 """Of the order of tasks, as in the benchmark."""
+SOLVED = Result(score=1.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,25 +137,34 @@ class TableExecutor:
         else:
             self.first += 1
         if table.correct[row, column]:
-            return Result(score=1.0)
-        free = "ask:free" in candidate.components
-        return Result(score=0.0, trace=self._trace(row, column, free=free))
+            return SOLVED
+        return _failed(
+            int(table.answers[row, column]),
+            int(table.gold[column]),
+            offered=bool(table.offered[row, column]),
+            shown=bool(table.shown[row, column]),
+            free="ask:free" in candidate.components,
+        )
 
     async def close(self) -> None:
         """Nothing to do."""
 
-    def _trace(self, row: int, column: int, *, free: bool) -> str:
-        said, right = f"l{self._table.answers[row, column]}.", f"l{self._table.gold[column]}."
-        choices = [said, right] if self._table.offered[row, column] else [said] * (not free)
-        prompt = right if self._table.shown[row, column] else ""
-        call = {"prompt": prompt, "choices": choices}
-        return json.dumps({"trace": {"answer": said, "gold": right, "calls": [call]}})
+
+@lru_cache(maxsize=10_000)
+def _failed(answer: int, gold: int, *, offered: bool, shown: bool, free: bool) -> Result:
+    """The result of a trial with a wrong answer; the labels are numbers."""
+    said, right = f"l{answer}.", f"l{gold}."
+    choices = [said, right] if offered else [said] * (not free)
+    call = {"prompt": right if shown else "", "choices": choices}
+    trace = {"answer": said, "gold": right, "calls": [call]}
+    return Result(score=0.0, trace=json.dumps({"trace": trace}))
 
 
 class TableJournal(MemoryJournal):
-    """A journal in memory that keeps its events as they are read.
+    """A journal in memory that keeps its events as they are read, without seals.
 
-    The loop reads all of them before every proposal; nothing changes an event.
+    The loop reads all of them before every proposal; nothing changes an event. There are
+    thousands of outcomes, which are plain and need no copy.
     """
 
     def __init__(self) -> None:
@@ -162,7 +173,16 @@ class TableJournal(MemoryJournal):
 
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
         """Record events."""
-        made = super().append(events)
+        made = [
+            {
+                **(body if kind == "outcome" else json.loads(json.dumps(body, sort_keys=True))),
+                "seq": seq,
+                "type": kind,
+                "at": 0.0,
+                "clock": 0.0,
+            }
+            for seq, (kind, body) in enumerate(events, len(self._events))
+        ]
         self._events += made
         return made
 
@@ -209,6 +229,7 @@ class TableSearches:
         return asyncio.run(self._search(setting, seed))
 
     async def _search(self, setting: SearchSetting, seed: int) -> Found:
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # none waits
         table, journal, pool = self._table, TableJournal(), Pool(self._tasks)
         open_run(
             journal,
