@@ -189,10 +189,7 @@ def _modelled(state: State, candidate: Id, evidence: Evidence | None) -> Estimat
     observed = state.table.observed(candidate)
     if not len(tasks) and not observed:
         raise NoOutcomeError("no score yet")
-    check = None
-    if evidence is not None:
-        with suppress(NoOutcomeError):
-            check = _designed(state, evidence, Difference())
+    check = None if evidence is None else _check(state, candidate, evidence)
     at, posterior = state.table.candidates.index(candidate), state.posterior()
     estimate = modelled(
         float(posterior.scores[at]),
@@ -206,6 +203,18 @@ def _modelled(state: State, candidate: Id, evidence: Evidence | None) -> Estimat
         scale=state.pool.scale,
     )
     return replace(estimate, observed=observed)
+
+
+def _check(state: State, candidate: Id, evidence: Evidence) -> Estimate | None:
+    """The design-based estimate beside that of a joint model, if there is one.
+
+    It does not depend on the model, which is fitted anew after every event.
+    """
+    if candidate not in state.checks:
+        state.checks[candidate] = None
+        with suppress(NoOutcomeError):
+            state.checks[candidate] = _designed(state, evidence, Difference())
+    return state.checks[candidate]
 
 
 def _confidence(state: State, winner: Id, field: list[Id]) -> Confidence | None:

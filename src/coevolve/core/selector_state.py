@@ -66,7 +66,8 @@ class State:
     not lose, `withdrawn` why candidates are not asked about any more. `past` has the history of
     every pool before the draw of each candidate, for adaptive protocols. `fitted` is the fit that
     the next one starts from, and `fresh` the present one, if it is known. `estimates` are those
-    that were computed since an event last changed them; a changed copy has none.
+    that were computed since an event last changed them, `checks` the design-based ones beside those
+    of a joint model, and `used` the evidence for both; a changed copy has none.
     """
 
     pool: Pool
@@ -92,6 +93,8 @@ class State:
     fitted: Posterior | None = None
     fresh: Posterior | None = None
     estimates: dict[Id, Estimate] = field(default_factory=dict, init=False)
+    checks: dict[Id, Estimate | None] = field(default_factory=dict, init=False)
+    used: dict[Id, Evidence] = field(default_factory=dict, init=False)
     evaluations: int = 0
     usage: Usage = field(default_factory=Usage)
 
@@ -142,20 +145,25 @@ class State:
     def _forget_estimates(self, event: Event) -> None:
         """Forget the estimates that an event may change.
 
-        An estimate follows from the outcomes of its candidate, and from what the others of its
-        round and the starting harnesses have lost. A joint model learns from all outcomes.
+        A design-based estimate follows from the outcomes of its candidate, and from what the others
+        of its round and the starting harnesses have lost. A joint model learns from all outcomes.
         """
         names = event.get("candidates", [event.get("candidate")])
         known = [name for name in all_frozen(names) if name in self.table]
-        decided = self.estimator is not None and not isinstance(self.estimator, JointModel)
-        if not decided or event["type"] == "grown" or any(name in self.starts for name in known):
+        if event["type"] == "grown" or any(name in self.starts for name in known):
             self.estimates.clear()
+            self.checks.clear()
+            self.used.clear()
             return
+        if self.estimator is None or isinstance(self.estimator, JointModel):
+            self.estimates.clear()
         for name in known:
             number = self.table.round_of(name)
             together = self.rounds[number - 1].candidates if 0 < number <= len(self.rounds) else ()
             for one in (name, *together):
                 self.estimates.pop(one, None)
+                self.checks.pop(one, None)
+                self.used.pop(one, None)
 
     def posterior(self) -> Posterior:
         """The joint model, fitted to all outcomes; candidates are in the order of the table.
@@ -233,7 +241,11 @@ class State:
 
     def evidence(self, candidate: Id) -> Evidence:
         """The assignments that the estimate of a candidate uses."""
-        return Evidence.of(self.batches[candidate], self.failed(candidate))
+        found = self.used.get(candidate)
+        if found is None:
+            found = Evidence.of(self.batches[candidate], self.failed(candidate))
+            self.used[candidate] = found
+        return found
 
     def _told_full(self, event: Event) -> None:
         candidate, told = frozen(event["candidate"]), Told.from_json(event)

@@ -229,7 +229,7 @@ class TableSearches:
         return asyncio.run(self._search(setting, seed))
 
     async def _search(self, setting: SearchSetting, seed: int) -> Found:
-        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # none waits
+        asyncio.get_running_loop().set_task_factory(asyncio.eager_task_factory)  # no trial waits
         table, journal, pool = self._table, TableJournal(), Pool(self._tasks)
         open_run(
             journal,
