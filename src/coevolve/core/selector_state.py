@@ -66,8 +66,8 @@ class State:
     not lose, `withdrawn` why candidates are not asked about any more. `past` has the history of
     every pool before the draw of each candidate, for adaptive protocols. `fitted` is the fit that
     the next one starts from, and `fresh` the present one, if it is known. `estimates` are those
-    that were computed since an event last changed them, `checks` the design-based ones beside those
-    of a joint model, and `used` the evidence for both; a changed copy has none.
+    that were computed since an event last changed them, `checks` the design-based ones beside
+    those of a joint model, and `used` the evidence for both; a changed copy has none.
     """
 
     pool: Pool
@@ -145,8 +145,9 @@ class State:
     def _forget_estimates(self, event: Event) -> None:
         """Forget the estimates that an event may change.
 
-        A design-based estimate follows from the outcomes of its candidate, and from what the others
-        of its round and the starting harnesses have lost. A joint model learns from all outcomes.
+        A design-based estimate follows from the outcomes of its candidate, and from what the
+        others of its round and the starting harnesses have lost. A joint model learns from all
+        outcomes.
         """
         names = event.get("candidates", [event.get("candidate")])
         known = [name for name in all_frozen(names) if name in self.table]

@@ -21,7 +21,6 @@ from coevolve.search.effects import apply, fold
 from coevolve.search.run_state import RunState
 from coevolve.search.trials import Result, Trial
 
-
 _RELEASE_SECONDS = 1.0
 """How often freed memory is returned at most: small waves follow each other in milliseconds."""
 

@@ -11,7 +11,7 @@ from typing import Protocol, runtime_checkable
 
 import numpy as np
 
-from coevolve.core.arrays import Floats, Indices
+from coevolve.core.arrays import Bools, Floats, Indices
 from coevolve.errors import InputError, nearest
 from coevolve.search.candidate import Files
 from coevolve.search.proposal import Standing, View
@@ -29,25 +29,21 @@ class Recipe:
     Args:
         blocks: Pairs of slot and block, for every slot.
         components: The blocks with an effect, as `slot:block`.
-
-    Attributes:
-        idle: The numbers of the slots without effect.
+        facts: What its space knows of it.
     """
 
     blocks: tuple[tuple[str, str], ...]
     components: tuple[str, ...]
+    facts: "Facts" = field(repr=False, compare=False)
     _by_slot: Mapping[str, str] = field(init=False, repr=False, compare=False)
     _active: frozenset[str] = field(init=False, repr=False, compare=False)
     _hash: int = field(init=False, repr=False, compare=False)
-    idle: tuple[int, ...] = field(init=False, repr=False, compare=False)
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "_by_slot", dict(self.blocks))
         slots = (component.partition(":")[0] for component in self.components)
         object.__setattr__(self, "_active", frozenset(slots))
         object.__setattr__(self, "_hash", hash((self.blocks, self.components)))
-        idle = (n for n, (slot, _) in enumerate(self.blocks) if slot not in self._active)
-        object.__setattr__(self, "idle", tuple(idle))
 
     def __hash__(self) -> int:
         return self._hash
@@ -63,6 +59,26 @@ class Recipe:
         """The slots in which another recipe differs."""
         pairs = zip(self.blocks, other.blocks, strict=True)
         return tuple(mine[0] for mine, theirs in pairs if mine != theirs)
+
+
+type Places = tuple[int, ...]
+
+
+@dataclass(slots=True, kw_only=True)
+class Facts:
+    """What a space knows of a recipe.
+
+    `places` are the places of its blocks in their slots, `idle` says which slots have no effect,
+    and `row` has 1 for each of its components. `moves` are the slots and places of blocks that
+    change it, once they were asked for.
+    """
+
+    places: Places
+    idle: Bools
+    row: Floats
+    prior: float
+    cost: float = 0.0
+    moves: tuple[Indices, Indices] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -161,7 +177,7 @@ class RecipeSpace:
         self._sizes = np.array([len(known) for known in self.slots.values()])
         self._columns = {component: column for column, component in enumerate(self.components)}
         self._settled: dict[Places, Recipe] = {}
-        self._known: dict[Recipe, _Known] = {}
+        self._made: dict[tuple[str, ...], Recipe] = {}
         self.seeds = {text: self.recipe(seed) for text, seed in blocks.seeds.items()}
 
     def recipe(self, given: Mapping[str, str]) -> Recipe:
@@ -185,51 +201,48 @@ class RecipeSpace:
         if found is None:
             if len(self._settled) >= REMEMBERED:
                 self._settled.clear()
-                self._known.clear()
-            found = self._settled[places] = self._made(places)
+                self._made.clear()
+            pairs = zip(self._listed, places, strict=True)
+            active = self.blocks.settle({slot: known[place] for (slot, known), place in pairs})
+            found = self._settled[places] = self._of(active)
         return found
 
-    def _made(self, places: "Places") -> Recipe:
-        pairs = zip(self._listed, places, strict=True)
-        active = self.blocks.settle({slot: known[place] for (slot, known), place in pairs})
-        firsts = self._firsts.items()
-        return Recipe(
-            blocks=tuple((slot, active.get(slot, first)) for slot, first in firsts),
-            components=tuple(f"{slot}:{active[slot]}" for slot in self.slots if slot in active),
-        )
-
-    def _of(self, recipe: Recipe) -> "_Known":
-        """What is known of a recipe."""
-        found = self._known.get(recipe)
+    def _of(self, active: Mapping[str, str]) -> Recipe:
+        """The recipe of the blocks with an effect; one object for all ways to write it."""
+        components = tuple(f"{slot}:{active[slot]}" for slot in self.slots if slot in active)
+        found = self._made.get(components)
         if found is None:
+            blocks = tuple((slot, active.get(slot, first)) for slot, first in self._firsts.items())
+            pairs = zip(self._listed, blocks, strict=True)
             row = np.zeros(len(self.components))
-            row[[self._columns[component] for component in recipe.components]] = 1
-            pairs = zip(self._listed, recipe.blocks, strict=True)
-            found = self._known[recipe] = _Known(
+            row[[self._columns[component] for component in components]] = 1
+            facts = Facts(
                 places=tuple(known.index(block) for (_, known), (_, block) in pairs),
+                idle=np.array([slot not in active for slot in self.slots]),
                 row=row,
-                prior=self.blocks.prior(recipe.components),
-                cost=self.blocks.cost(recipe),
+                prior=self.blocks.prior(components),
             )
+            found = self._made[components] = Recipe(blocks, components, facts)
+            facts.cost = self.blocks.cost(found)
         return found
 
     def places(self, recipes: Sequence[Recipe]) -> Indices:
         """The places of the blocks of recipes: a row each, with a column for every slot."""
-        listed = [self._of(recipe).places for recipe in recipes]
+        listed = [recipe.facts.places for recipe in recipes]
         return np.array(listed, dtype=np.int64).reshape(len(listed), len(self._sizes))
 
     def rows(self, recipes: Sequence[Recipe]) -> Floats:
         """A row for each recipe, with 1 for each of its components."""
-        listed = [self._of(recipe).row for recipe in recipes]
+        listed = [recipe.facts.row for recipe in recipes]
         return np.array(listed, dtype=np.float64).reshape(len(listed), len(self.components))
 
     def priors(self, recipes: Sequence[Recipe]) -> Floats:
         """The gain expected from the components of each recipe before the search."""
-        return np.array([self._of(recipe).prior for recipe in recipes], dtype=np.float64)
+        return np.array([recipe.facts.prior for recipe in recipes], dtype=np.float64)
 
     def costs(self, recipes: Sequence[Recipe]) -> Floats:
         """The cost of each recipe."""
-        return np.array([self._of(recipe).cost for recipe in recipes], dtype=np.float64)
+        return np.array([recipe.facts.cost for recipe in recipes], dtype=np.float64)
 
     def having(self, slot: str, block: str) -> tuple[int, int]:
         """The column of a slot in `places`, and the place of a block in it."""
@@ -238,6 +251,8 @@ class RecipeSpace:
     def of(self, components: Iterable[str]) -> Recipe | None:
         """The recipe with these components; None if no recipe has them."""
         listed = tuple(components)
+        if (made := self._made.get(listed)) is not None:
+            return made
         if len(set(listed)) < len(listed) or not set(listed).issubset(self.components):
             return None
         blocks = dict(component.split(":", 1) for component in listed)
@@ -259,17 +274,17 @@ class RecipeSpace:
 
         A slot that has no effect before the change, and has one after it, gets a random block.
         """
-        moves = self._moves(recipe)
-        drawn = self._drawn(generator, len(moves) + doubles)
-        found: dict[Recipe, None] = {}
-        for (number, place), row in zip(moves, drawn, strict=False):
-            found.setdefault(self._moved(recipe, number, place, row))
+        numbers, places = self._moves(recipe)
+        drawn = generator.integers(self._sizes, size=(len(numbers) + doubles, len(self._sizes)))
+        beside = drawn[: len(numbers)].copy()
+        beside[np.arange(len(numbers)), numbers] = places
+        found = dict.fromkeys(self._moved([recipe] * len(numbers), numbers, beside))
         single = list(found)
         if single:
             firsts = generator.integers(len(single), size=doubles).tolist()
-            numbers = generator.integers(len(self._sizes), size=doubles).tolist()
-            for first, number, row in zip(firsts, numbers, drawn[len(moves) :], strict=True):
-                found.setdefault(self._moved(single[first], number, row[number], row))
+            others = generator.integers(len(self._sizes), size=doubles)
+            given = [single[first] for first in firsts]
+            found |= dict.fromkeys(self._moved(given, others, drawn[len(numbers) :]))
         found.pop(recipe, None)
         return list(found)
 
@@ -296,52 +311,36 @@ class RecipeSpace:
         Slots without effect get random blocks too, in case they have one then.
         """
         anew = generator.random((count, len(self._sizes))) < 1 / 4
-        anew[:, list(recipe.idle)] = True
+        anew[:, recipe.facts.idle] = True
         drawn = generator.integers(self._sizes, size=anew.shape)
         made = np.where(anew, drawn, self.places([recipe]))
         found = dict.fromkeys(map(self._at, _rows(made)))
         found.pop(recipe, None)
         return list(found)
 
-    def _moves(self, recipe: Recipe) -> list[tuple[int, int]]:
+    def _moves(self, recipe: Recipe) -> tuple[Indices, Indices]:
         """The slots and places of blocks that change a recipe."""
-        known = self._of(recipe)
-        if known.moves is None:
-            known.moves = [
+        facts = recipe.facts
+        if facts.moves is None:
+            own = facts.places
+            changing = [
                 (number, place)
                 for number, size in enumerate(self._sizes.tolist())
                 for place in range(size)
-                if self._at((*known.places[:number], place, *known.places[number + 1 :])) != recipe
+                if self._at((*own[:number], place, *own[number + 1 :])) != recipe
             ]
-        return known.moves
+            listed = np.array(changing, dtype=np.int64).reshape(len(changing), 2)
+            facts.moves = (listed[:, 0], listed[:, 1])
+        return facts.moves
 
-    def _moved(self, recipe: Recipe, number: int, place: int, drawn: Sequence[int]) -> Recipe:
-        """The recipe with another block, and drawn ones in the slots that had no effect."""
-        places = list(self._of(recipe).places)
-        for idle in recipe.idle:
-            places[idle] = drawn[idle]
-        places[number] = place
-        return self._at(tuple(places))
-
-    def _drawn(self, generator: np.random.Generator, count: int) -> list[list[int]]:
-        """Random places of blocks for all slots, `count` times."""
-        drawn = generator.integers(self._sizes, size=(count, len(self._sizes)))
-        listed: list[list[int]] = drawn.tolist()
-        return listed
-
-
-type Places = tuple[int, ...]
-
-
-@dataclass(slots=True)
-class _Known:
-    """What a space knows of a recipe; `moves` once they were asked for."""
-
-    places: Places
-    row: Floats
-    prior: float
-    cost: float
-    moves: list[tuple[int, int]] | None = None
+    def _moved(
+        self, recipes: Sequence[Recipe], numbers: Indices, drawn: Indices
+    ) -> Iterator[Recipe]:
+        """Recipes with a drawn block in one slot each, and in the slots that had no effect."""
+        anew = np.array([recipe.facts.idle for recipe in recipes], dtype=np.bool_)
+        anew = anew.reshape(drawn.shape)
+        anew[np.arange(len(numbers)), numbers] = True
+        return map(self._at, _rows(np.where(anew, drawn, self.places(recipes))))
 
 
 def _rows(places: Indices) -> Iterator[Places]:

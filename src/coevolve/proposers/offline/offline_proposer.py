@@ -139,6 +139,7 @@ class _Search:
         self._beside, self._generator = beside, generator
         others = [idea.recipe for idea in beside]
         self._taken = {*self._known.recipes.values(), *others}
+        self._places = self._space.places(list(self._taken))
         self._surrogate = Surrogate.after(self._space, self._known.tried, others)
 
     def idea(self) -> Idea | None:
@@ -225,9 +226,8 @@ class _Search:
 
     def _tried(self, remedied: Recipe, slot: str) -> bool:
         column, place = self._space.having(slot, remedied[slot])
-        taken = self._space.places(list(self._taken))
-        differing = (taken != self._space.places([remedied])).sum(axis=1)
-        return bool(((taken[:, column] == place) & (differing <= NEAR)).any())
+        differing = (self._places != self._space.places([remedied])).sum(axis=1)
+        return bool(((self._places[:, column] == place) & (differing <= NEAR)).any())
 
     def _beside_others(self, parent: Tried, made: list[Recipe]) -> list[Recipe]:
         """The recipes without another block in a slot that this round already changes."""

@@ -99,16 +99,22 @@ class TextRecipe:
 
     def has(self, slot: str) -> bool:
         """Whether a slot has an effect."""
-        matters = {
-            "like": self.compares,
-            "count": self.searches,
-            "order": self.orders,
-            "parse": self.ask == "free",
-            "shortlist": self.ask != "free",
-            "trust": self.ask in SCORED,
-            "repeat": self.orders or self.ask == "free",
-        }
-        return matters.get(slot, True)
+        match slot:
+            case "like":
+                return self.compares
+            case "count":
+                return self.searches
+            case "order":
+                return self.orders
+            case "parse":
+                return self.ask == "free"
+            case "shortlist":
+                return self.ask != "free"
+            case "trust":
+                return self.ask in SCORED
+            case "repeat":
+                return self.orders or self.ask == "free"
+        return True
 
     @property
     def active(self) -> dict[str, str]:
