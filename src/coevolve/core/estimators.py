@@ -360,6 +360,7 @@ def modelled(
     check: Estimate | None,
     comparable: bool = True,
     scale: tuple[float, float] = UNIT_SCALE,
+    observed: int = 0,
 ) -> Estimate:
     """Estimate of a joint model, with the design-based estimate as `check`; both from 0 to 1.
 
@@ -390,6 +391,7 @@ def modelled(
         method="joint",
         note=note,
         check=check,
+        observed=observed,
     )
 
 

@@ -59,7 +59,7 @@ def _estimated(state: State, candidate: Id) -> Estimate:
             "drawn, and a design-based estimate ignores them; ask for it first"
         )
     note = "" if evidence is None else evidence.note
-    return replace(estimate, note=_joined(estimate.note, note))
+    return replace(estimate, note=_joined(estimate.note, note)) if note else estimate
 
 
 def _whole(state: State, candidate: Id, pool: Pool) -> Estimate:
@@ -191,7 +191,7 @@ def _modelled(state: State, candidate: Id, evidence: Evidence | None) -> Estimat
         raise NoOutcomeError("no score yet")
     check = None if evidence is None else _check(state, candidate, evidence)
     at, posterior = state.table.candidates.index(candidate), state.posterior()
-    estimate = modelled(
+    return modelled(
         float(posterior.scores[at]),
         float(posterior.sd[at]),
         tasks=len(tasks),
@@ -201,8 +201,8 @@ def _modelled(state: State, candidate: Id, evidence: Evidence | None) -> Estimat
         check=check,
         comparable=evidence is not None and len(evidence.pool) == len(state.pool),
         scale=state.pool.scale,
+        observed=observed,
     )
-    return replace(estimate, observed=observed)
 
 
 def _check(state: State, candidate: Id, evidence: Evidence) -> Estimate | None:

@@ -1,7 +1,7 @@
 """Recipes of harnesses for text classification: their slots, costs, names and descriptions."""
 
 import textwrap
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Self
 
@@ -73,8 +73,8 @@ class TextRecipe:
             object.__setattr__(self, "repeat", "once")
         if self.select == "quota" and self.order == "grouped":  # one example of each label
             object.__setattr__(self, "order", "nearest-last")
-        for slot in reversed(tuple(SLOTS)):  # a slot may depend on later ones
-            if not self.has(slot):
+        for slot, matters in reversed(MATTERS.items()):  # a slot may depend on later ones
+            if not matters(self):
                 object.__setattr__(self, slot, SLOTS[slot][0])
 
     @property
@@ -99,22 +99,8 @@ class TextRecipe:
 
     def has(self, slot: str) -> bool:
         """Whether a slot has an effect."""
-        match slot:
-            case "like":
-                return self.compares
-            case "count":
-                return self.searches
-            case "order":
-                return self.orders
-            case "parse":
-                return self.ask == "free"
-            case "shortlist":
-                return self.ask != "free"
-            case "trust":
-                return self.ask in SCORED
-            case "repeat":
-                return self.orders or self.ask == "free"
-        return True
+        matters = MATTERS.get(slot)
+        return matters is None or matters(self)
 
     @property
     def active(self) -> dict[str, str]:
@@ -124,6 +110,18 @@ class TextRecipe:
     def given(self, slot: str, block: str) -> Self:
         """The recipe with another block in one slot."""
         return replace(self, **{slot: block})
+
+
+MATTERS: Mapping[str, Callable[[TextRecipe], bool]] = {
+    "like": lambda recipe: recipe.compares,
+    "count": lambda recipe: recipe.searches,
+    "order": lambda recipe: recipe.orders,
+    "parse": lambda recipe: recipe.ask == "free",
+    "shortlist": lambda recipe: recipe.ask != "free",
+    "trust": lambda recipe: recipe.ask in SCORED,
+    "repeat": lambda recipe: recipe.orders or recipe.ask == "free",
+}
+"""Whether a slot has an effect; those that are not named always have one."""
 
 
 def effort(recipe: TextRecipe) -> float:
