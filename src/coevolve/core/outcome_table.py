@@ -309,6 +309,8 @@ class _Column:
         *,
         observed: bool = False,
     ) -> tuple[Indices, Floats, Floats]:
+        if trials is not None and self.trials.issubset(trials):
+            trials = None
         told_alone = not observed and max(self.trials, default=0) >= OBSERVED
         if trials is not None or failed or told_alone:
             return self._over(trials, failed, observed)

@@ -161,10 +161,9 @@ def _failed(answer: int, gold: int, *, offered: bool, shown: bool, free: bool) -
 
 
 class TableJournal(MemoryJournal):
-    """A journal in memory that keeps its events as they are read, without seals.
+    """A journal in memory that keeps its events as they are recorded, without seals or copies.
 
-    The loop reads all of them before every proposal; nothing changes an event. There are
-    thousands of outcomes, which are plain and need no copy.
+    The loop reads all of them before every proposal; nothing changes an event.
     """
 
     def __init__(self) -> None:
@@ -174,13 +173,7 @@ class TableJournal(MemoryJournal):
     def append(self, events: Sequence[tuple[str, Mapping[str, Any]]]) -> list[Event]:
         """Record events."""
         made = [
-            {
-                **(body if kind == "outcome" else json.loads(json.dumps(body, sort_keys=True))),
-                "seq": seq,
-                "type": kind,
-                "at": 0.0,
-                "clock": 0.0,
-            }
+            {"seq": seq, "type": kind, **body, "at": 0.0, "clock": 0.0}
             for seq, (kind, body) in enumerate(events, len(self._events))
         ]
         self._events += made

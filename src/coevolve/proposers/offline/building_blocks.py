@@ -274,17 +274,18 @@ class RecipeSpace:
 
         A slot that has no effect before the change, and has one after it, gets a random block.
         """
-        numbers, places = self._moves(recipe)
+        numbers, others = self._moves(recipe)
         drawn = generator.integers(self._sizes, size=(len(numbers) + doubles, len(self._sizes)))
         beside = drawn[: len(numbers)].copy()
-        beside[np.arange(len(numbers)), numbers] = places
-        found = dict.fromkeys(self._moved([recipe] * len(numbers), numbers, beside))
+        beside[np.arange(len(numbers)), numbers] = others
+        own, idle = self.places([recipe]), self._idle([recipe])
+        found = dict.fromkeys(self._moved(own, idle, numbers, beside))
         single = list(found)
         if single:
-            firsts = generator.integers(len(single), size=doubles).tolist()
-            others = generator.integers(len(self._sizes), size=doubles)
-            given = [single[first] for first in firsts]
-            found |= dict.fromkeys(self._moved(given, others, drawn[len(numbers) :]))
+            firsts = generator.integers(len(single), size=doubles)
+            numbers = generator.integers(len(self._sizes), size=doubles)
+            own, idle = self.places(single)[firsts], self._idle(single)[firsts]
+            found |= dict.fromkeys(self._moved(own, idle, numbers, drawn[len(beside) :]))
         found.pop(recipe, None)
         return list(found)
 
@@ -334,13 +335,17 @@ class RecipeSpace:
         return facts.moves
 
     def _moved(
-        self, recipes: Sequence[Recipe], numbers: Indices, drawn: Indices
+        self, places: Indices, idle: Bools, numbers: Indices, drawn: Indices
     ) -> Iterator[Recipe]:
         """Recipes with a drawn block in one slot each, and in the slots that had no effect."""
-        anew = np.array([recipe.facts.idle for recipe in recipes], dtype=np.bool_)
-        anew = anew.reshape(drawn.shape)
-        anew[np.arange(len(numbers)), numbers] = True
-        return map(self._at, _rows(np.where(anew, drawn, self.places(recipes))))
+        moved = np.where(idle, drawn, places)
+        changed = np.arange(len(numbers))
+        moved[changed, numbers] = drawn[changed, numbers]
+        return map(self._at, _rows(moved))
+
+    def _idle(self, recipes: Sequence[Recipe]) -> Bools:
+        """Which slots of recipes have no effect: a row each."""
+        return np.array([recipe.facts.idle for recipe in recipes], dtype=np.bool_)
 
 
 def _rows(places: Indices) -> Iterator[Places]:

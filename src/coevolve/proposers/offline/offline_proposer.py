@@ -231,8 +231,10 @@ class _Search:
 
     def _beside_others(self, parent: Tried, made: list[Recipe]) -> list[Recipe]:
         """The recipes without another block in a slot that this round already changes."""
-        own = self._space.places([parent.recipe])
         beside = [idea.recipe for idea in self._beside if parent.name in idea.parents]
+        if not beside:
+            return made
+        own = self._space.places([parent.recipe])
         changed = (self._space.places(beside) != own).any(axis=0)
         free = ((self._space.places(made) != own) & changed).any(axis=1)
         return [recipe for recipe, taken in zip(made, free.tolist(), strict=True) if not taken]
