@@ -73,7 +73,7 @@ class TextRecipe:
             object.__setattr__(self, "repeat", "once")
         if self.select == "quota" and self.order == "grouped":  # one example of each label
             object.__setattr__(self, "order", "nearest-last")
-        for slot, matters in reversed(MATTERS.items()):  # a slot may depend on later ones
+        for slot, matters in reversed(list(MATTERS.items())):  # a slot may depend on later ones
             if not matters(self):
                 object.__setattr__(self, slot, SLOTS[slot][0])
 
