@@ -352,3 +352,34 @@ def test_every_subset_of_a_grown_pool_has_the_probability_that_is_recorded() -> 
     for task, pi in recorded.items():
         found = sum(count for pair, count in seen.items() if task in pair) / drawn
         assert abs(found - pi) < 5 * np.sqrt(pi * (1 - pi) / drawn)
+
+
+@pytest.mark.parametrize("protocol", ["adaptive", "joint", "task-coevolve"])
+def test_estimates_that_were_read_before_an_event_are_those_of_a_restored_selector(
+    protocol: str,
+) -> None:
+    selector = Selector(Pool(range(12)), protocol=protocol, fraction=0.5, seed=3)
+
+    def check() -> None:
+        """Read every estimate, with its check and notes."""
+        restored = Selector.from_events(selector.events)
+        for name in (*selector.starts, *selector.candidates):
+            assert selector.estimate(name) == restored.estimate(name)
+
+    selector.tell_full("start", {task: float(task % 2) for task in range(12)})
+    one, two, three = selector.ask(["one", "two", "three"])
+    for number, assignment in enumerate((one, two, three)):
+        selector.tell(assignment, {assignment.tasks[0]: number / 2})
+    check()
+    selector.tell(one, dict.fromkeys(one.tasks[1:], 1.0))
+    check()
+    selector.tell(two, {two.tasks[1]: Missing("it broke")})
+    check()
+    selector.withdraw(three, "it died")
+    check()
+    selector.observe("two", {one.tasks[0]: 1.0})
+    check()
+    selector.add_tasks([12, 13])
+    check()
+    selector.tell_full("one", {t: selector.scores("one").get(t, 0.5) for t in range(14)})
+    check()

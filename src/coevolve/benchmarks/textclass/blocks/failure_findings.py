@@ -4,6 +4,7 @@ import json
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 from coevolve.benchmarks.textclass.blocks.text_recipe import SCORED, SLOTS, TextRecipe
@@ -201,6 +202,7 @@ def findings(
     return tuple(sorted(made, key=lambda finding: -finding.weight))
 
 
+@lru_cache(maxsize=50_000)
 def _more(recipe: TextRecipe, slot: str, block: str) -> bool:
     """Whether a block changes a recipe; a count or weight must rise."""
     if slot in ("count", "trust") and recipe.has(slot):
