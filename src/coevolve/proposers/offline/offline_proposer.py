@@ -93,8 +93,8 @@ def ideas(view: View, count: int, space: RecipeSpace) -> list[Idea]:
     generator = np.random.default_rng(view.seed)
     known = Known.of(view, space)
     made: list[Idea] = []
-    failures = Failures(view, space, known)
-    while len(made) < count and (new := _Search(failures, made, generator).idea()):
+    failures, surrogate = Failures(view, space, known), Surrogate.after(space, known.tried)
+    while len(made) < count and (new := _Search(failures, surrogate, made, generator).idea()):
         made.append(new)
     return made
 
@@ -133,14 +133,18 @@ class _Search:
     """The search for one idea, beside those that the round already has."""
 
     def __init__(
-        self, failures: Failures, beside: Sequence[Idea], generator: np.random.Generator
+        self,
+        failures: Failures,
+        surrogate: Surrogate,
+        beside: Sequence[Idea],
+        generator: np.random.Generator,
     ) -> None:
         self._failures, self._space, self._known = failures, failures.space, failures.known
         self._beside, self._generator = beside, generator
         others = [idea.recipe for idea in beside]
         self._taken = {*self._known.recipes.values(), *others}
         self._places = self._space.places(list(self._taken))
-        self._surrogate = Surrogate.after(self._space, self._known.tried, others)
+        self._surrogate = surrogate.beside(others)
 
     def idea(self) -> Idea | None:
         """A new recipe, in the way that is next in the plan; None when there is none left."""

@@ -78,6 +78,7 @@ class Surrogate:
         errors: Sequence[float],
     ) -> None:
         self._space, self._columns = space, space.components
+        self._told = (recipes, values, errors)
         noise = np.asarray(errors, dtype=float)
         self._rows = space.rows(recipes)
         given = np.asarray(values, dtype=float) - space.priors(recipes)
@@ -87,19 +88,23 @@ class Surrogate:
         self._pull = self._inverse @ (given - self._center)
 
     @classmethod
-    def after(
-        cls, space: RecipeSpace, tried: Sequence[Tried], beside: Sequence[Recipe] = ()
-    ) -> Self:
-        """The surrogate after some candidates; other recipes count with their expectation."""
+    def after(cls, space: RecipeSpace, tried: Sequence[Tried]) -> Self:
+        """The surrogate after some candidates."""
         recipes = [one.recipe for one in tried]
         values = [min(max(one.estimate.value, 0.0), 1.0) for one in tried]
-        errors = [_error(one.estimate) for one in tried]
-        made = cls(space, recipes, values, errors)
-        if not beside:
-            return made
-        expected = made.of(beside)[0].tolist()
-        return cls(
-            space, [*recipes, *beside], [*values, *expected], [*errors, *(0.05 for _ in beside)]
+        return cls(space, recipes, values, [_error(one.estimate) for one in tried])
+
+    def beside(self, others: Sequence[Recipe]) -> "Surrogate":
+        """The surrogate in which other recipes count with their expectation."""
+        if not others:
+            return self
+        recipes, values, errors = self._told
+        expected = self.of(others)[0].tolist()
+        return Surrogate(
+            self._space,
+            [*recipes, *others],
+            [*values, *expected],
+            [*errors, *(0.05 for _ in others)],
         )
 
     def of(self, recipes: Sequence[Recipe]) -> tuple[Floats, Floats]:
