@@ -263,8 +263,8 @@ def _left(state: State, candidate: Id) -> list[int]:
     None if most trials of the candidate are missing, or if it was withdrawn.
     """
     batches, names = state.batches[candidate], state.pool.names
-    told, scored = sum(p.told for p in batches), sum(p.scored for p in batches)
-    if candidate in state.withdrawn or 2 * scored < told:
+    lost = sum(progress.told - 2 * progress.scored for progress in batches) > 0
+    if lost or candidate in state.withdrawn:
         return [0] * len(names)
     left = state.asked.left[candidate]
     return left + [0] * (len(names) - len(left))  # a pool that is newer than its draw
