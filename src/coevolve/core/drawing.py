@@ -8,7 +8,7 @@ import numpy as np
 from coevolve.core.allocation import Adaptive, SearchView
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.assignment import Design
-from coevolve.core.designs import DesignMethod, Draw
+from coevolve.core.designs import DesignMethod, Draw, Pairing
 from coevolve.core.estimators import EstimatorRule
 from coevolve.core.events import Event
 from coevolve.core.identifiers import Id, all_plain
@@ -21,6 +21,9 @@ from coevolve.core.selector_state import State
 from coevolve.core.variance import Past
 from coevolve.core.weights import TaskView
 from coevolve.errors import InputError
+
+_FURTHER = 2
+"""The kind of a further draw in its seed; 0 is a first draw, 1 a second one."""
 
 
 def round_event(state: State, number: int, candidates: list[Id], *, again: bool) -> dict[str, Any]:
@@ -99,7 +102,7 @@ def _further(
                     state,
                     number,
                     pool=pool,
-                    place=(place, 2, index, batch),
+                    place=(place, _FURTHER, index, batch),
                     size=size,
                     members=left,
                     weights=_weights(state, view.select(left)),
@@ -123,12 +126,7 @@ def _design(
     """One design as JSON: `size` of the tasks `members`, all of one pool."""
     method, name = state.protocol.design, pool.names[place[0]]
     whole = pool.members(name)
-    seed = (state.seed, round, *place) if method.redraws else (state.seed, 0, place[0], 0, 0)
-    rng = np.random.default_rng(seed)
-    if method.redraws or len(members) == len(whole):
-        draw = method.draw(weights, size, rng)
-    else:
-        draw = _continued(method, whole, members, size, rng)
+    seed, draw = _drawn(state, round, place, whole, members, weights, size)
     _check(method, draw, size, len(members))
     return Design.from_draw(
         draw,
@@ -141,6 +139,31 @@ def _design(
         weights=weights,
         past=past,
     ).to_json()
+
+
+def _drawn(
+    state: State,
+    round: int,
+    place: tuple[int, ...],
+    whole: Indices,
+    left: Indices,
+    weights: Floats,
+    size: int,
+) -> tuple[tuple[int, ...], Draw]:
+    """The seed of a draw, and the draw of `size` of the tasks that are left of a whole pool."""
+    method = state.protocol.design
+    if place[1] == _FURTHER and isinstance(method, Pairing):
+        seed = (state.seed, 0, *place[:2], place[-1])  # the same for all candidates
+        clocks = np.random.default_rng(seed).exponential(size=len(whole))
+        return seed, method.further(weights, size, clocks[np.isin(whole, left)])
+    if method.redraws:
+        seed = (state.seed, round, *place)
+        return seed, method.draw(weights, size, np.random.default_rng(seed))
+    seed = (state.seed, 0, place[0], 0, 0)
+    rng = np.random.default_rng(seed)
+    if len(left) == len(whole):
+        return seed, method.draw(weights, size, rng)
+    return seed, _continued(method, whole, left, size, rng)
 
 
 def _continued(
@@ -215,7 +238,10 @@ def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
 
 
 def requests(
-    state: State, final: bool, among: Collection[Id] | None = None
+    state: State,
+    final: bool,
+    among: Collection[Id] | None = None,
+    rounds_left: int | None = None,
 ) -> dict[Id, tuple[int, ...]]:
     """Candidates to evaluate further, and on how many tasks of each pool.
 
@@ -228,7 +254,7 @@ def requests(
         return {}
     if state.waiting and among is None:
         return {}
-    view = _search_view(state, final)
+    view = _search_view(state, final, rounds_left)
     asked = set(view.candidates) if among is None else set(among)
     asked -= {name for name, _ in state.waiting}
     wanted: dict[Id, tuple[int, ...]] = {}
@@ -270,7 +296,7 @@ def _left(state: State, candidate: Id) -> list[int]:
     return left + [0] * (len(names) - len(left))  # a pool that is newer than its draw
 
 
-def _search_view(state: State, final: bool) -> SearchView:
+def _search_view(state: State, final: bool, rounds_left: int | None) -> SearchView:
     candidates = state.candidates
     places = {name: place for place, name in enumerate(state.table.candidates)}
     last = set(state.rounds[-1].candidates)
@@ -290,6 +316,7 @@ def _search_view(state: State, final: bool) -> SearchView:
         spent=state.asked.total,
         round=state.rounds[-1].number,
         final=final,
+        rounds_left=rounds_left,
         rng=np.random.default_rng((state.seed, len(state.rounds), state.asked.total, 3)),
         model=model,
         outcomes=state.table.means,

@@ -8,7 +8,12 @@ from typing import Any
 from coevolve import registry
 from coevolve.core.allocation import AdaptiveShare, Allocation, CostShare, Share, WholePool
 from coevolve.core.choice import ChoiceRule, HighestEstimate
-from coevolve.core.designs import DesignMethod, PivotalDesign, SuccessiveDesign, UniformDesign
+from coevolve.core.designs import (
+    DesignMethod,
+    PairedDesign,
+    SuccessiveDesign,
+    UniformDesign,
+)
 from coevolve.core.disclosure import Disclosure
 from coevolve.core.estimators import (
     Estimator,
@@ -102,6 +107,7 @@ class SearchProtocol:
 
     >>> from dataclasses import replace
     >>> from coevolve import protocol
+    >>> from coevolve.core.designs import PivotalDesign
     >>> faithful = protocol("task-coevolve", inclusion="monte-carlo", rounding="floor")
     >>> pivotal = replace(faithful, design=PivotalDesign())
     """
@@ -201,7 +207,7 @@ BUILT_IN = (
         name="adaptive",
         summary="joint, with more of the same budget for contenders that are hard to tell apart",
         weighting=InformationWeights(),
-        design=PivotalDesign(),
+        design=PairedDesign(),
         estimator=Joint(),
         allocation=AdaptiveShare(),
     ),
