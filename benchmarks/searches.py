@@ -1,6 +1,6 @@
 """Whole searches over hundreds of seeds on a table of harnesses, with standard errors.
 
-Run as `make bench-searches` or `python benchmarks/searches.py [--seeds ...]`. Every search is the
+Run as `make bench-searches` or `python benchmarks/searches.py [--table ...]`. Every search is the
 real loop with 20 rounds of 3 candidates; the outcomes come from a table (docs/harness-table.md).
 Searches that are done are kept in .benchmarks/searches, so the command may be stopped and called
 again; remove that folder after a change of a protocol or a proposer. `--record` only records what
@@ -24,7 +24,14 @@ from coevolve.tables.table_search import Found, Point, ProposerName, SearchSetti
 
 TABLE = Path(__file__).parent / "tables" / "service-desk.npz"
 WORK = Path(__file__).parents[1] / ".benchmarks" / "searches"
-PROTOCOLS = (FULL, "adaptive", "task-coevolve", "random-resample", "naive")
+PROTOCOLS = (
+    FULL,
+    "adaptive",
+    "task-coevolve",
+    "random-estimate",
+    "random-resample",
+    "naive",
+)
 FRACTIONS = (0.2, 0.07)
 SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 100}
 BUDGETS = (600, 900, 1200, 1500, 3000, 6000)
@@ -202,7 +209,8 @@ def main() -> None:
             record.show(title, made[title])
         made[f"{proposer}: curves"] = list(curves(series))
     if not options.quick:
-        record.save("searches", made)
+        other = "" if options.table == TABLE else f"_{table.facts.set.replace('-', '_')}"
+        record.save(f"searches{other}", made)
 
 
 if __name__ == "__main__":
