@@ -19,7 +19,7 @@ from typing import Any, cast
 import record
 
 from coevolve.tables.harness_table import HarnessTable
-from coevolve.tables.search_series import FULL, Series, settings
+from coevolve.tables.search_series import FULL, Average, Series, settings
 from coevolve.tables.table_search import Found, Point, ProposerName, SearchSetting, TableSearches
 
 TABLE = Path(__file__).parent / "tables" / "service-desk.npz"
@@ -36,6 +36,10 @@ FRACTIONS = (0.2, 0.07)
 SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 100}
 BUDGETS = (600, 900, 1200, 1500, 3000, 6000)
 """Evaluations at which searches are compared, those of starting harnesses included."""
+
+GROUPS = ("none", "less than 1/3", "1/3 to 2/3", "more than 2/3")
+ROUNDS = (0, 4, 10, 19)
+"""Rounds after which the solvability of tasks is shown."""
 
 type Key = tuple[str, float, int]
 
@@ -84,6 +88,44 @@ class Kept:
 
 def _found(given: dict[str, Any]) -> Found:
     return Found(**{**given, "curve": tuple(Point(**point) for point in given["curve"])})
+
+
+def accuracy(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """The paper's tables of the accuracy of estimates and of ties."""
+    for one in series:
+        found = one.found
+
+        def mean(name: str, digits: int, scale: float = 1, found: Any = found) -> str:
+            average = Average.of([scale * getattr(search, name) for search in found])
+            error = "" if average.se is None else f" ± {average.se:.{digits}f}"
+            return f"{average.mean:.{digits}f}{error}"
+
+        yield {
+            "protocol": one.setting.protocol,
+            "fraction": f"{one.setting.fraction:.0%}",
+            "Spearman": mean("spearman", 2),
+            "rank of the winner": mean("rank", 1),
+            "winner": mean("validation", 1, 100),
+            "best candidate": mean("best", 1, 100),
+            "share the top estimate": mean("tied", 1),
+            "test, earliest": mean("test", 1, 100),
+            "test, latest": mean("latest_test", 1, 100),
+        }
+
+
+def solvability(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """The paper's table of the solvability of tasks, as a search knows it."""
+    for one in series:
+        for group, name in enumerate(GROUPS):
+            row = {
+                "protocol": one.setting.protocol,
+                "fraction": f"{one.setting.fraction:.0%}",
+                "solved by": name,
+            }
+            for round in ROUNDS:
+                counts = [search.curve[round].solvability[group] for search in one.found]
+                row[f"after round {round}"] = f"{sum(counts) / len(counts):.1f}"
+            yield row
 
 
 def searched(table: HarnessTable, proposer: ProposerName, seeds: int, kept: Kept) -> None:
@@ -203,9 +245,12 @@ def main() -> None:
             continue
         made[proposer] = list(rows(series))
         made[f"{proposer}: budgets"] = list(budgets(series))
+        made[f"{proposer}: accuracy"] = list(accuracy(series))
+        made[f"{proposer}: solvability"] = list(solvability(series))
         per_second = len(kept.seconds) / sum(kept.seconds)
         made[f"{proposer}: speed"] = [{"searches per second of CPU": round(per_second, 2)}]
-        for title in (proposer, f"{proposer}: budgets", f"{proposer}: speed"):
+        for part in ("", ": budgets", ": accuracy", ": solvability", ": speed"):
+            title = f"{proposer}{part}"
             record.show(title, made[title])
         made[f"{proposer}: curves"] = list(curves(series))
     if not options.quick:

@@ -144,9 +144,8 @@ def test_paired_further_draws_have_the_probabilities_of_a_draw_of_their_own() ->
     rng, repetitions = np.random.default_rng(8), effort(2_000, 8_000)
     hits = np.zeros(30)
     for _ in range(repetitions):
-        draw = PairedDesign().further(weights, 6, rng.exponential(size=30))
-        hits[draw.chosen] += 1
-    pi = draw.probabilities
+        hits[PairedDesign().further(weights, 6, rng.exponential(size=30)).chosen] += 1
+    pi = PairedDesign().further(weights, 6, np.ones(30)).probabilities
     np.testing.assert_allclose(pi.sum(), 6)
     error = np.sqrt(pi * (1 - pi) / repetitions)
     assert (np.abs(hits / repetitions - pi) < 4.5 * error).all()

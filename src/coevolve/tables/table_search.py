@@ -2,22 +2,23 @@
 
 import asyncio
 import json
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any, Literal, get_args
+from typing import Any, Literal
 
 import numpy as np
 
 from coevolve.benchmarks.textclass.blocks import TextBlocks
 from coevolve.benchmarks.textclass.data_sets import shuffled
 from coevolve.benchmarks.textclass.harness_files import read_start_files
+from coevolve.core.arrays import spearman
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError, nearest
 from coevolve.proposers.offline import OfflineProposer
-from coevolve.proposers.offline.building_blocks import Recipe
+from coevolve.proposers.offline.building_blocks import BuildingBlocks, Recipe
 from coevolve.proposers.offline.restricted_blocks import RestrictedBlocks
 from coevolve.search.budget import Settings
 from coevolve.search.candidate import Candidate, Files
@@ -59,11 +60,14 @@ class Point:
         evaluations: Trials so far, those of starting harnesses included.
         validation: The true score of the current choice on all validation tasks.
         test: Its true score on the test.
+        solvability: How many validation tasks were solved by none of the candidates that ran
+            them, by less than a third, by up to two thirds, and by more.
     """
 
     evaluations: int
     validation: float
     test: float
+    solvability: tuple[int, ...]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -81,6 +85,10 @@ class Found:
         evaluations: Trials of candidates; those of starting harnesses are `first`.
         tokens: Tokens of the trials of candidates.
         candidates: Candidates that were evaluated.
+        spearman: Rank correlation of estimates and true scores over these candidates.
+        rank: The place of the winner among them by true score; 1 if none is better.
+        tied: How many of them share the highest estimate, the winner included.
+        latest_test: The true test score of the latest of these.
         curve: The current choice after Phase 0 and after every round.
     """
 
@@ -96,6 +104,10 @@ class Found:
     first: int
     tokens: int
     candidates: int
+    spearman: float
+    rank: int
+    tied: int
+    latest_test: float
     curve: tuple[Point, ...]
 
 
@@ -199,19 +211,27 @@ class TableSearches:
 
     Args:
         table: The table.
-        proposer: "offline" or "mutation"; neither keeps a state between searches.
+        proposer: "offline", "mutation", or a function that makes a proposer from the building
+            blocks; a proposer keeps no state between searches.
     """
 
-    def __init__(self, table: HarnessTable, proposer: ProposerName = "offline") -> None:
-        known = get_args(ProposerName)
-        if proposer not in known:
+    def __init__(
+        self,
+        table: HarnessTable,
+        proposer: ProposerName | Callable[[BuildingBlocks], Proposer] = "offline",
+    ) -> None:
+        known: dict[str, Callable[[BuildingBlocks], Proposer]] = {
+            "offline": OfflineProposer,
+            "mutation": MutationProposer,
+        }
+        if isinstance(proposer, str) and proposer not in known:
             raise InputError(
                 f"a proposer is one of {', '.join(known)}, got {proposer!r}."
                 f"{nearest(proposer, known)}"
             )
         blocks = PlainBlocks(TextBlocks(characters=table.facts.characters), table.space.stages[-1])
-        kind = OfflineProposer if proposer == "offline" else MutationProposer
-        self._table, self._proposer = table, kind(blocks)
+        made = known[proposer] if isinstance(proposer, str) else proposer
+        self._table, self._proposer = table, made(blocks)
         self._starts = read_start_files(table.starts)
         self._tasks = tuple(table.tasks[n] for n in shuffled(len(table.tasks), SEED))
         self._keys = tuple(table.keys)
@@ -239,12 +259,17 @@ class TableSearches:
         if state.chosen is None:
             raise StateError(f"a search of {setting.protocol!r} with seed {seed} has no winner.")
         winner = state.chosen["candidate"]
+        estimates = {
+            name: state.selector.estimate(name).value for name in state.selector.candidates
+        }
+        groups = proposer.points[-1][2]
         return self._found(
             seed,
             executor,
             winner=winner,
-            estimate=state.selector.estimate(winner).value,
-            points=(*proposer.points, (executor.trials, winner)),
+            estimates=estimates,
+            tied=state.chosen["tied_with"],
+            points=(*proposer.points, (executor.trials, winner, groups)),
         )
 
     def _found(
@@ -253,17 +278,20 @@ class TableSearches:
         executor: "TableExecutor",
         *,
         winner: str,
-        estimate: float,
-        points: Sequence[tuple[int, str]],
+        estimates: Mapping[str, float],
+        tied: Sequence[str],
+        points: Sequence[tuple[int, str, tuple[int, ...]]],
     ) -> Found:
         table, rows = self._table, executor.rows
         starts = [table.keys[name] for name in table.starts]
         start = starts[int(np.argmax(table.validation[starts]))]
+        true = table.validation[[rows[name] for name in estimates]]
+        latest = max([winner, *tied], key=list(estimates).index)
         proposed = [row for name, row in rows.items() if name not in table.starts]
         return Found(
             seed=seed,
             winner=self._keys[rows[winner]],
-            estimate=estimate,
+            estimate=estimates[winner],
             validation=float(table.validation[rows[winner]]),
             test=float(table.test[rows[winner]]),
             start=float(table.validation[start]),
@@ -273,13 +301,18 @@ class TableSearches:
             first=executor.first,
             tokens=executor.tokens,
             candidates=len(proposed),
+            spearman=spearman(np.array(list(estimates.values())), true),
+            rank=1 + int((true > table.validation[rows[winner]]).sum()),
+            tied=1 + len(tied),
+            latest_test=float(table.test[rows[latest]]),
             curve=tuple(
                 Point(
                     evaluations=trials,
                     validation=float(table.validation[rows[name]]),
                     test=float(table.test[rows[name]]),
+                    solvability=groups,
                 )
-                for trials, name in points
+                for trials, name, groups in points
             ),
         )
 
@@ -289,10 +322,18 @@ class WatchedProposer:
 
     def __init__(self, proposer: Proposer, executor: TableExecutor) -> None:
         self._proposer, self._executor = proposer, executor
-        self.points: list[tuple[int, str]] = []
+        self.points: list[tuple[int, str, tuple[int, ...]]] = []
 
     async def propose(self, view: View, count: int) -> Proposed | Sequence[Proposal]:
         """What the proposer proposes."""
         name = view.parent if view.best is None else view.best.candidate
-        self.points.append((self._executor.trials, name))
+        self.points.append((self._executor.trials, name, _groups(view)))
         return await self._proposer.propose(view, count)
+
+
+def _groups(view: View) -> tuple[int, ...]:
+    """How many tasks are in each group of the paper's table of solvability."""
+    means = np.array([known.mean for known in view.solvability.values()])
+    edges = (means == 0, (means > 0) & (means < 1 / 3), (means >= 1 / 3) & (means <= 2 / 3))
+    counts = [int(group.sum()) for group in edges]
+    return (*counts, len(means) - sum(counts))
