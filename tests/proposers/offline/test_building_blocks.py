@@ -145,21 +145,18 @@ def test_a_run_searches_with_blocks_of_the_project(tmp_path: Path) -> None:
     assert len(named) == 2 + 6
 
 
-def test_moves_draw_one_number_after_another_so_that_recorded_searches_repeat() -> None:
+def test_moves_repeat_themselves_and_wide_ones_change_about_a_quarter_of_the_slots() -> None:
     space = RecipeSpace(Toy())
-    generator, single = np.random.default_rng(7), np.random.default_rng(7)
-
-    def drawn() -> dict[str, str]:
-        return {slot: known[single.integers(len(known))] for slot, known in space.slots.items()}
-
-    start = space.drawn(generator)
-    assert start == space.recipe(drawn())
-    for _ in range(20):
-        new = drawn()
-        anew = zip(space.slots, single.random(len(space.slots)) < 1 / 4, strict=True)
-        taken = {slot: new[slot] for slot, fresh in anew if fresh}
-        spare = drawn()
-        idle = {slot: spare[slot] for slot in space.slots if not start.has(slot)}
-        made = space.changed(start, idle | taken)
-        assert space.wide(start, generator, count=1) == [made] * (made != start)
-    assert generator.random() == single.random()
+    start = space.drawn(np.random.default_rng(7))
+    for move in (space.wide, space.neighbours):
+        one, other = (move(start, np.random.default_rng(8)) for _ in range(2))
+        assert one == other
+        assert start not in one
+        assert len(set(one)) == len(one)
+    free = [slot for slot in space.slots if start.has(slot)]
+    made = [
+        next(iter(space.wide(start, np.random.default_rng(n), count=1)), start) for n in range(400)
+    ]
+    sizes = np.array([len(space.slots[slot]) for slot in free])
+    differs = np.mean([[recipe[slot] != start[slot] for slot in free] for recipe in made])
+    assert differs == pytest.approx(np.mean((1 - 1 / sizes) / 4), abs=0.05)
