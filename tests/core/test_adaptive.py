@@ -23,12 +23,7 @@ def posterior(scores: list[float], sd: list[float]) -> Posterior:
 
 
 def view(
-    scores: list[float],
-    sd: list[float],
-    asked: list[int],
-    *,
-    final: bool = False,
-    rounds_left: int | None = None,
+    scores: list[float], sd: list[float], asked: list[int], *, final: bool = False
 ) -> SearchView:
     left = TASKS - np.array(asked)[:, None]
 
@@ -45,7 +40,6 @@ def view(
         spent=sum(asked),
         round=len(scores),
         final=final,
-        rounds_left=rounds_left,
         rng=np.random.default_rng(0),
         model=lambda: posterior(scores, sd),
         outcomes=outcomes,  # type: ignore[arg-type]
@@ -69,20 +63,6 @@ def test_in_a_round_the_reserve_is_kept() -> None:
     requests = rule.further(view([0.6, 0.5], [0.1, 0.1], [10, 10]))
     assert [(request.candidate, request.sizes) for request in requests] == [(0, (5,)), (1, (5,))]
     assert rule.further(view([0.6, 0.5], [0.1, 0.1], [15, 15])) == []
-
-
-def test_less_is_kept_while_rounds_are_left() -> None:
-    """Two rounds are over; with two left, half of the reserve is kept; with none, all of it."""
-    rule = AdaptiveShare(fraction=0.2, first_look=0.5, reserve=0.5)  # m is 20, the budget is 40
-
-    def asked(rounds_left: int | None) -> int:
-        rows = view([0.6, 0.5], [0.1, 0.1], [10, 10], rounds_left=rounds_left)
-        return sum(request.sizes[0] for request in rule.further(rows))
-
-    assert asked(None) == asked(0) == 0
-    assert asked(2) == 10  # two batches of 5 of the 40 - 0.25 * 40 - 20 that may be spent
-    rows = view([0.6, 0.5], [0.1, 0.1], [15, 15], rounds_left=2)
-    assert rule.further(rows) == []
 
 
 def test_in_the_end_the_reserve_is_spent_and_no_more() -> None:

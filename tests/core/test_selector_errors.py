@@ -48,11 +48,6 @@ def other_task(tasks: tuple[str, ...]) -> str:
 
 
 CASES: dict[str, tuple[Act, type[CoevolveError], str]] = {
-    "rounds left below 0": (
-        lambda s: s.ask(rounds_left=-1),
-        InputError,
-        r"rounds_left must be a whole number of at least 0, got -1",
-    ),
     "score above 1": (tell(lambda t: {t[1]: 1.5}), ScoreError, r"\[0, 1\], got 1\.5"),
     "score below 0": (tell(lambda t: {t[1]: -1}), ScoreError, r"got -1"),
     "NaN": (tell(lambda t: {t[1]: float("nan")}), ScoreError, "got nan"),

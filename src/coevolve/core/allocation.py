@@ -59,7 +59,6 @@ class SearchView:
         spent: Number of tasks in all assignments so far, without those that were withdrawn.
         round: Number of the last round.
         final: Whether the last round is over.
-        rounds_left: How many rounds will follow; None if that is unknown.
         rng: Random generator for this decision.
     """
 
@@ -75,7 +74,6 @@ class SearchView:
         spent: int,
         round: int,
         final: bool,
-        rounds_left: int | None = None,
         rng: np.random.Generator,
         model: Callable[[], Posterior],
         outcomes: Callable[[Id], tuple[Indices, Floats]],
@@ -89,7 +87,6 @@ class SearchView:
         self.spent = spent
         self.round = round
         self.final = final
-        self.rounds_left = rounds_left
         self.rng = rng
         self._model = model
         self._outcomes = outcomes
@@ -285,9 +282,7 @@ class AdaptiveShare:
     the candidates of any round with the highest expected improvement over it,
     E max(S_h - S_leader, 0) under the joint posterior, get further batches. Candidates that are
     clearly behind get nothing more. The share `reserve` of the budget is kept for the final draw,
-    `ask(final=True)`. While many rounds are left, a proposer can still gain from better scores:
-    if `ask` is told how many, the share grows in proportion to the rounds that are over, up to
-    `reserve` after the last one.
+    `ask(final=True)`.
 
     Args:
         fraction: ρ.
@@ -344,7 +339,7 @@ class AdaptiveShare:
 
     def further(self, view: SearchView) -> Sequence[Request]:
         budget = granted(self.fraction, view, self.rounding)
-        kept = 0 if view.final else math.ceil(self._reserve(view) * budget)
+        kept = 0 if view.final else math.ceil(self.reserve * budget)
         budget -= kept + view.spent
         if budget <= 0 or self._settled(view):
             return []
@@ -363,12 +358,6 @@ class AdaptiveShare:
                 budget -= size
                 places -= 1
         return wanted
-
-    def _reserve(self, view: SearchView) -> float:
-        """The share of the budget so far that is kept."""
-        if view.rounds_left is None:
-            return self.reserve
-        return self.reserve * view.round / (view.round + view.rounds_left)
 
     def _settled(self, view: SearchView) -> bool:
         if self.regret == 0:

@@ -238,10 +238,7 @@ def _check(design: DesignMethod, draw: Draw, size: int, tasks: int) -> None:
 
 
 def requests(
-    state: State,
-    final: bool,
-    among: Collection[Id] | None = None,
-    rounds_left: int | None = None,
+    state: State, final: bool, among: Collection[Id] | None = None
 ) -> dict[Id, tuple[int, ...]]:
     """Candidates to evaluate further, and on how many tasks of each pool.
 
@@ -254,7 +251,7 @@ def requests(
         return {}
     if state.waiting and among is None:
         return {}
-    view = _search_view(state, final, rounds_left)
+    view = _search_view(state, final)
     asked = set(view.candidates) if among is None else set(among)
     asked -= {name for name, _ in state.waiting}
     wanted: dict[Id, tuple[int, ...]] = {}
@@ -296,7 +293,7 @@ def _left(state: State, candidate: Id) -> list[int]:
     return left + [0] * (len(names) - len(left))  # a pool that is newer than its draw
 
 
-def _search_view(state: State, final: bool, rounds_left: int | None) -> SearchView:
+def _search_view(state: State, final: bool) -> SearchView:
     candidates = state.candidates
     places = {name: place for place, name in enumerate(state.table.candidates)}
     last = set(state.rounds[-1].candidates)
@@ -316,7 +313,6 @@ def _search_view(state: State, final: bool, rounds_left: int | None) -> SearchVi
         spent=state.asked.total,
         round=state.rounds[-1].number,
         final=final,
-        rounds_left=rounds_left,
         rng=np.random.default_rng((state.seed, len(state.rounds), state.asked.total, 3)),
         model=model,
         outcomes=state.table.means,

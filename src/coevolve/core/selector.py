@@ -13,7 +13,7 @@ from coevolve.core.events import SCHEMA, Event, Line, sealed
 from coevolve.core.identifiers import KINDS, Id, all_frozen, is_id, plain
 from coevolve.core.judgement import chosen, estimated, pool_scores_of, scores_of
 from coevolve.core.outcome_table import History
-from coevolve.core.outcomes import Missing, Results, Usage, is_whole
+from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
@@ -204,7 +204,6 @@ class Selector(Recorded):
         *,
         candidates: Iterable[Id] | None = None,
         final: bool = False,
-        rounds_left: int | None = None,
     ) -> list[Assignment]:
         """Open a round for new candidates; without any, return further assignments.
 
@@ -220,11 +219,9 @@ class Selector(Recorded):
             candidates: Return further assignments for these candidates alone, also while outcomes
                 of others are not told. Candidates with outcomes that are not told get none.
             final: Whether the last round is over; then no reserve is kept.
-            rounds_left: How many rounds will follow this one, if that is known: an adaptive
-                protocol keeps less in reserve while there are many.
         """
         names = _checked_names(new)
-        lines = self._planned(names, candidates, final, rounds_left)
+        lines = self._planned(names, candidates, final)
         for line in lines:
             self._apply(line)
         drawn = [name for line in lines for name in all_frozen(line.event["candidates"])]
@@ -237,7 +234,6 @@ class Selector(Recorded):
         *,
         candidates: Iterable[Id] | None = None,
         final: bool = False,
-        rounds_left: int | None = None,
     ) -> list[Event]:
         """The events that `ask` would apply; apply each with `follow`.
 
@@ -245,8 +241,7 @@ class Selector(Recorded):
         journal. A plan fits until the next event: with several threads, hold a lock of your own
         until its events have been followed.
         """
-        names = _checked_names(new)
-        return [line.event for line in self._planned(names, candidates, final, rounds_left)]
+        return [line.event for line in self._planned(_checked_names(new), candidates, final)]
 
     @alone
     def tell(self, assignment: Assignment, results: Results) -> None:
@@ -400,27 +395,19 @@ class Selector(Recorded):
         return compared(self._state, a, b)
 
     def _planned(
-        self,
-        names: list[Id],
-        candidates: Iterable[Id] | None,
-        final: bool,
-        rounds_left: int | None,
+        self, names: list[Id], candidates: Iterable[Id] | None, final: bool
     ) -> list[Line]:
         """The draws of `ask`, which depend on the state alone and not on each other."""
         state = self._state
         among = None if candidates is None else self._known(candidates)
         draws: list[Event] = []
-        if rounds_left is not None and not is_whole(rounds_left, least=0):
-            raise InputError(
-                f"rounds_left must be a whole number of at least 0, got {rounds_left!r}."
-            )
         if names:
             self._check_new(names, among, final)
             if new := [name for name in names if name not in state.batches]:
                 draws = [round_event(state, len(state.rounds) + 1, new, again=False)]
         elif failed := state.failed_rounds(among):
             draws = [round_event(state, r.number, list(r.candidates), again=True) for r in failed]
-        elif wanted := requests(state, final, among, rounds_left):
+        elif wanted := requests(state, final, among):
             draws = [further_event(state, wanted)]
         lines: list[Line] = []
         before = self._log.seal

@@ -346,7 +346,7 @@ class Search:
         self._record_draws(self.state.selector.plan(ready(self.state)))
 
     async def _ask_further(self) -> None:
-        if draws := self.state.selector.plan(rounds_left=self.state.rounds_left):
+        if draws := self.state.selector.plan():
             self._record_draws(draws)
         else:
             check_alive(self.state, self.state.current_round)

@@ -230,11 +230,6 @@ class RunState:
         return [name for name in dict.fromkeys(names) if not self.candidates[name].start]
 
     @property
-    def rounds_left(self) -> int:
-        """Rounds that are not proposed yet."""
-        return max(self.settings.rounds - len(self.rounds), 0)
-
-    @property
     def rolling(self) -> bool:
         """Whether the search has no rounds: candidates are proposed while others are evaluated."""
         return self.settings.in_flight is not None

@@ -83,7 +83,7 @@ def search(
         ]
         known |= {harness.name: harness for harness in new}
         answer(selector.ask([harness.name for harness in new]))
-        while answer(selector.ask(rounds_left=rounds - round)):
+        while answer(selector.ask()):
             pass
         choice = selector.best()
         parent = choice.better_start or choice.candidate
