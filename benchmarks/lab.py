@@ -1,4 +1,4 @@
-"""Speed of the replay lab and of the joint model.
+"""Speed of the replay lab, of the joint model and of whole searches on a table.
 
 Run as `make bench` or `OPENBLAS_NUM_THREADS=1 python benchmarks/lab.py`. Everything runs in one
 process, and with that setting on one core.
@@ -8,6 +8,7 @@ import statistics
 import time
 from collections.abc import Callable
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,8 +18,19 @@ from coevolve import protocols
 from coevolve.analysis import replay, synthetic_matrix
 from coevolve.core.joint import Joint
 from coevolve.core.posterior import Cells, Posterior
+from coevolve.tables.harness_table import HarnessTable
+from coevolve.tables.table_search import SearchSetting, TableSearches
 
 SEEDS = 3
+TABLE = Path(__file__).parent / "tables" / "service-desk.npz"
+SETTINGS = (
+    ("full", 1.0),
+    ("adaptive", 0.2),
+    ("adaptive", 0.07),
+    ("task-coevolve", 0.2),
+    ("naive", 0.2),
+)
+SEARCHES = 10
 
 
 def timed(act: Callable[[], Any]) -> tuple[float, Any]:
@@ -88,13 +100,36 @@ def refit(candidates: int, tasks: int) -> dict[str, Any]:
     }
 
 
+def table_searches() -> list[dict[str, Any]]:
+    """Whole searches of 20 rounds of 3 candidates on the table of service-desk."""
+    searches, rows = TableSearches(HarnessTable.read(TABLE)), []
+    for protocol, fraction in SETTINGS:
+        setting = SearchSetting(protocol=protocol, fraction=fraction)
+        searches.search(setting, 0)  # first calls
+        start = time.process_time()
+        for seed in range(1, SEARCHES + 1):
+            searches.search(setting, seed)
+        seconds = (time.process_time() - start) / SEARCHES
+        rows.append(
+            {
+                "protocol": protocol,
+                "fraction": f"{fraction:.0%}",
+                "CPU seconds": round(seconds, 2),
+                "searches per second": round(1 / seconds, 1),
+            }
+        )
+    return rows
+
+
 def main() -> None:
     """Measure, print and record."""
     series = one_series()
     record.show("Replay of a series of 60 candidates and 500 tasks at 20%, one core", series)
     fits = [refit(*size) for size in ((20, 89), (60, 500), (200, 1_000), (60, 10_000))]
     record.show("Joint model: first fit, and refit after one more outcome", fits)
-    record.save("lab", {"replay": series, "joint": fits})
+    searches = table_searches()
+    record.show("Whole searches on a table, one core", searches)
+    record.save("lab", {"replay": series, "joint": fits, "searches": searches})
 
 
 if __name__ == "__main__":

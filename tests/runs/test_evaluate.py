@@ -94,7 +94,7 @@ def test_a_changed_benchmark_is_scored_anew(project: Path) -> None:
     config = project / "small.toml"
     before = coevolve.evaluate(project / "mine", config=config).rows[0]
     text = (project / "benchmark.py").read_text()
-    (project / "benchmark.py").write_text(text.replace("SHIFT = 0", "SHIFT = 1"))
+    (project / "benchmark.py").write_text(text.replace("SHIFT = 0", "SHIFT = 1  # another size"))
     after = coevolve.evaluate(project / "mine", config=config).rows[0]
     assert before.score is not None
     assert after.score is not None
@@ -207,7 +207,7 @@ def test_a_rescoring_after_a_change_of_the_benchmark_is_refused(project: Path) -
     run = coevolve.open(project / "small.toml")
     run.run()
     text = (project / "benchmark.py").read_text()
-    (project / "benchmark.py").write_text(text.replace("SHIFT = 0", "SHIFT = 1"))
+    (project / "benchmark.py").write_text(text.replace("SHIFT = 0", "SHIFT = 1  # another size"))
     name = run.candidates[-1].name
     events = run.status.events
     with pytest.raises(ChangedBenchmarkError, match=r"benchmark\.py: changed"):
