@@ -23,6 +23,7 @@ COLORS = {
     "full": INK,
     "adaptive": ACCENT,
     "task-coevolve": "#d58b2a",
+    "random-estimate": "#7d9b5a",
     "random-resample": PALE,
     "naive": SOFT,
 }

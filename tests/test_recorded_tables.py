@@ -24,7 +24,19 @@ TABLES = {
     "report": [("projections", "runs")],
     "searches": [
         ("search", "table"),
-        *(("searches", table) for table in ("offline", "offline: budgets", "mutation")),
+        *(
+            ("searches", table)
+            for table in (
+                "offline",
+                "offline: budgets",
+                "offline: accuracy",
+                "offline: solvability",
+                "mutation",
+            )
+        ),
+        ("searches_s2d", "offline"),
+        ("limits", "informed"),
+        ("limits", "choices"),
     ],
     "terminal-bench": [
         ("harbor_search", "candidates"),
