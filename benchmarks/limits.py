@@ -41,8 +41,8 @@ CHANCE = 0.15
 class InformedProposer:
     """A proposer that reads true scores with errors in place of estimates."""
 
-    def __init__(self, inner: Proposer, table: HarnessTable, error: float) -> None:
-        self._inner, self._table, self._error = inner, table, error
+    def __init__(self, inner: Proposer, table: HarnessTable, error: float, seed: int) -> None:
+        self._inner, self._table, self._error, self._seed = inner, table, error, seed
 
     async def propose(self, view: View, count: int) -> Proposed | Sequence[Proposal]:
         """What the inner proposer proposes, given the scores."""
@@ -54,7 +54,7 @@ class InformedProposer:
         if estimate is None or not candidate.round:
             return standing
         row = self._table.keys[" ".join(candidate.components)]
-        rng = np.random.default_rng(row)  # the error of a candidate stays the same
+        rng = np.random.default_rng((self._seed, row))  # one error of a candidate in a search
         value = float(self._table.validation[row]) + self._error * rng.standard_normal()
         return replace(standing, estimate=replace(estimate, value=value, se=self._error))
 
@@ -62,14 +62,15 @@ class InformedProposer:
 def informed(table: HarnessTable, seeds: int) -> list[dict[str, Any]]:
     """The best of 60 candidates, by the error of the scores that the proposer reads."""
     rows = []
+    setting = SearchSetting(protocol="random-resample", fraction=0.2)
     for error in ERRORS:
+        best = []
+        for seed in range(seeds):
 
-        def made(blocks: BuildingBlocks, error: float = error) -> Proposer:
-            return InformedProposer(OfflineProposer(blocks), table, error)
+            def made(blocks: BuildingBlocks, error: float = error, seed: int = seed) -> Proposer:
+                return InformedProposer(OfflineProposer(blocks), table, error, seed)
 
-        searches = TableSearches(table, made)
-        setting = SearchSetting(protocol="random-resample", fraction=0.2)
-        best = [100 * searches.search(setting, seed).best for seed in range(seeds)]
+            best.append(100 * TableSearches(table, made).search(setting, seed).best)
         rows.append(
             {
                 "error of the scores": f"{100 * error:.0f} points",
