@@ -110,19 +110,28 @@ _COLUMNS = ("validation", "test", "bias", "beats start", "beats full")
 
 
 def _grid(series: Sequence[Mapping[str, Any]]) -> Table:
-    grid = Table("protocol", "share", *_COLUMNS, "trials", box=box.SIMPLE, pad_edge=False)
+    grid = Table(
+        "protocol",
+        "share",
+        *(name.replace(" ", "\n") for name in _COLUMNS),
+        "trials",
+        box=box.SIMPLE,
+        pad_edge=False,
+        padding=(0, 1, 0, 0),
+        collapse_padding=True,
+    )
     for one in series:
         grid.add_row(
             one["protocol"],
             f"{one['fraction']:.0%}",
-            *(_percent(one.get(name)) for name in _COLUMNS),
+            *(_percent(one.get(name), error=not name.startswith("beats")) for name in _COLUMNS),
             f"{one['evaluations']['mean']:.0f}",
         )
     return grid
 
 
-def _percent(average: Mapping[str, float | None] | None) -> str:
+def _percent(average: Mapping[str, float | None] | None, *, error: bool) -> str:
     if average is None or average["mean"] is None:
         return ""
-    se = average["se"]
+    se = average["se"] if error else None
     return f"{100 * average['mean']:.1f}" + ("" if se is None else f" ± {100 * se:.1f}")
