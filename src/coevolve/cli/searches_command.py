@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 from rich import box
-from rich.table import Table
+from rich.table import Column, Table
 
 from coevolve.cli.command_arguments import AsJson, names, numbers
 from coevolve.cli.console_output import Screen, echo_json, with_bar
@@ -111,14 +111,13 @@ _COLUMNS = ("validation", "test", "bias", "beats start", "beats full")
 
 def _grid(series: Sequence[Mapping[str, Any]]) -> Table:
     grid = Table(
-        "protocol",
+        Column("protocol", min_width=15),
         "share",
         *(name.replace(" ", "\n") for name in _COLUMNS),
         "trials",
         box=box.SIMPLE,
         pad_edge=False,
         padding=(0, 1, 0, 0),
-        collapse_padding=True,
     )
     for one in series:
         grid.add_row(
