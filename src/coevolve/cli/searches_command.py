@@ -117,6 +117,7 @@ def _grid(series: Sequence[Mapping[str, Any]]) -> Table:
         "trials",
         box=box.SIMPLE,
         pad_edge=False,
+        show_edge=False,
         padding=(0, 1, 0, 0),
     )
     for one in series:
