@@ -102,7 +102,7 @@ class HarnessTable:
         """The table in a file that `save` wrote.
 
         Raises:
-            InputError: It does not exist, or is no table.
+            InputError: It does not exist, or is not a table.
         """
         try:
             return cls(np.load(file, allow_pickle=False))
