@@ -1,16 +1,12 @@
 """Designs draw what they say, with the probabilities they say."""
 
-from dataclasses import replace
-
 import numpy as np
 import pytest
 
-from coevolve import Pool, SearchProtocol, Selector, protocol
 from coevolve.core.arrays import Floats
 from coevolve.core.assignment import Sample
 from coevolve.core.designs import (
     DesignMethod,
-    PairedDesign,
     PivotalDesign,
     SuccessiveDesign,
     UniformDesign,
@@ -137,41 +133,6 @@ def test_monte_carlo_mode_never_gives_a_drawn_task_probability_zero() -> None:
 def test_weights_must_be_positive(design: DesignMethod, weights: list[float]) -> None:
     with pytest.raises(InputError, match="weights must be positive and finite"):
         design.draw(np.array(weights), 1, np.random.default_rng(0))
-
-
-def test_paired_further_draws_have_the_probabilities_of_a_draw_of_their_own() -> None:
-    weights = np.repeat([0.05, 0.3, 1.0], 10)
-    rng, repetitions = np.random.default_rng(8), effort(2_000, 8_000)
-    hits = np.zeros(30)
-    for _ in range(repetitions):
-        hits[PairedDesign().further(weights, 6, rng.exponential(size=30)).chosen] += 1
-    pi = PairedDesign().further(weights, 6, np.ones(30)).probabilities
-    np.testing.assert_allclose(pi.sum(), 6)
-    error = np.sqrt(pi * (1 - pi) / repetitions)
-    assert (np.abs(hits / repetitions - pi) < 4.5 * error).all()
-
-
-def test_contenders_get_the_same_tasks_in_their_further_draws() -> None:
-    """Two candidates with the same first draw are asked about the same tasks again and again."""
-    tasks = [f"task-{i}" for i in range(60)]
-
-    def shared(rule: SearchProtocol) -> float:
-        selector = Selector(Pool(tasks), fraction=0.3, protocol=rule, seed=1)
-        scores = {task: float(i % 3 > 0) for i, task in enumerate(tasks)}
-        selector.tell_full("start", scores)
-        for assignment in selector.ask(["a", "b"]):
-            selector.tell(assignment, {task: scores[task] for task in assignment.tasks})
-        common, both = 0, 0
-        while assignments := selector.ask(final=True):
-            one, other = (set(assignment.tasks) for assignment in assignments)
-            common, both = common + len(one & other), both + len(one)
-            for assignment in assignments:
-                selector.tell(assignment, {task: scores[task] for task in assignment.tasks})
-        return common / both
-
-    adaptive = protocol("adaptive")
-    assert shared(adaptive) > 0.75  # the last draw may be cut for one of them
-    assert shared(replace(adaptive, design=PivotalDesign())) < 0.5
 
 
 def test_unknown_inclusion_mode_is_named() -> None:

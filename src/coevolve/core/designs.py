@@ -39,21 +39,6 @@ class DesignMethod(Protocol):
         ...
 
 
-@runtime_checkable
-class Pairing(DesignMethod, Protocol):
-    """A design whose further draws give candidates the same tasks, as far as possible."""
-
-    def further(self, weights: Floats, size: int, clocks: Floats) -> Draw:
-        """Draw `size` of the tasks with these weights, and these numbers common to candidates.
-
-        Args:
-            weights: w_t > 0.
-            size: Number of tasks to draw.
-            clocks: A random number of each task, from the standard exponential distribution.
-        """
-        ...
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UniformDesign:
     """Simple random sampling without replacement: π_t = m / N, whatever the weights.
@@ -138,39 +123,6 @@ class PivotalDesign:
         order = rng.permutation(len(weights))
         won = tournament(probabilities[order], rng)
         return Draw(np.sort(order[won]), probabilities)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class PairedDesign:
-    """Pivotal draws for rounds; further draws that compare candidates on the same tasks.
-
-    Every task has one random number for the first further draw of all candidates, another one for
-    the second, and so on. A further draw is a successive draw with these numbers, so candidates
-    with similar weights get mostly the same tasks, and the difficulty of the tasks matters less
-    for their difference. The numbers are new in every further draw: given what a candidate was
-    asked before, its inclusion probabilities are those of a draw of its own.
-
-    >>> clocks = np.random.default_rng(0).exponential(size=6)
-    >>> one, other = np.full(6, 0.5), np.array([0.5, 0.5, 0.5, 0.5, 0.5, 0.7])
-    >>> [PairedDesign().further(w, 2, clocks).chosen.tolist() for w in (one, other)]
-    [[2, 3], [2, 3]]
-    """
-
-    name: ClassVar[str] = "paired"
-    redraws: ClassVar[bool] = True
-
-    def draw(self, weights: Floats, size: int, rng: np.random.Generator) -> Draw:
-        return PivotalDesign().draw(weights, size, rng)
-
-    def further(self, weights: Floats, size: int, clocks: Floats) -> Draw:
-        """Draw with the standard exponential numbers of these tasks."""
-        return race(checked_weights(weights, size), size, clocks)
-
-
-def race(weights: Floats, size: int, clocks: Floats) -> Draw:
-    """Successive sampling as a race: task t arrives at clock_t / w_t, the first ones are drawn."""
-    chosen = np.sort(np.argpartition(clocks / weights, size - 1)[:size])
-    return Draw(chosen, successive_inclusion(weights, size))
 
 
 def proportional(weights: Floats, size: int) -> Floats:

@@ -8,7 +8,7 @@ import numpy as np
 from coevolve.core.allocation import Adaptive, SearchView
 from coevolve.core.arrays import Floats, Indices
 from coevolve.core.assignment import Design
-from coevolve.core.designs import DesignMethod, Draw, Pairing
+from coevolve.core.designs import DesignMethod, Draw
 from coevolve.core.estimators import EstimatorRule
 from coevolve.core.events import Event
 from coevolve.core.identifiers import Id, all_plain
@@ -21,9 +21,6 @@ from coevolve.core.selector_state import State
 from coevolve.core.variance import Past
 from coevolve.core.weights import TaskView
 from coevolve.errors import InputError
-
-_FURTHER = 2
-"""The kind of a further draw in its seed; 0 is a first draw, 1 a second one."""
 
 
 def round_event(state: State, number: int, candidates: list[Id], *, again: bool) -> dict[str, Any]:
@@ -102,7 +99,7 @@ def _further(
                     state,
                     number,
                     pool=pool,
-                    place=(place, _FURTHER, index, batch),
+                    place=(place, 2, index, batch),
                     size=size,
                     members=left,
                     weights=_weights(state, view.select(left)),
@@ -126,7 +123,12 @@ def _design(
     """One design as JSON: `size` of the tasks `members`, all of one pool."""
     method, name = state.protocol.design, pool.names[place[0]]
     whole = pool.members(name)
-    seed, draw = _drawn(state, round, place, whole, members, weights, size)
+    seed = (state.seed, round, *place) if method.redraws else (state.seed, 0, place[0], 0, 0)
+    rng = np.random.default_rng(seed)
+    if method.redraws or len(members) == len(whole):
+        draw = method.draw(weights, size, rng)
+    else:
+        draw = _continued(method, whole, members, size, rng)
     _check(method, draw, size, len(members))
     return Design.from_draw(
         draw,
@@ -139,31 +141,6 @@ def _design(
         weights=weights,
         past=past,
     ).to_json()
-
-
-def _drawn(
-    state: State,
-    round: int,
-    place: tuple[int, ...],
-    whole: Indices,
-    left: Indices,
-    weights: Floats,
-    size: int,
-) -> tuple[tuple[int, ...], Draw]:
-    """The seed of a draw, and the draw of `size` of the tasks that are left of a whole pool."""
-    method = state.protocol.design
-    if place[1] == _FURTHER and isinstance(method, Pairing):
-        seed = (state.seed, 0, *place[:2], place[-1])  # the same for all candidates
-        clocks = np.random.default_rng(seed).exponential(size=len(whole))
-        return seed, method.further(weights, size, clocks[np.isin(whole, left)])
-    if method.redraws:
-        seed = (state.seed, round, *place)
-        return seed, method.draw(weights, size, np.random.default_rng(seed))
-    seed = (state.seed, 0, place[0], 0, 0)
-    rng = np.random.default_rng(seed)
-    if len(left) == len(whole):
-        return seed, method.draw(weights, size, rng)
-    return seed, _continued(method, whole, left, size, rng)
 
 
 def _continued(

@@ -21,7 +21,7 @@ from typing import ClassVar
 import numpy as np
 
 from coevolve.core.arrays import Floats
-from coevolve.core.joint_effects import NODES, Effects, averaged, drift
+from coevolve.core.joint_effects import NODES, Effects, averaged, drift, generated
 from coevolve.core.outcomes import is_whole
 from coevolve.core.posterior import Cells, Posterior
 from coevolve.errors import InputError
@@ -29,6 +29,8 @@ from coevolve.errors import InputError
 _SMOOTHING = 10.0  # the masses of the nodes are shrunk towards a normal, as by so many more tasks
 _ABILITY = (2.0, 0.25)  # weak prior of the variance of θ: two more candidates with variance 0.25
 _SLOPE = (2.0, 0.01)  # and of that of s, which would grow without bound with few outcomes
+_FIRST = (2.0, 1.0)  # both of starting harnesses, of which there are few
+_TILT = (2.0, 0.1)
 _FLOOR = -40.0  # lowest log mass of a node: products with denormal numbers are slow
 _STRIDE = 1.5  # the longest Newton step, on the logit scale
 _LEAST = 1e-6  # information about the drift, if all candidates are of one round
@@ -144,12 +146,13 @@ def _derivatives(
     residual = (seen.solved @ masses - weight * chances) / at.dispersion
     weight = weight * chances * (1 - chances) / at.dispersion
     pull = residual.sum(axis=1) - precision @ at.curves[0]
-    tilt = residual @ NODES - (at.curves[1] - 1.0) / at.slope
+    slopes = 1 / at.slopes(seen.rounds)
+    tilt = residual @ NODES - (at.curves[1] - 1.0) * slopes
     information = np.zeros((2 * number, 2 * number))
     information[:number, :number] = precision
     ability, slope = np.arange(number), np.arange(number) + number
     information[ability, ability] += weight.sum(axis=1)
-    information[slope, slope] = weight @ NODES**2 + 1 / at.slope
+    information[slope, slope] = weight @ NODES**2 + slopes
     information[ability, slope] = information[slope, ability] = weight @ NODES
     return np.concatenate([pull, tilt]), information
 
@@ -172,14 +175,18 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
 
     The dispersion is not updated before the curves have `settled`.
     """
-    number = len(seen.trials)
+    number, new = len(seen.trials), generated(seen.rounds)
     curves = at.curves + step.change
     pull = step.precision @ curves[0]
     rest = step.precision @ step.covariance[:number, :number] @ step.precision
     rest = step.precision - rest
-    moving = drift(seen.rounds)
-    tilt = float(((curves[1] - 1) ** 2).sum()) / at.slope**2
-    slack = float((1 / at.slope - np.diag(step.covariance)[number:] / at.slope**2).sum())
+    moving, slopes = drift(seen.rounds), at.slopes(seen.rounds)
+    fits, slacks = pull**2, np.diag(rest)
+    tilts = ((curves[1] - 1) / slopes) ** 2
+    levels = 1 / slopes - np.diag(step.covariance)[number:] / slopes**2
+    walk = at.walk
+    if moving.any():
+        walk = _variance(at.walk, float(pull @ moving @ pull), float((rest * moving).sum()))
     dispersion = at.dispersion
     if settled:
         # The variance of a mean y of n trials is φ p (1 - p) / n, so E y (1 - y) = (1 - φ/n) p
@@ -188,9 +195,11 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
         dispersion = float(np.clip(dispersion, 0.05, seen.most))
     return Effects(
         curves=curves,
-        own=_variance(at.own, float(pull @ pull), float(np.trace(rest)), *_ABILITY),
-        walk=_variance(at.walk, float(pull @ moving @ pull), float((rest * moving).sum())),
-        slope=_variance(at.slope, tilt, slack, *_SLOPE),
+        own=_variance(at.own, fits[new].sum(), slacks[new].sum(), *_ABILITY),
+        walk=walk,
+        slope=_variance(at.slope, tilts[new].sum(), levels[new].sum(), *_SLOPE),
+        first=_variance(at.first, fits[~new].sum(), slacks[~new].sum(), *_FIRST),
+        tilt=_variance(at.tilt, tilts[~new].sum(), levels[~new].sum(), *_TILT),
         masses=_masses(step),
         dispersion=dispersion,
     )
@@ -331,14 +340,15 @@ def _wider(seen: Seen, at: Effects, step: Step) -> Floats:
     The expected information about the variances v of components with covariances D is
     tr(R D_i R D_j) / 2, with R = P - P C P, prior precision P and posterior covariance C.
     """
-    number = len(seen.trials)
+    number, new = len(seen.trials), generated(seen.rounds)
     prior, posterior = step.precision, step.covariance[:number, :number]
     rest = prior - prior @ posterior @ prior
     moving = rest @ drift(seen.rounds)
-    own = (rest * rest).sum() / 2 + _ABILITY[0] / (2 * at.own**2)
+    own = (rest[new][:, new] ** 2).sum() / 2 + _ABILITY[0] / (2 * at.own**2)
     walk = (moving * moving.T).sum() / 2 + _LEAST
-    both = (rest * moving.T).sum() / 2
-    tilted = np.eye(number) / at.slope - step.covariance[number:, number:] / at.slope**2
+    both = (rest[new] * moving[new]).sum() / 2
+    tilted = np.eye(new.sum()) / at.slope
+    tilted -= step.covariance[number:, number:][new][:, new] / at.slope**2
     slope = (tilted * tilted).sum() / 2 + _SLOPE[0] / (2 * at.slope**2)
     known = max(own * walk - both**2, _LEAST * own)
     larger = replace(

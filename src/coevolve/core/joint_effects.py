@@ -5,7 +5,7 @@ from functools import lru_cache
 
 import numpy as np
 
-from coevolve.core.arrays import Floats
+from coevolve.core.arrays import Bools, Floats
 
 NODES: Floats = np.linspace(-8.0, 8.0, 25)
 """Easiness on the logit scale; beyond ±8 a task is solved always or never."""
@@ -19,14 +19,17 @@ class Effects:
     """The parameters of a fit, from which the next one starts; tasks have none.
 
     `curves` holds θ and s of every candidate (2 x candidates); `own`, `walk` and `slope` are the
-    variances of abilities, of their drift over the rounds and of slopes; `masses` the share of
-    tasks at each node; `dispersion` the variance of a mean of n trials relative to p (1 - p) / n.
+    variances of abilities, of their drift over the rounds and of slopes; `first` and `tilt` those
+    of abilities and slopes of the candidates of round 0; `masses` the share of tasks at each
+    node; `dispersion` the variance of a mean of n trials relative to p (1 - p) / n.
     """
 
     curves: Floats
     own: float
     walk: float
     slope: float
+    first: float
+    tilt: float
     masses: Floats
     dispersion: float
 
@@ -40,6 +43,8 @@ class Effects:
             own=0.5,
             walk=0.1,
             slope=0.05,
+            first=1.0,
+            tilt=0.1,
             masses=masses / masses.sum(),
             dispersion=1.0,
         )
@@ -52,8 +57,12 @@ class Effects:
 
     def prior(self, rounds: tuple[int, ...]) -> Floats:
         """Prior covariance of the abilities of candidates of these rounds."""
-        own = self.own * np.eye(len(rounds))
-        return np.asarray(COMMON + self.walk * drift(rounds) + own)
+        own = np.where(generated(rounds), self.own, self.first)
+        return np.asarray(COMMON + self.walk * drift(rounds) + np.diag(own))
+
+    def slopes(self, rounds: tuple[int, ...]) -> Floats:
+        """Prior variance of the slopes of candidates of these rounds."""
+        return np.where(generated(rounds), self.slope, self.tilt)
 
     def newcomer(self, rounds: tuple[int, ...]) -> Floats:
         """Chance of a candidate of the next round at each node, given the abilities so far.
@@ -78,22 +87,33 @@ def averaged(logits: Floats, variance: Floats) -> Floats:
     return np.asarray(1 / (1 + np.exp(-logits / np.sqrt(1 + np.pi / 8 * variance))))
 
 
+def generated(rounds: tuple[int, ...]) -> Bools:
+    """Whether each candidate was generated: those of round 0 are starting harnesses.
+
+    >>> generated((0, 0, 1)).tolist()
+    [False, False, True]
+    """
+    return np.array(rounds) > 0
+
+
 @lru_cache(maxsize=4)
 def drift(rounds: tuple[int, ...]) -> Floats:
     """Covariance of abilities that drift over the rounds: half random walk, half straight trend.
 
-    Both are centred, and scaled to a mean variance of 1.
+    Both are centred, and scaled to a mean variance of 1. Candidates of round 0 do not drift.
 
-    >>> drift((0, 1, 2)).round(2).tolist()[0]
+    >>> drift((1, 2, 3)).round(2).tolist()[0]
     [1.38, -0.13, -1.25]
     """
-    when = np.array(rounds, dtype=np.float64) - min(rounds) + 1.0
     total = np.zeros((len(rounds), len(rounds)))
-    for part in (np.minimum.outer(when, when), np.outer(when, when)):
+    among = np.flatnonzero(generated(rounds))
+    when = np.array(rounds, dtype=np.float64)[among]
+    when = when - min(when, default=0.0) + 1.0
+    for part in (np.minimum.outer(when, when), np.outer(when, when)) if len(among) else ():
         centred = part - part.mean(axis=0)
         centred -= centred.mean(axis=1, keepdims=True)
-        variance = np.trace(centred) / len(rounds)
+        variance = np.trace(centred) / len(among)
         if variance > 1e-12:
-            total += 0.5 * centred / variance
+            total[np.ix_(among, among)] += 0.5 * centred / variance
     total.setflags(write=False)
     return total

@@ -17,7 +17,7 @@ from typing import get_type_hints as type_hints
 
 from coevolve.core.allocation import AdaptiveShare, CostShare, Share, WholePool
 from coevolve.core.choice import HighestEstimate, MostEvaluated
-from coevolve.core.designs import PairedDesign, PivotalDesign, SuccessiveDesign, UniformDesign
+from coevolve.core.designs import PivotalDesign, SuccessiveDesign, UniformDesign
 from coevolve.core.estimators import Difference, Hajek, HorvitzThompson, PhaseZeroRule, RawMean
 from coevolve.core.joint import Joint
 from coevolve.core.weights import InformationWeights, UniformWeights, VarianceWeights
@@ -37,7 +37,6 @@ PARTS: Mapping[str, Mapping[str, Any]] = {
         "fixed": UniformDesign(redraws=False),
         "successive": SuccessiveDesign(),
         "pivotal": PivotalDesign(),
-        "paired": PairedDesign(),
     },
     "estimator": {
         "phase-zero": PhaseZeroRule(),

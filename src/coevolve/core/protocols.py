@@ -10,7 +10,7 @@ from coevolve.core.allocation import AdaptiveShare, Allocation, CostShare, Share
 from coevolve.core.choice import ChoiceRule, HighestEstimate
 from coevolve.core.designs import (
     DesignMethod,
-    PairedDesign,
+    PivotalDesign,
     SuccessiveDesign,
     UniformDesign,
 )
@@ -207,7 +207,7 @@ BUILT_IN = (
         name="adaptive",
         summary="joint, with more of the same budget for contenders that are hard to tell apart",
         weighting=InformationWeights(),
-        design=PairedDesign(),
+        design=PivotalDesign(),
         estimator=Joint(),
         allocation=AdaptiveShare(),
     ),
