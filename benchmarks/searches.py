@@ -4,23 +4,37 @@ Run as `make bench-searches` or `python benchmarks/searches.py [--table ...]`. E
 real loop with 20 rounds of 3 candidates; the outcomes come from a table (docs/harness-table.md).
 Searches that are done are kept in .benchmarks/searches, so the command may be stopped and called
 again; remove that folder after a change of a protocol or a proposer. `--record` only records what
-is done. `--quick` makes short searches and records nothing.
+is done. `--quick` makes few searches and records nothing.
+
+Beside the main table there are searches of equal evaluations with other numbers of candidates,
+and the paper's swap of estimators: the winner that another estimator chooses from the same draws
+and outcomes, and searches that the other estimator guides.
 """
 
 import argparse
 import json
 import time
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from hashlib import sha256
+from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
 import record
 
+from coevolve.core.protocols import protocol, register
 from coevolve.tables.harness_table import HarnessTable
 from coevolve.tables.search_series import FULL, Average, Series, settings
-from coevolve.tables.table_search import Found, Point, ProposerName, SearchSetting, TableSearches
+from coevolve.tables.table_search import (
+    SWAPPED,
+    Found,
+    Point,
+    ProposerName,
+    SearchSetting,
+    Swapped,
+    TableSearches,
+)
 
 TABLE = Path(__file__).parent / "tables" / "service-desk.npz"
 WORK = Path(__file__).parents[1] / ".benchmarks" / "searches"
@@ -33,7 +47,7 @@ PROTOCOLS = (
     "naive",
 )
 FRACTIONS = (0.2, 0.07)
-SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 100}
+SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 300}
 BUDGETS = (600, 900, 1200, 1500, 3000, 6000)
 """Evaluations at which searches are compared, those of starting harnesses included."""
 
@@ -41,7 +55,15 @@ GROUPS = ("none", "less than 1/3", "1/3 to 2/3", "more than 2/3")
 ROUNDS = (0, 4, 10, 19)
 """Rounds after which the solvability of tasks is shown."""
 
-type Key = tuple[str, float, int]
+GUIDED = "task-coevolve-hajek"
+"""The paper's protocol, with the estimator that its rule does not pick for one pool."""
+
+EQUAL, EQUAL_SEEDS = (600, 1200, 1800), 60
+"""Evaluations of candidates in searches with a free number of candidates, and seeds of these."""
+
+EQUAL_PROTOCOLS = ("adaptive", "task-coevolve")
+
+type Key = tuple[str, float, int, int]
 
 
 class Kept:
@@ -54,40 +76,40 @@ class Kept:
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
                 one = json.loads(line)
-                self._add(one["protocol"], one["fraction"], one["seconds"], _found(one["found"]))
+                setting = SearchSetting(**one["setting"])
+                self._add(setting, one["seconds"], _found(one["found"]))
 
     def put(self, setting: SearchSetting, seconds: float, found: Found) -> None:
         """Keep a search."""
-        self._add(setting.protocol, setting.fraction, seconds, found)
+        self._add(setting, seconds, found)
         if self._file is not None:
-            line = {"protocol": setting.protocol, "fraction": setting.fraction}
+            line = {"setting": asdict(setting), "seconds": seconds, "found": asdict(found)}
             with self._file.open("a") as target:
-                target.write(json.dumps({**line, "seconds": seconds, "found": asdict(found)}))
-                target.write("\n")
+                target.write(json.dumps(line) + "\n")
 
     def series(self, plan: Sequence[SearchSetting]) -> list[Series]:
         """The searches of the seeds that are done for every setting."""
-        seeds = sorted({seed for _, _, seed in self.found})
-        whole = [
-            seed
-            for seed in seeds
-            if all((one.protocol, one.fraction, seed) in self.found for one in plan)
-        ]
+        seeds = sorted({seed for *_, seed in self.found})
+        whole = [n for n in seeds if all(key(one, n) in self.found for one in plan)]
         return [
-            Series(
-                setting=one,
-                found=tuple(self.found[one.protocol, one.fraction, seed] for seed in whole),
-            )
+            Series(setting=one, found=tuple(self.found[key(one, n)] for n in whole))
             for one in plan
         ]
 
-    def _add(self, protocol: str, fraction: float, seconds: float, found: Found) -> None:
-        self.found[protocol, fraction, found.seed] = found
+    def _add(self, setting: SearchSetting, seconds: float, found: Found) -> None:
+        self.found[key(setting, found.seed)] = found
         self.seconds.append(seconds)
 
 
+def key(setting: SearchSetting, seed: int) -> Key:
+    """What a search is kept under."""
+    return setting.protocol, setting.fraction, setting.rounds, seed
+
+
 def _found(given: dict[str, Any]) -> Found:
-    return Found(**{**given, "curve": tuple(Point(**point) for point in given["curve"])})
+    curve = tuple(Point(**point) for point in given["curve"])
+    swapped = tuple(Swapped(**one) for one in given["swapped"])
+    return Found(**{**given, "curve": curve, "swapped": swapped})
 
 
 def accuracy(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
@@ -128,17 +150,18 @@ def solvability(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
             yield row
 
 
-def searched(table: HarnessTable, proposer: ProposerName, seeds: int, kept: Kept) -> None:
+def searched(
+    searches: TableSearches, plan: Sequence[SearchSetting], seeds: int, kept: Kept, title: str
+) -> None:
     """Make the searches that are missing, all settings of a seed before the next seed."""
-    plan, searches = _plan(), TableSearches(table, proposer)
     for seed in range(seeds):
         for setting in plan:
-            if (setting.protocol, setting.fraction, seed) not in kept.found:
+            if key(setting, seed) not in kept.found:
                 began = time.process_time()
                 found = searches.search(setting, seed)
                 kept.put(setting, time.process_time() - began, found)
         if seed % 10 == 9:
-            print(f"  {proposer}: {seed + 1} of {seeds} seeds", flush=True)
+            print(f"  {title}: {seed + 1} of {seeds} seeds", flush=True)
 
 
 def rows(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
@@ -194,6 +217,82 @@ def budgets(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
         yield row
 
 
+def swap(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
+    """The paper's swap of estimators, for the paper's protocol: chosen, and guided, by others."""
+    for one in series:
+        if one.setting.protocol not in ("task-coevolve", GUIDED):
+            continue
+        fraction = f"{one.setting.fraction:.0%}"
+        own = "difference" if one.setting.protocol == "task-coevolve" else "hajek"
+        yield {
+            "fraction": fraction,
+            "search guided by": own,
+            "winner by": own,
+            "seeds": len(one.found),
+            **_swapped([(found.estimate, found.validation, found.test) for found in one.found]),
+        }
+        for name in SWAPPED:
+            others = [s for found in one.found for s in found.swapped if s.estimator == name]
+            if others and name != own:
+                yield {
+                    "fraction": fraction,
+                    "search guided by": own,
+                    "winner by": name,
+                    "seeds": len(others),
+                    **_swapped([(s.estimate, s.validation, s.test) for s in others]),
+                }
+
+
+def _swapped(winners: Sequence[tuple[float, float, float]]) -> dict[str, str]:
+    return {
+        "validation": _percent(asdict(Average.of([true for _, true, _ in winners]))),
+        "test": _percent(asdict(Average.of([test for *_, test in winners]))),
+        "estimate - validation": _percent(asdict(Average.of([e - t for e, t, _ in winners]))),
+    }
+
+
+def equal_plan(tasks: int) -> list[SearchSetting]:
+    """Searches of equal evaluations: the fewer tasks a candidate gets, the more candidates."""
+    plan = []
+    for name in EQUAL_PROTOCOLS:
+        for fraction in FRACTIONS:
+            for budget in EQUAL:
+                rounds = round(budget / (3 * ceil(fraction * tasks)))
+                plan.append(SearchSetting(protocol=name, fraction=fraction, rounds=rounds))
+    return plan
+
+
+def equal(full: Series, series: Sequence[Series], tasks: int) -> Iterator[dict[str, Any]]:
+    """Winners of searches of equal evaluations; `full` as far as it comes with these."""
+    for budget in EQUAL:
+        rounds = budget // (3 * tasks)
+        points = [found.curve[rounds] for found in full.found]
+        yield {
+            "evaluations": rounds * 3 * tasks,
+            "protocol": FULL,
+            "fraction": "100%",
+            "candidates": 3 * rounds,
+            "seeds": len(points),
+            "validation": _percent(asdict(Average.of([point.validation for point in points]))),
+            "test": _percent(asdict(Average.of([point.test for point in points]))),
+            "best candidate": "",
+        }
+        for one in series:
+            share = ceil(one.setting.fraction * tasks)
+            if one.setting.rounds == round(budget / (3 * share)):
+                told = one.to_json(None)
+                yield {
+                    "evaluations": round(told["evaluations"]["mean"]),
+                    "protocol": one.setting.protocol,
+                    "fraction": f"{one.setting.fraction:.0%}",
+                    "candidates": 3 * one.setting.rounds,
+                    "seeds": told["seeds"],
+                    "validation": _percent(told["validation"]),
+                    "test": _percent(told["test"]),
+                    "best candidate": _percent(told["best"]),
+                }
+
+
 def _percent(average: Mapping[str, float] | None) -> str:
     if average is None:
         return ""
@@ -204,8 +303,9 @@ def _share(average: Mapping[str, float] | None) -> str:
     return "" if average is None else f"{average['mean']:.0%}"
 
 
-def _plan() -> list[SearchSetting]:
-    return settings(PROTOCOLS, FRACTIONS, rounds=20, candidates=3)
+def _plan(proposer: ProposerName) -> list[SearchSetting]:
+    names = PROTOCOLS if proposer == "mutation" else (*PROTOCOLS, GUIDED)
+    return settings(names, FRACTIONS, rounds=20, candidates=3)
 
 
 def main() -> None:
@@ -218,6 +318,8 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     options = parser.parse_args()
     table = HarnessTable.read(options.table)
+    tasks = len(table.tasks)
+    register(replace(protocol("task-coevolve", estimator="hajek"), name=GUIDED))
     name = sha256(options.table.read_bytes()).hexdigest()[:12]
     WORK.mkdir(parents=True, exist_ok=True)
     made: dict[str, Sequence[dict[str, Any]]] = {
@@ -236,20 +338,34 @@ def main() -> None:
     }
     for proposer in cast("list[ProposerName]", options.proposers):
         kept = Kept(None if options.quick else WORK / f"{name}-{proposer}.jsonl")
+        plan, more = _plan(proposer), equal_plan(tasks) if proposer == "offline" else []
         if not options.record:
+            searches = TableSearches(table, proposer)
             seeds = 2 if options.quick else options.seeds or SEEDS[proposer]
-            searched(table, proposer, seeds, kept)
-        series = kept.series(_plan())
+            searched(searches, plan, seeds, kept, proposer)
+            if not options.quick:
+                searched(searches, more, min(seeds, EQUAL_SEEDS), kept, "equal evaluations")
+        series = kept.series(plan)
         if not series[0].found:
             print(f"no seed of the {proposer} proposer is done")
             continue
+        swaps, series = series, [one for one in series if one.setting.protocol != GUIDED]
+        parts = ["", ": budgets", ": accuracy", ": solvability", ": speed"]
+        if proposer == "offline":
+            parts.append(": swap")
+            made[f"{proposer}: swap"] = list(swap(swaps))
+        if any(one.found for one in kept.series(more)):
+            parts.append(": equal evaluations")
+            full = next(one for one in series if one.setting.protocol == FULL)
+            found = list(equal(full, kept.series(more), tasks))
+            made[f"{proposer}: equal evaluations"] = found
         made[proposer] = list(rows(series))
         made[f"{proposer}: budgets"] = list(budgets(series))
         made[f"{proposer}: accuracy"] = list(accuracy(series))
         made[f"{proposer}: solvability"] = list(solvability(series))
         per_second = len(kept.seconds) / sum(kept.seconds)
         made[f"{proposer}: speed"] = [{"searches per second of CPU": round(per_second, 2)}]
-        for part in ("", ": budgets", ": accuracy", ": solvability", ": speed"):
+        for part in parts:
             title = f"{proposer}{part}"
             record.show(title, made[title])
         made[f"{proposer}: curves"] = list(curves(series))

@@ -59,14 +59,14 @@ def test_correlated_errors_do_not_make_a_contender() -> None:
 
 
 def test_in_a_round_the_reserve_is_kept() -> None:
-    rule = AdaptiveShare(fraction=0.2, first_look=0.5, reserve=0.25)  # m is 20
+    rule = AdaptiveShare(fraction=0.2, first_look=0.5, reserve=0.25, batch=0.25)  # m is 20
     requests = rule.further(view([0.6, 0.5], [0.1, 0.1], [10, 10]))
     assert [(request.candidate, request.sizes) for request in requests] == [(0, (5,)), (1, (5,))]
     assert rule.further(view([0.6, 0.5], [0.1, 0.1], [15, 15])) == []
 
 
 def test_in_the_end_the_reserve_is_spent_and_no_more() -> None:
-    rule = AdaptiveShare(fraction=0.2, first_look=0.5, reserve=0.25)
+    rule = AdaptiveShare(fraction=0.2, first_look=0.5, reserve=0.25, batch=0.25)
     requests = rule.further(view([0.6, 0.5], [0.1, 0.1], [15, 18], final=True))
     assert [(request.candidate, request.sizes) for request in requests] == [(0, (5,)), (1, (2,))]
     assert rule.further(view([0.6, 0.5], [0.1, 0.1], [20, 20], final=True)) == []

@@ -138,8 +138,7 @@ class Search:
         """The same draws and outcomes under another estimator."""
         if estimator == self.state.estimator:
             return self
-        state = replace(self.state, estimator=estimator, fitted=None, fresh=None)
-        return replace(self, state=state)
+        return replace(self, state=self.state.under(estimator))
 
     def scored_series(self) -> Series:
         """The starting harnesses and the candidates with a true score, as a series to replay.

@@ -304,7 +304,7 @@ class AdaptiveShare:
     rounding: Rounding = "ceil"
     first_look: float = 0.5
     reserve: float = 0.4
-    batch: float = 0.25
+    batch: float = 0.5
     contenders: int = 2
     regret: float = 0.0
     needs_model: ClassVar[bool] = True

@@ -242,7 +242,7 @@ class Joint:
     ...     task=np.array([0, 1, 2, 3, 0, 1, 2, 3, 0, 2]), score=np.r_[outcomes.ravel(), 1, 1],
     ...     trials=np.ones(10), rounds=(0, 0, 1), shares=np.full(4, 0.25))
     >>> Joint().fit(seen, None).scores.round(2).tolist()
-    [0.75, 0.25, 0.75]
+    [0.75, 0.25, 0.76]
     """
 
     steps: int = 40

@@ -8,13 +8,14 @@ from coevolve.core.assignment import Assignment
 from coevolve.core.choice import Choice
 from coevolve.core.comparison import Comparison, Ranked, compared, standings_of
 from coevolve.core.drawing import further_event, requests, round_event
-from coevolve.core.estimators import Estimate
+from coevolve.core.estimators import Estimate, Estimator
 from coevolve.core.events import SCHEMA, Event, Line, sealed
 from coevolve.core.identifiers import KINDS, Id, all_frozen, is_id, plain
 from coevolve.core.judgement import chosen, estimated, pool_scores_of, scores_of
 from coevolve.core.outcome_table import History
 from coevolve.core.outcomes import Missing, Results, Usage
 from coevolve.core.pool import Pool
+from coevolve.core.posterior import JointModel
 from coevolve.core.protocols import SearchProtocol
 from coevolve.core.protocols import protocol as find_protocol
 from coevolve.core.recorded import Recorded, alone
@@ -361,6 +362,22 @@ class Selector(Recorded):
         if include_start not in (True, False, None):
             raise InputError(f"include_start must be True or False, got {include_start!r}.")
         return chosen(self._state, include_start, unfinished=unfinished)
+
+    @alone
+    def best_by(self, estimator: Estimator | JointModel) -> Choice:
+        """The winner that another estimator would choose from the same draws and outcomes.
+
+        Args:
+            estimator: The other estimator.
+
+        >>> from coevolve.core.estimators import Hajek
+        >>> selector = Selector(Pool(["a", "b"]), protocol="random-resample", fraction=0.5)
+        >>> (assignment,) = selector.ask(["new"])
+        >>> selector.tell(assignment, {task: 1 for task in assignment.tasks})
+        >>> selector.best().estimate.method, selector.best_by(Hajek()).estimate.method
+        ('raw mean', 'Hájek')
+        """
+        return chosen(self._state.under(estimator))
 
     @alone
     def standings(self) -> list[Ranked]:

@@ -2,7 +2,7 @@
 
 from collections import Counter
 from collections.abc import Callable, Collection, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -182,6 +182,10 @@ class State:
                 self.fresh = model.fit(cells, self.fitted)
             check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)
         return self.fresh
+
+    def under(self, estimator: Estimator | JointModel) -> "State":
+        """The same draws and outcomes, with the estimates of another estimator."""
+        return replace(self, estimator=estimator, fitted=None, fresh=None)
 
     @property
     def candidates(self) -> tuple[Id, ...]:

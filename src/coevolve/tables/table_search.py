@@ -13,8 +13,10 @@ from coevolve.benchmarks.textclass.blocks import TextBlocks
 from coevolve.benchmarks.textclass.data_sets import shuffled
 from coevolve.benchmarks.textclass.harness_files import read_start_files
 from coevolve.core.arrays import spearman
+from coevolve.core.estimators import EstimatorRule
 from coevolve.core.events import Event
 from coevolve.core.pool import Pool
+from coevolve.core.protocol_settings import PARTS
 from coevolve.core.selector import Selector
 from coevolve.errors import InputError, StateError, nearest
 from coevolve.proposers.offline import OfflineProposer
@@ -33,6 +35,8 @@ ProposerName = Literal["offline", "mutation"]
 SEED = 42
 """Of the order of tasks, as in the benchmark."""
 SOLVED = Result(score=1.0)
+SWAPPED = ("difference", "hajek", "horvitz-thompson", "raw-mean", "joint")
+"""Estimators whose winners are noted beside that of a protocol that picks one after Phase 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +75,22 @@ class Point:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Swapped:
+    """The winner that another estimator chooses from the same draws and outcomes.
+
+    Args:
+        estimator: The other estimator, by the name that settings give it.
+        estimate: Its estimate of its winner.
+        validation: The true score of that winner on all validation tasks; `test` on the test.
+    """
+
+    estimator: str
+    estimate: float
+    validation: float
+    test: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
     """How a search went.
 
@@ -90,6 +110,7 @@ class Found:
         tied: How many of them share the highest estimate, the winner included.
         latest_test: The true test score of the latest of these.
         curve: The current choice after Phase 0 and after every round.
+        swapped: The winners of other estimators, if the estimator follows from the draws.
     """
 
     seed: int
@@ -109,6 +130,7 @@ class Found:
     tied: int
     latest_test: float
     curve: tuple[Point, ...]
+    swapped: tuple[Swapped, ...]
 
 
 class TableExecutor:
@@ -270,6 +292,7 @@ class TableSearches:
             estimates=estimates,
             tied=state.chosen["tied_with"],
             points=(*proposer.points, (executor.trials, winner, groups)),
+            swapped=_swapped(table, executor, state.selector),
         )
 
     def _found(
@@ -281,6 +304,7 @@ class TableSearches:
         estimates: Mapping[str, float],
         tied: Sequence[str],
         points: Sequence[tuple[int, str, tuple[int, ...]]],
+        swapped: tuple[Swapped, ...],
     ) -> Found:
         table, rows = self._table, executor.rows
         starts = [table.keys[name] for name in table.starts]
@@ -314,7 +338,29 @@ class TableSearches:
                 )
                 for trials, name, groups in points
             ),
+            swapped=swapped,
         )
+
+
+def _swapped(
+    table: HarnessTable, executor: TableExecutor, selector: Selector
+) -> tuple[Swapped, ...]:
+    """The winners of other estimators; none unless the protocol picks one after Phase 0."""
+    if not isinstance(selector.protocol.estimator, EstimatorRule):
+        return ()
+    found = []
+    for name in SWAPPED:
+        choice = selector.best_by(PARTS["estimator"][name])
+        row = executor.rows[str(choice.candidate)]
+        found.append(
+            Swapped(
+                estimator=name,
+                estimate=choice.estimate.value,
+                validation=float(table.validation[row]),
+                test=float(table.test[row]),
+            )
+        )
+    return tuple(found)
 
 
 class WatchedProposer:
