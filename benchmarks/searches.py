@@ -8,7 +8,8 @@ is done. `--quick` makes few searches and records nothing.
 
 Beside the main table there are searches of equal evaluations with other numbers of candidates,
 and the paper's swap of estimators: the winner that another estimator chooses from the same draws
-and outcomes, and searches that the other estimator guides.
+and outcomes, and searches that the other estimator guides. Searches with a free number of
+candidates are made on service-desk only.
 """
 
 import argparse
@@ -36,7 +37,7 @@ from coevolve.tables.table_search import (
     TableSearches,
 )
 
-TABLE = Path(__file__).parent / "tables" / "service-desk.npz"
+TABLE = Path(__file__).resolve().parent / "tables" / "service-desk.npz"
 WORK = Path(__file__).parents[1] / ".benchmarks" / "searches"
 PROTOCOLS = (
     FULL,
@@ -311,7 +312,7 @@ def _plan(proposer: ProposerName) -> list[SearchSetting]:
 def main() -> None:
     """Make the searches, show and record them."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--table", type=Path, default=TABLE)
+    parser.add_argument("--table", type=lambda name: Path(name).resolve(), default=TABLE)
     parser.add_argument("--proposers", nargs="+", choices=list(SEEDS), default=list(SEEDS))
     parser.add_argument("--seeds", type=int, help="of each proposer")
     parser.add_argument("--record", action="store_true", help="make no search")
@@ -338,7 +339,8 @@ def main() -> None:
     }
     for proposer in cast("list[ProposerName]", options.proposers):
         kept = Kept(None if options.quick else WORK / f"{name}-{proposer}.jsonl")
-        plan, more = _plan(proposer), equal_plan(tasks) if proposer == "offline" else []
+        free = proposer == "offline" and options.table == TABLE
+        plan, more = _plan(proposer), equal_plan(tasks) if free else []
         if not options.record:
             searches = TableSearches(table, proposer)
             seeds = 2 if options.quick else options.seeds or SEEDS[proposer]
