@@ -1,7 +1,8 @@
 """Draws the figure of `docs/searches.md`.
 
-`searches.svg`: the true score of the current choice against the evaluations spent, from the
-recorded results of `benchmarks/searches.py`.
+`searches.svg`: the true score of the current choice against the evaluations spent, and the
+winners of searches with more and fewer candidates, from the recorded results of
+`benchmarks/searches.py`.
 
 Run it as `make figures` or `python docs/figures_searches.py [FOLDER]`; FOLDER is docs/img unless
 given.
@@ -29,8 +30,8 @@ COLORS = {
 }
 
 
-def searches_figure(curves: list[dict[str, Any]]) -> Figure:
-    """A line for each protocol and fraction; dashed at 7%."""
+def searches_figure(curves: list[dict[str, Any]], equal: list[dict[str, Any]]) -> Figure:
+    """A line for each protocol and fraction, dashed at 7%; dots for other numbers of rounds."""
     whole = Figure(figsize=(7.2, 4.2), facecolor="white", layout="constrained")
     axes = whole.subplots()
     series: dict[tuple[str, float], list[dict[str, Any]]] = {}
@@ -45,6 +46,17 @@ def searches_figure(curves: list[dict[str, Any]]) -> Figure:
             linewidth=1.6,
             label=f"{name}, {fraction:.0%}",
         )
+    first = curves[0]["evaluations"]  # those of the starting harnesses
+    free = [row for row in equal if row["protocol"] == "adaptive" and row["fraction"] == "20%"]
+    axes.plot(
+        [first + row["evaluations"] for row in free],
+        [float(row["validation"].split()[0]) for row in free],
+        color=ACCENT,
+        linestyle="",
+        marker="o",
+        markersize=5,
+        label="adaptive, 20%: 30, 60 and 90 candidates",
+    )
     axes.set_xscale("log")
     ticks = (300, 500, 1000, 2000, 3000, 6000)
     axes.set_xticks(ticks, [f"{tick:,}" for tick in ticks])
@@ -60,7 +72,9 @@ def main() -> None:
     folder = Path(sys.argv[1]) if len(sys.argv) > 1 else HERE / "img"
     folder.mkdir(parents=True, exist_ok=True)
     with mpl.rc_context(STYLE):
-        figure = searches_figure(json.loads(RESULTS.read_text())["offline: curves"])
+        recorded = json.loads(RESULTS.read_text())
+        curves, equal = recorded["offline: curves"], recorded["offline: equal evaluations"]
+        figure = searches_figure(curves, equal)
         figure.savefig(folder / "searches.svg", metadata={"Date": None, "Creator": None})
 
 

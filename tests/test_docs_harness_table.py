@@ -14,7 +14,7 @@ PAGE = (ROOT / "docs" / "harness-table.md").read_text()
 
 
 @pytest.mark.record
-@pytest.mark.parametrize("name", ["service-desk", "s2d"])
+@pytest.mark.parametrize("name", ["service-desk", "s2d", "law"])
 def test_the_page_describes_the_tables_in_the_repository(name: str) -> None:
     file = ROOT / "benchmarks" / "tables" / f"{name}.npz"
     table = HarnessTable.read(file)
@@ -31,7 +31,8 @@ def test_the_page_describes_the_tables_in_the_repository(name: str) -> None:
         f"{np.corrcoef(validation, test)[0, 1]:.2f}",
     ]
     assert f" | {' | '.join(line)} |\n" in PAGE
-    assert len(table.keys) == len(list(TableSpace().rows()))
+    stage = table.facts.stage
+    assert len(table.keys) == sum(row.stage <= stage for row in TableSpace().rows())
 
 
 def test_the_page_has_the_stages_of_the_space() -> None:

@@ -5,7 +5,8 @@ The file is a zip archive of numpy arrays (.npz), each read when it is first use
 - `facts`: JSON as bytes: the schema, the set, the numbers of tasks and labels, the stages of the
   space, the last stage that is filled, how much a prompt may show, and where the table is from.
 - `keys`: the harnesses: components joined by blanks, or the name of a starting harness.
-- `gold`: the number of the right label of each task, validation first, then the test.
+- `gold`: the number of the right label of each task, validation first, then the test; 255 for an
+  answer that does not occur in training.
 - `answers`: harnesses x tasks: the number of the label, 255 for anything else.
 - `correct`, `offered`, `shown`: harnesses x tasks, as packed bits.
 - `tokens_in`, `tokens_out`: harnesses x tasks; `learning`: the tokens of learning, by harness.

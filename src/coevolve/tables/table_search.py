@@ -188,6 +188,8 @@ class TableExecutor:
 def _failed(answer: int, gold: int, *, offered: bool, shown: bool, free: bool) -> Result:
     """The result of a trial with a wrong answer; the labels are numbers."""
     said, right = f"l{answer}.", f"l{gold}."
+    if answer == gold:  # neither is a label that occurs in training
+        said = "none."
     choices = [said, right] if offered else [said] * (not free)
     call = {"prompt": right if shown else "", "choices": choices}
     trace = {"answer": said, "gold": right, "calls": [call]}
