@@ -18,12 +18,13 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
 from hashlib import sha256
-from math import ceil
 from pathlib import Path
 from typing import Any, cast
 
 import record
 
+from coevolve.core.allocation import share
+from coevolve.core.pool import Pool
 from coevolve.core.protocols import protocol, register
 from coevolve.tables.harness_table import HarnessTable
 from coevolve.tables.search_series import FULL, Average, Series, settings
@@ -48,7 +49,7 @@ PROTOCOLS = (
     "naive",
 )
 FRACTIONS = (0.2, 0.07)
-SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 300}
+SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 100}
 BUDGETS = (600, 900, 1200, 1500, 3000, 6000)
 """Evaluations at which searches are compared, those of starting harnesses included."""
 
@@ -73,7 +74,7 @@ class Kept:
     def __init__(self, file: Path | None) -> None:
         self._file = file
         self.found: dict[Key, Found] = {}
-        self.seconds: list[float] = []
+        self.seconds: dict[Key, float] = {}
         if file is not None and file.exists():
             for line in file.read_text().splitlines():
                 one = json.loads(line)
@@ -99,7 +100,7 @@ class Kept:
 
     def _add(self, setting: SearchSetting, seconds: float, found: Found) -> None:
         self.found[key(setting, found.seed)] = found
-        self.seconds.append(seconds)
+        self.seconds[key(setting, found.seed)] = seconds
 
 
 def key(setting: SearchSetting, seed: int) -> Key:
@@ -258,16 +259,21 @@ def equal_plan(tasks: int) -> list[SearchSetting]:
     for name in EQUAL_PROTOCOLS:
         for fraction in FRACTIONS:
             for budget in EQUAL:
-                rounds = round(budget / (3 * ceil(fraction * tasks)))
+                rounds = _rounds(budget, fraction, tasks)
                 plan.append(SearchSetting(protocol=name, fraction=fraction, rounds=rounds))
     return plan
+
+
+def _rounds(budget: int, fraction: float, tasks: int) -> int:
+    """Rounds of 3 candidates that cost about this many evaluations."""
+    return round(budget / (3 * sum(share(fraction, Pool(map(str, range(tasks)))))))
 
 
 def equal(full: Series, series: Sequence[Series], tasks: int) -> Iterator[dict[str, Any]]:
     """Winners of searches of equal evaluations; `full` as far as it comes with these."""
     for budget in EQUAL:
         rounds = budget // (3 * tasks)
-        points = [found.curve[rounds] for found in full.found]
+        points = [found.curve[rounds] for found in full.found[: len(series[0].found)]]
         yield {
             "evaluations": rounds * 3 * tasks,
             "protocol": FULL,
@@ -279,8 +285,7 @@ def equal(full: Series, series: Sequence[Series], tasks: int) -> Iterator[dict[s
             "best candidate": "",
         }
         for one in series:
-            share = ceil(one.setting.fraction * tasks)
-            if one.setting.rounds == round(budget / (3 * share)):
+            if one.setting.rounds == _rounds(budget, one.setting.fraction, tasks):
                 told = one.to_json(None)
                 yield {
                     "evaluations": round(told["evaluations"]["mean"]),
@@ -342,7 +347,7 @@ def main() -> None:
         free = proposer == "offline" and options.table == TABLE
         plan, more = _plan(proposer), equal_plan(tasks) if free else []
         if not options.record:
-            searches = TableSearches(table, proposer)
+            searches = TableSearches(table, proposer, swapped=proposer == "offline")
             seeds = 2 if options.quick else options.seeds or SEEDS[proposer]
             searched(searches, plan, seeds, kept, proposer)
             if not options.quick:
@@ -365,7 +370,8 @@ def main() -> None:
         made[f"{proposer}: budgets"] = list(budgets(series))
         made[f"{proposer}: accuracy"] = list(accuracy(series))
         made[f"{proposer}: solvability"] = list(solvability(series))
-        per_second = len(kept.seconds) / sum(kept.seconds)
+        spent = [kept.seconds[key(one.setting, f.seed)] for one in series for f in one.found]
+        per_second = len(spent) / sum(spent)
         made[f"{proposer}: speed"] = [{"searches per second of CPU": round(per_second, 2)}]
         for part in parts:
             title = f"{proposer}{part}"

@@ -160,7 +160,7 @@ def test_the_gradient_is_that_of_the_marginal_likelihood() -> None:
         likely = data.solved.T @ logits - data.trials.T @ np.logaddexp(0, logits)
         marginal = np.log(np.exp(likely) @ effects.masses).sum()
         prior = curves[0] @ np.linalg.solve(effects.prior(data.rounds), curves[0])
-        steep = ((curves[1] - 1) ** 2 / effects.slopes(data.rounds)).sum()
+        steep = ((curves[1] - 1) ** 2 / effects.slope_variances(data.rounds)).sum()
         return float(marginal - prior / 2 - steep / 2)
 
     step = newton(data, effects)

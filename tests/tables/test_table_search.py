@@ -79,9 +79,7 @@ def test_the_tables_of_the_repository_are_whole_and_say_where_they_are_from() ->
         table = HarnessTable.read(TABLES / f"{name}.npz")
         assert table.facts.set == name
         assert table.facts.stage == stage
-        assert list(table.keys) == [
-            row.key for row in table.space.rows() if row.stage <= stage
-        ]
+        assert list(table.keys) == [row.key for row in table.space.rows() if row.stage <= stage]
         right = (table.answers == table.gold) & (table.gold != OTHER)  # on Law, many are no label
         assert np.array_equal(table.correct, right)
         assert {

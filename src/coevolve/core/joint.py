@@ -6,9 +6,10 @@ Tasks are integrated out on a fixed grid whose masses are estimated [BockAitkin1
 with few outcomes keeps its whole range of chances. A plug-in difficulty would be shrunk, and the
 scores biased. The drift of abilities over the rounds is estimated too. Candidates get a normal
 approximation around the mode of the marginal likelihood; the variance of each effect is estimated
-from the data. Intervals take these variances one standard error larger than estimated: few
-candidates with few outcomes leave them uncertain, and the fit that explains the data best has
-them too small on average (`benchmarks/intervals.py`).
+from the data. Starting harnesses have variances and a level of their own, and do not drift: they
+are of another kind than what a proposer writes. Intervals take the variances of the others one
+standard error larger than estimated: few candidates with few outcomes leave them uncertain, and
+the fit that explains the data best has them too small on average (`benchmarks/intervals.py`).
 
 Trials enter as weights. The variance of a mean of n trials, relative to n coin flips, is
 estimated: fractional outcomes vary less, trials that repeat each other more. A missing outcome is
@@ -29,8 +30,8 @@ from coevolve.errors import InputError
 _SMOOTHING = 10.0  # the masses of the nodes are shrunk towards a normal, as by so many more tasks
 _ABILITY = (2.0, 0.25)  # weak prior of the variance of θ: two more candidates with variance 0.25
 _SLOPE = (2.0, 0.01)  # and of that of s, which would grow without bound with few outcomes
-_FIRST = (2.0, 1.0)  # both of starting harnesses, of which there are few
-_TILT = (2.0, 0.1)
+_START_ABILITY = (2.0, 1.0)  # the same two for starting harnesses, which are few and differ more
+_START_SLOPE = (2.0, 0.1)
 _FLOOR = -40.0  # lowest log mass of a node: products with denormal numbers are slow
 _STRIDE = 1.5  # the longest Newton step, on the logit scale
 _LEAST = 1e-6  # information about the drift, if all candidates are of one round
@@ -146,13 +147,13 @@ def _derivatives(
     residual = (seen.solved @ masses - weight * chances) / at.dispersion
     weight = weight * chances * (1 - chances) / at.dispersion
     pull = residual.sum(axis=1) - precision @ at.curves[0]
-    slopes = 1 / at.slopes(seen.rounds)
-    tilt = residual @ NODES - (at.curves[1] - 1.0) * slopes
+    known = 1 / at.slope_variances(seen.rounds)
+    tilt = residual @ NODES - (at.curves[1] - 1.0) * known
     information = np.zeros((2 * number, 2 * number))
     information[:number, :number] = precision
     ability, slope = np.arange(number), np.arange(number) + number
     information[ability, ability] += weight.sum(axis=1)
-    information[slope, slope] = weight @ NODES**2 + slopes
+    information[slope, slope] = weight @ NODES**2 + known
     information[ability, slope] = information[slope, ability] = weight @ NODES
     return np.concatenate([pull, tilt]), information
 
@@ -180,10 +181,10 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
     pull = step.precision @ curves[0]
     rest = step.precision @ step.covariance[:number, :number] @ step.precision
     rest = step.precision - rest
-    moving, slopes = drift(seen.rounds), at.slopes(seen.rounds)
+    moving, steep = drift(seen.rounds), at.slope_variances(seen.rounds)
     fits, slacks = pull**2, np.diag(rest)
-    tilts = ((curves[1] - 1) / slopes) ** 2
-    levels = 1 / slopes - np.diag(step.covariance)[number:] / slopes**2
+    slope_fits = ((curves[1] - 1) / steep) ** 2
+    slope_slacks = 1 / steep - np.diag(step.covariance)[number:] / steep**2
     walk = at.walk
     if moving.any():
         walk = _variance(at.walk, float(pull @ moving @ pull), float((rest * moving).sum()))
@@ -197,9 +198,13 @@ def updated(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
         curves=curves,
         own=_variance(at.own, fits[new].sum(), slacks[new].sum(), *_ABILITY),
         walk=walk,
-        slope=_variance(at.slope, tilts[new].sum(), levels[new].sum(), *_SLOPE),
-        first=_variance(at.first, fits[~new].sum(), slacks[~new].sum(), *_FIRST),
-        tilt=_variance(at.tilt, tilts[~new].sum(), levels[~new].sum(), *_TILT),
+        slope=_variance(at.slope, slope_fits[new].sum(), slope_slacks[new].sum(), *_SLOPE),
+        start_ability=_variance(
+            at.start_ability, fits[~new].sum(), slacks[~new].sum(), *_START_ABILITY
+        ),
+        start_slope=_variance(
+            at.start_slope, slope_fits[~new].sum(), slope_slacks[~new].sum(), *_START_SLOPE
+        ),
         masses=_masses(step),
         dispersion=dispersion,
     )
@@ -242,7 +247,7 @@ class Joint:
     ...     task=np.array([0, 1, 2, 3, 0, 1, 2, 3, 0, 2]), score=np.r_[outcomes.ravel(), 1, 1],
     ...     trials=np.ones(10), rounds=(0, 0, 1), shares=np.full(4, 0.25))
     >>> Joint().fit(seen, None).scores.round(2).tolist()
-    [0.75, 0.25, 0.76]
+    [0.75, 0.25, 0.85]
     """
 
     steps: int = 40
@@ -277,7 +282,13 @@ class Joint:
 
 def _spreads_moved(before: Effects, after: Effects) -> float:
     """How far the variances moved, relative to their size and with a tenth of the weight."""
-    pairs = ((before.own, after.own), (before.walk, after.walk), (before.slope, after.slope))
+    pairs = (
+        (before.own, after.own),
+        (before.walk, after.walk),
+        (before.slope, after.slope),
+        (before.start_ability, after.start_ability),
+        (before.start_slope, after.start_slope),
+    )
     return 0.1 * max(abs(float(np.log(new / old))) * min(1.0, old / 0.05) for old, new in pairs)
 
 
@@ -336,6 +347,8 @@ def _at_least(variances: Floats, covariance: Floats) -> Floats:
 
 def _wider(seen: Seen, at: Effects, step: Step) -> Floats:
     """Covariance of (θ, s) if their variances are one standard error larger than estimated.
+
+    Those of starting harnesses, whose outcomes are all known, stay as estimated.
 
     The expected information about the variances v of components with covariances D is
     tr(R D_i R D_j) / 2, with R = P - P C P, prior precision P and posterior covariance C.

@@ -13,23 +13,26 @@ NODES: Floats = np.linspace(-8.0, 8.0, 25)
 COMMON = 4.0
 """Prior variance of the ability that all candidates share: 0 ± 2."""
 
+APART = 4.0
+"""Prior variance of the ability that all starting harnesses have beside it: 0 ± 2."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Effects:
     """The parameters of a fit, from which the next one starts; tasks have none.
 
     `curves` holds θ and s of every candidate (2 x candidates); `own`, `walk` and `slope` are the
-    variances of abilities, of their drift over the rounds and of slopes; `first` and `tilt` those
-    of abilities and slopes of the candidates of round 0; `masses` the share of tasks at each
-    node; `dispersion` the variance of a mean of n trials relative to p (1 - p) / n.
+    variances of abilities, of their drift over the rounds and of slopes; `start_ability` and
+    `start_slope` those of starting harnesses; `masses` the share of tasks at each node;
+    `dispersion` the variance of a mean of n trials relative to p (1 - p) / n.
     """
 
     curves: Floats
     own: float
     walk: float
     slope: float
-    first: float
-    tilt: float
+    start_ability: float
+    start_slope: float
     masses: Floats
     dispersion: float
 
@@ -43,8 +46,8 @@ class Effects:
             own=0.5,
             walk=0.1,
             slope=0.05,
-            first=1.0,
-            tilt=0.1,
+            start_ability=1.0,
+            start_slope=0.1,
             masses=masses / masses.sum(),
             dispersion=1.0,
         )
@@ -57,12 +60,14 @@ class Effects:
 
     def prior(self, rounds: tuple[int, ...]) -> Floats:
         """Prior covariance of the abilities of candidates of these rounds."""
-        own = np.where(generated(rounds), self.own, self.first)
-        return np.asarray(COMMON + self.walk * drift(rounds) + np.diag(own))
+        new = generated(rounds)
+        apart = APART * np.outer(~new, ~new)
+        own = np.diag(np.where(new, self.own, self.start_ability))
+        return np.asarray(COMMON + apart + self.walk * drift(rounds) + own)
 
-    def slopes(self, rounds: tuple[int, ...]) -> Floats:
+    def slope_variances(self, rounds: tuple[int, ...]) -> Floats:
         """Prior variance of the slopes of candidates of these rounds."""
-        return np.where(generated(rounds), self.slope, self.tilt)
+        return np.where(generated(rounds), self.slope, self.start_slope)
 
     def newcomer(self, rounds: tuple[int, ...]) -> Floats:
         """Chance of a candidate of the next round at each node, given the abilities so far.
@@ -88,7 +93,7 @@ def averaged(logits: Floats, variance: Floats) -> Floats:
 
 
 def generated(rounds: tuple[int, ...]) -> Bools:
-    """Whether each candidate was generated: those of round 0 are starting harnesses.
+    """Whether each candidate was generated or observed: round 0 has the starting harnesses.
 
     >>> generated((0, 0, 1)).tolist()
     [False, False, True]
@@ -100,7 +105,7 @@ def generated(rounds: tuple[int, ...]) -> Bools:
 def drift(rounds: tuple[int, ...]) -> Floats:
     """Covariance of abilities that drift over the rounds: half random walk, half straight trend.
 
-    Both are centred, and scaled to a mean variance of 1. Candidates of round 0 do not drift.
+    Both are centred, and scaled to a mean variance of 1. Starting harnesses do not drift.
 
     >>> drift((1, 2, 3)).round(2).tolist()[0]
     [1.38, -0.13, -1.25]

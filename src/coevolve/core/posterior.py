@@ -16,7 +16,8 @@ class Cells:
     """All outcomes seen: one entry per candidate and task with a score.
 
     `score` is the mean over `trials` trials. `rounds` has the round of every candidate, seen or
-    not; `shares` says how much each task counts in the full-set score and sums to 1.
+    not, 0 of starting harnesses; `shares` says how much each task counts in the full-set score
+    and sums to 1.
     """
 
     candidate: Indices

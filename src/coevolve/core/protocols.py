@@ -42,6 +42,10 @@ _PARTS: dict[str, Callable[..., Any]] = {
 }
 
 
+_PARTS["PairedDesign"] = PivotalDesign
+"""For runs of an earlier version, whose first draws were pivotal; their draws are recorded."""
+
+
 def register_part[Part: type](part: Part) -> Part:
     """Register a class of parts; events then name it without its module, like a built-in part.
 

@@ -377,6 +377,11 @@ class Selector(Recorded):
         >>> selector.best().estimate.method, selector.best_by(Hajek()).estimate.method
         ('raw mean', 'Hájek')
         """
+        if isinstance(estimator, type) or not isinstance(estimator, Estimator | JointModel):
+            raise InputError(
+                f"estimator must be an estimator or a joint model such as Hajek() or Joint(), "
+                f"got {estimator!r}."
+            )
         return chosen(self._state.under(estimator))
 
     @alone

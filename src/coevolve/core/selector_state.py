@@ -178,6 +178,11 @@ class State:
                 raise EventError(f"{model!r} is not a joint model.")
             failed = {name: self.failed(name) for name in self.losses.lost}
             cells = all_cells(self.table, self.pool, failed)
+            rounds = zip(self.table.candidates, cells.rounds, strict=True)
+            observed = set(self.others)  # no starting harnesses, even before the first round
+            cells = replace(
+                cells, rounds=tuple(max(n, 1) if c in observed else n for c, n in rounds)
+            )
             with one_blas_thread():
                 self.fresh = model.fit(cells, self.fitted)
             check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)

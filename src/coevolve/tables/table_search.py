@@ -36,7 +36,7 @@ SEED = 42
 """Of the order of tasks, as in the benchmark."""
 SOLVED = Result(score=1.0)
 SWAPPED = ("difference", "hajek", "horvitz-thompson", "raw-mean", "joint")
-"""Estimators whose winners are noted beside that of a protocol that picks one after Phase 0."""
+"""Estimators whose winners are compared where a protocol picks its estimator after Phase 0."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -110,7 +110,8 @@ class Found:
         tied: How many of them share the highest estimate, the winner included.
         latest_test: The true test score of the latest of these.
         curve: The current choice after Phase 0 and after every round.
-        swapped: The winners of other estimators, if the estimator follows from the draws.
+        swapped: The winners of several estimators, if that was asked for and the protocol picks
+            its estimator after Phase 0.
     """
 
     seed: int
@@ -237,12 +238,15 @@ class TableSearches:
         table: The table.
         proposer: "offline", "mutation", or a function that makes a proposer from the building
             blocks; a proposer keeps no state between searches.
+        swapped: Whether to note the winners of other estimators.
     """
 
     def __init__(
         self,
         table: HarnessTable,
         proposer: ProposerName | Callable[[BuildingBlocks], Proposer] = "offline",
+        *,
+        swapped: bool = False,
     ) -> None:
         known: dict[str, Callable[[BuildingBlocks], Proposer]] = {
             "offline": OfflineProposer,
@@ -255,7 +259,7 @@ class TableSearches:
             )
         blocks = PlainBlocks(TextBlocks(characters=table.facts.characters), table.space.stages[-1])
         made = known[proposer] if isinstance(proposer, str) else proposer
-        self._table, self._proposer = table, made(blocks)
+        self._table, self._proposer, self._swaps = table, made(blocks), swapped
         self._starts = read_start_files(table.starts)
         self._tasks = tuple(table.tasks[n] for n in shuffled(len(table.tasks), SEED))
         self._keys = tuple(table.keys)
@@ -294,7 +298,7 @@ class TableSearches:
             estimates=estimates,
             tied=state.chosen["tied_with"],
             points=(*proposer.points, (executor.trials, winner, groups)),
-            swapped=_swapped(table, executor, state.selector),
+            swapped=_swapped(table, executor, state.selector) if self._swaps else (),
         )
 
     def _found(
@@ -347,7 +351,7 @@ class TableSearches:
 def _swapped(
     table: HarnessTable, executor: TableExecutor, selector: Selector
 ) -> tuple[Swapped, ...]:
-    """The winners of other estimators; none unless the protocol picks one after Phase 0."""
+    """The winners of several estimators; none unless the protocol picks one after Phase 0."""
     if not isinstance(selector.protocol.estimator, EstimatorRule):
         return ()
     found = []
