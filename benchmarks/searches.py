@@ -8,8 +8,7 @@ is done. `--quick` makes few searches and records nothing.
 
 Beside the main table there are searches of equal evaluations with other numbers of candidates,
 and the paper's swap of estimators: the winner that another estimator chooses from the same draws
-and outcomes, and searches that the other estimator guides. Searches with a free number of
-candidates are made on service-desk only.
+and outcomes, and searches that the other estimator guides.
 """
 
 import argparse
@@ -60,10 +59,12 @@ ROUNDS = (0, 4, 10, 19)
 GUIDED = "task-coevolve-hajek"
 """The paper's protocol, with the estimator that its rule does not pick for one pool."""
 
-EQUAL, EQUAL_SEEDS = (600, 1200, 1800), 60
-"""Evaluations of candidates in searches with a free number of candidates, and seeds of these."""
+EQUAL, EQUAL_SEEDS = (6.25, 12.5, 18.75), 60
+"""Evaluations of candidates in searches with a free number of candidates, as multiples of the
+validation tasks, and seeds of these searches."""
 
 EQUAL_PROTOCOLS = ("adaptive", "task-coevolve")
+EQUAL_SETS = ("service-desk", "s2d")
 
 type Key = tuple[str, float, int, int]
 
@@ -258,21 +259,21 @@ def equal_plan(tasks: int) -> list[SearchSetting]:
     plan = []
     for name in EQUAL_PROTOCOLS:
         for fraction in FRACTIONS:
-            for budget in EQUAL:
-                rounds = _rounds(budget, fraction, tasks)
+            for factor in EQUAL:
+                rounds = _rounds(factor * tasks, fraction, tasks)
                 plan.append(SearchSetting(protocol=name, fraction=fraction, rounds=rounds))
     return plan
 
 
-def _rounds(budget: int, fraction: float, tasks: int) -> int:
+def _rounds(budget: float, fraction: float, tasks: int) -> int:
     """Rounds of 3 candidates that cost about this many evaluations."""
     return round(budget / (3 * sum(share(fraction, Pool(map(str, range(tasks)))))))
 
 
 def equal(full: Series, series: Sequence[Series], tasks: int) -> Iterator[dict[str, Any]]:
     """Winners of searches of equal evaluations; `full` as far as it comes with these."""
-    for budget in EQUAL:
-        rounds = budget // (3 * tasks)
+    for budget in (tasks * factor for factor in EQUAL):
+        rounds = int(budget // (3 * tasks))
         points = [found.curve[rounds] for found in full.found[: len(series[0].found)]]
         yield {
             "evaluations": rounds * 3 * tasks,
@@ -344,7 +345,7 @@ def main() -> None:
     }
     for proposer in cast("list[ProposerName]", options.proposers):
         kept = Kept(None if options.quick else WORK / f"{name}-{proposer}.jsonl")
-        free = proposer == "offline" and options.table == TABLE
+        free = proposer == "offline" and table.facts.set in EQUAL_SETS
         plan, more = _plan(proposer), equal_plan(tasks) if free else []
         if not options.record:
             searches = TableSearches(table, proposer, swapped=proposer == "offline")

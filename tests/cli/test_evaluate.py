@@ -159,6 +159,7 @@ def test_an_evaluation_that_is_killed_continues(slow: Path) -> None:
     assert set(scored(folder).values()) == {1}
 
 
+@pytest.mark.long
 def test_a_rescoring_that_is_killed_continues_and_the_run_too(slow: Path) -> None:
     toml = slow / "coevolve.toml"
     assert coevolve("run", toml, "--quiet", cwd=slow).returncode == 0

@@ -137,6 +137,7 @@ def test_the_miniature_has_the_rows_of_the_paper(name: str) -> None:
         assert one.folder == PAPER / "miniature" / full[run].folder.relative_to(PAPER)
 
 
+@pytest.mark.long
 def test_a_miniature_that_is_killed_ends_all_its_runs(miniature: Path) -> None:
     part = ("--only", "full,task-coevolve-7", "--seeds", "1")
     command = ("run", "--matrix", str(miniature / "tc.toml"), *part)

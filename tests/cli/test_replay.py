@@ -91,6 +91,7 @@ def test_what_is_left_out_is_said(folder: Path) -> None:
     assert "alpha: the first 4 of up to 6 candidates" in done.stderr
 
 
+@pytest.mark.long
 def test_seeds_may_start_anywhere(folder: Path) -> None:
     common = (folder / "alpha.npz", "--protocols", "naive", "--fractions", "0.2", "--json")
     whole = json.loads(run(*common, "--seeds", "3").stdout)["rows"]

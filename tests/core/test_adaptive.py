@@ -84,7 +84,7 @@ def test_an_earlier_candidate_may_be_looked_at_again() -> None:
 
 
 def test_who_has_run_every_task_is_passed_over() -> None:
-    rows = view([0.6, 0.58, 0.4], [0.0, 0.05, 0.05], [100, 8, 8], final=True)
+    rows = view([0.6, 0.58, 0.55], [0.0, 0.05, 0.05], [100, 8, 8], final=True)
     requests = AdaptiveShare(fraction=0.5, contenders=2).further(rows)
     assert [request.candidate for request in requests] == [1, 2]
 

@@ -95,6 +95,14 @@ def test_starting_harnesses_of_another_kind_do_not_mislead_about_candidates() ->
     assert np.sqrt(np.mean(squares)) < 0.08
 
 
+def test_the_variance_of_the_drift_stays_while_nothing_drifts() -> None:
+    _, seen = world(8, candidates=6)
+    for rounds in ((0,) * 6, (0, 0, 1, 1, 1, 1), (1,) * 6):
+        effects = Joint().fit(replace(seen, rounds=rounds), None).parameters
+        assert effects.walk == Effects.at_first(6, 0.5).walk
+        assert np.isfinite([effects.own, effects.start_ability, effects.start_slope]).all()
+
+
 def test_trials_that_only_repeat_themselves_are_not_counted_as_more() -> None:
     _, once = world(7)
     repeated = replace(once, trials=np.full(len(once.trials), 5.0))

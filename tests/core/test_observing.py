@@ -79,6 +79,24 @@ def test_the_joint_model_uses_what_was_observed() -> None:
     assert restored(seen).estimate("c") == after
 
 
+def test_what_was_observed_counts_the_same_before_and_after_the_first_round() -> None:
+    """An observed candidate is no starting harness, whenever its outcomes come."""
+    rule = protocol("joint", design="uniform")
+    estimates = []
+    for early in (True, False):
+        selector = Selector(Pool(TASKS), protocol=rule, fraction=0.3, seed=4)
+        selector.tell_full("start", scores(1))
+        past = {f"past-{n}": scores(n + 10, TASKS[:8]) for n in range(4)}
+        for name, found in past.items() if early else ():
+            selector.observe(name, found)
+        (assignment,) = selector.ask(["c"])
+        answer(selector, assignment)
+        for name, found in past.items() if not early else ():
+            selector.observe(name, found)
+        estimates.append({name: selector.estimate(name).value for name in ("c", *past)})
+    assert estimates[0] == pytest.approx(estimates[1], abs=0.005)
+
+
 def test_a_candidate_may_be_known_by_observed_outcomes_alone() -> None:
     selector = started("joint")
     selector.observe("old", scores(5, TASKS[:10]))

@@ -8,8 +8,10 @@ import pytest
 from coevolve import Missing, Outcome, Pool, Selector, Usage, protocol
 from coevolve.core.choice import HighestEstimate
 from coevolve.core.designs import SuccessiveDesign
-from coevolve.core.estimators import RawMean
+from coevolve.core.estimators import PhaseZeroRule, RawMean
+from coevolve.core.joint import Joint
 from coevolve.core.weights import TaskView, VarianceWeights
+from coevolve.errors import InputError
 
 from .strategies import BUILT_IN, TASKS, answer, scores, started
 
@@ -490,3 +492,23 @@ def test_of_incomplete_candidates_one_with_half_of_its_trials_is_chosen() -> Non
     selector.tell(most, {task: float(i > 3) for i, task in enumerate(most.tasks[:9])})
     assert selector.estimate("few").value > selector.estimate("most").value
     assert (selector.best().candidate, selector.best().left_out) == ("most", ("few",))
+
+
+def test_another_estimator_chooses_from_the_same_outcomes_and_changes_nothing() -> None:
+    selector = started("task-coevolve")
+    for assignment in selector.ask(["a", "b", "c"]):
+        answer(selector, assignment)
+    before = [(row.candidate, row.estimate) for row in selector.standings()]
+    events = selector.events
+    assert selector.best_by(Joint()).estimate.method == "joint"
+    assert selector.best_by(RawMean()).estimate.method == "raw mean"
+    assert [(row.candidate, row.estimate) for row in selector.standings()] == before
+    assert selector.events == events
+
+
+@pytest.mark.parametrize("wrong", ["joint", Joint, PhaseZeroRule()])
+def test_another_estimator_must_be_one(wrong: object) -> None:
+    selector = started("naive")
+    answer(selector, selector.ask(["a"])[0])
+    with pytest.raises(InputError, match="estimator must be an estimator or a joint model"):
+        selector.best_by(wrong)  # type: ignore[arg-type]

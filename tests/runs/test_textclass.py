@@ -63,7 +63,7 @@ def coevolve(folder: Path, *args: str) -> subprocess.CompletedProcess[str]:
     return command.coevolve(*args, cwd=folder, litellm=True)
 
 
-@pytest.mark.parametrize("mode", ["offline", "online"])
+@pytest.mark.parametrize("mode", [pytest.param("offline", marks=pytest.mark.long), "online"])
 def test_a_search_from_one_file(mode: str, tmp_path: Path) -> None:
     with Endpoint(answer=knows) as endpoint:
         done = coevolve(project(tmp_path, endpoint.base_url, mode), "run", "words.toml")

@@ -1,6 +1,7 @@
 """Searches on a table are whole searches: the same seed, the same winner, and honest counts."""
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -11,7 +12,7 @@ from coevolve.tables.harness_runs import OTHER
 from coevolve.tables.harness_table import HarnessTable, save
 from coevolve.tables.search_series import report, run_series, settings
 from coevolve.tables.synthetic_table import synthetic_table
-from coevolve.tables.table_search import SearchSetting, TableSearches
+from coevolve.tables.table_search import SWAPPED, SearchSetting, TableSearches
 from coevolve.tables.table_space import STAGES
 from tests.command import coevolve
 
@@ -52,6 +53,19 @@ def test_the_full_protocol_finds_the_best_of_its_candidates_and_knows_its_score(
         assert found.spearman == pytest.approx(1.0)
         assert 1 <= found.tied <= found.candidates
         assert all(sum(point.solvability) == 30 for point in found.curve)
+
+
+def test_winners_of_other_estimators_are_noted_if_asked_for() -> None:
+    setting = SearchSetting(protocol="task-coevolve", fraction=0.2, rounds=3, candidates=2)
+    found = TableSearches(TABLE, swapped=True).search(setting, 1)
+    by_name = {one.estimator: one for one in found.swapped}
+    assert tuple(by_name) == SWAPPED
+    own = by_name["difference"]  # the paper's rule picks it for one pool
+    assert (own.estimate, own.validation) == (found.estimate, found.validation)
+    assert by_name["joint"].estimate != found.estimate
+    assert TableSearches(TABLE).search(setting, 1) == replace(found, swapped=())
+    adaptive = replace(setting, protocol="adaptive")
+    assert TableSearches(TABLE, swapped=True).search(adaptive, 1).swapped == ()
 
 
 def test_several_processes_find_what_one_finds() -> None:

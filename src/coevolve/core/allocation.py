@@ -272,6 +272,9 @@ def _checked(fraction: object) -> float:
 _WIDER = 1.3
 """Factor on posterior widths when contenders are chosen, in case the model is overconfident."""
 
+_WORTHWHILE = 0.1
+"""Least expected improvement of a contender, as a share of that of the first one."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AdaptiveShare:
@@ -281,8 +284,8 @@ class AdaptiveShare:
     candidate gets the share `first_look` of m. Then the leader (the highest posterior mean) and
     the candidates of any round with the highest expected improvement over it,
     E max(S_h - S_leader, 0) under the joint posterior, get further batches. Candidates that are
-    clearly behind get nothing more. The share `reserve` of the budget is kept for the final draw,
-    `ask(final=True)`.
+    clearly behind, with less than a tenth of the highest expected improvement, get nothing. The
+    share `reserve` of the budget is kept for the final draw, `ask(final=True)`.
 
     Args:
         fraction: ρ.
@@ -290,22 +293,22 @@ class AdaptiveShare:
         first_look: Share of m that a new candidate gets at once.
         reserve: Share of the whole budget that is kept for the final decision. A larger reserve
             makes the final choice more reliable; a smaller one shows earlier which candidate to
-            build on (`benchmarks/choosing.py`).
+            build on (docs/choosing.md).
         batch: Tasks per further batch, as a share of m.
-        contenders: How many candidates get a batch at a time.
+        contenders: How many candidates get a batch at a time, at most; the leader is one.
         regret: Stop when the expected regret is below this, even if budget is left; 0 spends all
             of it.
 
     >>> AdaptiveShare(fraction=0.2).sizes(Pool(map(str, range(100))), np.ones(100))
-    (10,)
+    (5,)
     """
 
     fraction: float = 0.2
     rounding: Rounding = "ceil"
-    first_look: float = 0.5
-    reserve: float = 0.4
-    batch: float = 0.5
-    contenders: int = 2
+    first_look: float = 0.25
+    reserve: float = 0.2
+    batch: float = 0.25
+    contenders: int = 4
     regret: float = 0.0
     needs_model: ClassVar[bool] = True
 
@@ -346,10 +349,11 @@ class AdaptiveShare:
         left = view.left.sum(axis=1)
         wanted: list[Request] = []
         batch = math.ceil(self.batch * sum(self.shares(view.pool)))
-        places = self.contenders
-        for index in contenders(view.posterior):
+        places, least = self.contenders, 0.0
+        gains = improvements(view.posterior)
+        for index in _ranked(gains):
             size = min(batch, budget, int(left[index]))
-            if not places:
+            if not places or gains[index] < least:
                 break
             if view.waiting[index]:  # its batch is being evaluated
                 places -= 1
@@ -357,6 +361,10 @@ class AdaptiveShare:
                 wanted.append(Request(index, split(size, view.left[index])))
                 budget -= size
                 places -= 1
+            else:
+                continue
+            if np.isfinite(gains[index]):
+                least = max(least, _WORTHWHILE * gains[index])
         return wanted
 
     def _settled(self, view: SearchView) -> bool:
@@ -373,6 +381,11 @@ def contenders(posterior: Posterior) -> list[int]:
     ...     chances=np.full((3, 2), 0.5), newcomer=np.full(2, 0.5), parameters=None))
     [1, 2, 0]
     """
+    return _ranked(improvements(posterior))
+
+
+def improvements(posterior: Posterior) -> Floats:
+    """Expected improvement of every candidate over the leader; infinite for the leader itself."""
     from scipy.special import ndtr  # on first use: slow to import
 
     scores, covariance = posterior.scores, posterior.covariance
@@ -381,7 +394,10 @@ def contenders(posterior: Posterior) -> list[int]:
     variance = np.diag(covariance) + covariance[leader, leader] - 2 * covariance[leader]
     sd = _WIDER * np.sqrt(np.maximum(variance, 1e-18))
     z = behind / sd
-    gain = sd * (np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) + z * ndtr(z))
-    gain[leader] = -1.0
-    order = np.argsort(-gain, kind="stable")
-    return [leader, *(int(i) for i in order if i != leader)]
+    gains = sd * (np.exp(-(z**2) / 2) / np.sqrt(2 * np.pi) + z * ndtr(z))
+    gains[leader] = np.inf
+    return np.asarray(gains)
+
+
+def _ranked(gains: Floats) -> list[int]:
+    return [int(index) for index in np.argsort(-gains, kind="stable")]

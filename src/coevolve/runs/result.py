@@ -118,7 +118,7 @@ class Result:
     ...     rounds=1,
     ... )
     >>> result
-    Result(best='r1-0', 0.799 ± 0.276 (1 of 4 tasks, joint), 3 candidates, 9 trials)
+    Result(best='r1-0', 0.481 ± 0.256 (1 of 4 tasks, joint), 3 candidates, 9 trials)
     >>> result.best.text
     'def double(n): return n + n'
     >>> result.outcomes()[0]["candidate"], len(result.outcomes())

@@ -90,6 +90,7 @@ def table(folder: Path, name: str) -> list[dict[str, Any]]:
     return list(found["rows"])
 
 
+@pytest.mark.long
 def test_the_tables_of_terminal_bench_come_from_harbor_runs(tmp_path: Path) -> None:
     given = {"COEVOLVE_CACHE": str(tmp_path / "cache"), "LOOPBACK_KEY": "a-key-of-loopback"}
     with Endpoint(answer=lambda body: "go on") as endpoint:
