@@ -16,6 +16,7 @@ TABLES = {
         "rivals",
         "small budgets",
     ),
+    "allocation": ("settings",),
     "intervals": ("families", "matrices"),
     "choosing": ("budgets", "searches", "stopping", "costs"),
 }

@@ -281,7 +281,7 @@ def test_a_candidate_that_always_breaks_down_is_not_asked_for_ever() -> None:
                     },
                 )
             assignments = selector.ask() or selector.ask(final=name == "3")
-    assert asked == 2 * 2  # a first look, and the same again
+    assert asked == 2 * 4  # a first look, and the same again
 
 
 def test_scoring_a_candidate_in_full_ends_the_wait_for_it() -> None:

@@ -300,13 +300,13 @@ class AdaptiveShare:
             of it.
 
     >>> AdaptiveShare(fraction=0.2).sizes(Pool(map(str, range(100))), np.ones(100))
-    (5,)
+    (10,)
     """
 
     fraction: float = 0.2
     rounding: Rounding = "ceil"
-    first_look: float = 0.25
-    reserve: float = 0.2
+    first_look: float = 0.5
+    reserve: float = 0.3
     batch: float = 0.25
     contenders: int = 4
     regret: float = 0.0

@@ -158,6 +158,7 @@ def optimize(
     ...     evaluate=lambda candidate, task: task in candidate.text,
     ...     propose=lambda view: f"{view.text()} {advice[view.round % 3]}",
     ...     rounds=3,
+    ...     seed=3,
     ... )
     >>> result.best.text
     'Answer. Check units. Cite a source. Be brief.'
