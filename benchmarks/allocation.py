@@ -23,8 +23,7 @@ from matrices import matrices, points
 
 from coevolve.analysis import replay
 from coevolve.core.allocation import AdaptiveShare
-from coevolve.core.protocol_settings import SearchProtocol
-from coevolve.core.protocols import protocol, register
+from coevolve.core.protocols import SearchProtocol, protocol, register
 from coevolve.tables.harness_table import HarnessTable
 from coevolve.tables.synthetic_table import synthetic_table
 from coevolve.tables.table_search import ProposerName, SearchSetting, TableSearches
@@ -37,7 +36,6 @@ ALLOCATIONS = (
     AdaptiveShare(reserve=0.0),
     AdaptiveShare(reserve=0.2),
     AdaptiveShare(reserve=0.4),
-    AdaptiveShare(first_look=0.25, reserve=0.2),
     AdaptiveShare(batch=0.5, contenders=2, reserve=0.4),
 )
 """The default, which the others are compared with, its neighbours, and an earlier default."""

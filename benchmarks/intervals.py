@@ -108,8 +108,8 @@ def true_variances() -> Iterator[None]:
 
     def known(seen: Seen, at: Effects, step: Step, *, settled: bool) -> Effects:
         after = estimate(seen, at, step, settled=settled)
-        spread = {"own": 0.4, "start_ability": 0.4, "slope": 1e-3, "start_slope": 1e-3}
-        return replace(after, walk=0.1, **spread)
+        after = replace(after, own=0.4, start_ability=0.4, walk=0.1)
+        return replace(after, slope=1e-3, start_slope=1e-3)
 
     joint.updated = known
     try:

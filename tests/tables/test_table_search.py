@@ -7,12 +7,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from coevolve.benchmarks.textclass.blocks import TextBlocks
+from coevolve.core.choice import HighestEstimate
+from coevolve.core.protocols import protocol, register
 from coevolve.errors import InputError
+from coevolve.proposers.offline.building_blocks import Recipe, RecipeSpace
+from coevolve.search.proposal import Proposal, Proposed, View
 from coevolve.tables.harness_runs import OTHER
 from coevolve.tables.harness_table import HarnessTable, save
+from coevolve.tables.mutation_proposer import MutationProposer
 from coevolve.tables.search_series import report, run_series, settings
 from coevolve.tables.synthetic_table import synthetic_table
-from coevolve.tables.table_search import SWAPPED, SearchSetting, TableSearches
+from coevolve.tables.table_search import SWAPPED, PlainBlocks, SearchSetting, TableSearches
 from coevolve.tables.table_space import STAGES
 from tests.command import coevolve
 
@@ -62,6 +68,7 @@ def test_winners_of_other_estimators_are_noted_if_asked_for() -> None:
     assert tuple(by_name) == SWAPPED
     own = by_name["difference"]  # the paper's rule picks it for one pool
     assert (own.estimate, own.validation) == (found.estimate, found.validation)
+    assert 0 < by_name["joint"].estimate < 1
     assert by_name["joint"].estimate != found.estimate
     assert TableSearches(TABLE).search(setting, 1) == replace(found, swapped=())
     adaptive = replace(setting, protocol="adaptive")
@@ -120,26 +127,112 @@ def test_other_files_are_no_tables(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="there is no file"):
         HarnessTable.read(tmp_path / "none.npz")
     (tmp_path / "text.npz").write_text("no table")
-    with pytest.raises(InputError, match="not a table of harnesses, but another file"):
-        HarnessTable.read(tmp_path / "text.npz")
+    (tmp_path / "empty.npz").touch()
+    for name in ("text", "empty"):
+        with pytest.raises(InputError, match=rf"{name}.npz is not a table of harnesses, or it is"):
+            HarnessTable.read(tmp_path / f"{name}.npz")
+    with pytest.raises(InputError, match="is a folder"):
+        HarnessTable.read(tmp_path)
     np.savez(tmp_path / "other.npz", keys=np.arange(3))
     with pytest.raises(InputError, match="needs the arrays"):
         HarnessTable.read(tmp_path / "other.npz")
 
 
+def facts_with(**changes: object) -> np.ndarray:
+    facts = json.loads(bytes(TABLE._arrays["facts"])) | changes
+    return np.frombuffer(json.dumps(facts).encode(), np.uint8)
+
+
+@pytest.mark.parametrize(
+    ("name", "array", "said"),
+    [
+        ("keys", TABLE._arrays["keys"][:-1], "the table has no harness"),
+        ("correct", TABLE._arrays["correct"][:-1], "'correct' has the shape"),
+        ("answers", TABLE._arrays["answers"][:, :-1], "'answers' has the shape"),
+        ("gold", TABLE._arrays["gold"][:-1], "'gold' has the shape"),
+        ("facts", facts_with(validation=31), "has the shape"),
+        ("facts", facts_with(validation="30"), "whole numbers"),
+        ("facts", facts_with(stage=3), "the last filled stage is 3, but the space has 2"),
+        ("facts", facts_with(stage=0), "the last filled stage is 0"),
+        ("facts", facts_with(stages=[{"magic": ["on"]}] * 2), "magic"),
+        ("keys", np.array([*TABLE._arrays["keys"][:-1], "other"]), "the table has no harness"),
+    ],
+)
+def test_a_table_that_does_not_fit_together_is_refused(
+    name: str, array: np.ndarray, said: str, tmp_path: Path
+) -> None:
+    save(tmp_path / "table.npz", {**TABLE._arrays, name: array})
+    done = coevolve("searches", str(tmp_path / "table.npz"), "--seeds", "1")
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+
+
+def test_a_table_that_is_damaged_inside_is_refused(tmp_path: Path) -> None:
+    file = tmp_path / "table.npz"
+    save(file, TABLE._arrays)
+    content = bytearray(file.read_bytes())
+    place = content.index(b"answers.npy") + 200
+    content[place : place + 20] = bytes(20)
+    file.write_bytes(content)
+    with pytest.raises(InputError, match=r"table.npz: the array 'answers' is damaged"):
+        HarnessTable.read(file).load()
+
+
+def test_a_starting_harness_may_win() -> None:
+    usual = protocol("adaptive")
+    register(replace(usual, name="with-starts", choice=HighestEstimate(include_start=True)))
+    searches = TableSearches(TABLE)
+    setting = SearchSetting(protocol="with-starts", fraction=0.2, rounds=1, candidates=1)
+    found = [searches.search(setting, seed) for seed in range(6)]
+    won = [one for one in found if one.winner in TABLE.starts]
+    assert won
+    assert all(one.estimate == pytest.approx(one.validation) == one.start for one in won)
+    assert all(one.candidates == 1 for one in found)
+
+
+def test_a_mutation_has_one_other_block_and_none_is_proposed_twice() -> None:
+    space = RecipeSpace(PlainBlocks(TextBlocks(), STAGES[1]))
+    proposer, setting = (
+        MutationProposer(space.blocks),
+        SearchSetting(protocol="full", fraction=1.0, rounds=6, candidates=3),
+    )
+    made: list[tuple[Recipe | None, Proposal]] = []
+
+    class Watched:
+        async def propose(self, view: View, count: int) -> Proposed:
+            known = {s.candidate.name: space.of(s.candidate.components) for s in view.standings}
+            found = await proposer.propose(view, count)
+            for one in found.proposals:
+                made.append((known[one.parents[0]] if one.parents else None, one))
+            return found
+
+    TableSearches(TABLE, lambda blocks: Watched()).search(setting, 2)
+    recipes = [space.of(one.components) for _, one in made]
+    assert len(set(recipes)) == len(made) == 18
+    for (parent, proposal), recipe in zip(made, recipes, strict=True):
+        assert (proposal.kind == "exploit") == (parent is not None)
+        if parent is not None and recipe is not None:
+            slots = parent.differs(recipe)
+            assert len([slot for slot in slots if parent.has(slot) and recipe.has(slot)]) == 1
+    assert any(parent is not None for parent, _ in made)
+
+
 def test_the_command_prints_means_with_standard_errors(tmp_path: Path) -> None:
     save(tmp_path / "table.npz", TABLE._arrays)
-    done = coevolve(
-        "searches",
-        str(tmp_path / "table.npz"),
-        "--protocols",
-        "full,naive",
-        "--fractions",
-        "0.2",
-        *("--seeds", "2", "--rounds", "2", "--per-round", "2", "--workers", "1", "--json"),
-    )
+    given = ["searches", str(tmp_path / "table.npz"), "--protocols", "full,naive"]
+    given += ["--fractions", "0.075", "--seeds", "2", "--rounds", "2", "--per-round", "2"]
+    shown = coevolve(*given, "--workers", "1")
+    assert shown.returncode == 0, shown.stderr
+    given[given.index("0.075")] = "0.2"
+    done = coevolve(*given, "--workers", "1", "--json")
     assert done.returncode == 0, done.stderr
     told = json.loads(done.stdout)
+    full = told["series"][0]["validation"]
+    [row] = [line for line in shown.stdout.splitlines() if line.startswith("full")]
+    assert f"{100 * full['mean']:.1f} ± {100 * full['se']:.1f}" in row
+    [row] = [line for line in shown.stdout.splitlines() if line.startswith("naive")]
+    assert "7.5%" in row
+    assert "2 seeds" in shown.stdout
     assert told["harnesses"] == len(TABLE.keys)
     assert [one["protocol"] for one in told["series"]] == ["full", "naive"]
     naive = told["series"][1]
@@ -153,6 +246,7 @@ def test_the_command_prints_means_with_standard_errors(tmp_path: Path) -> None:
         (["nothing.npz"], "there is no file nothing.npz"),
         (["synthetic", "--protocols", "best"], "unknown protocol 'best'"),
         (["synthetic", "--protocols", "naive,naive"], "named twice"),
+        (["synthetic", "--fractions", "0.2,0.2"], "a fraction is named twice: 0.2, 0.2"),
         (["synthetic", "--fractions", "0"], "above 0 and at most 1, got 0"),
         (["synthetic", "--seeds", "0"], "--seeds must be at least 1"),
         (["synthetic", "--rounds", "0"], "rounds must be at least 1, got 0"),

@@ -12,6 +12,7 @@ from rich.table import Column, Table
 from coevolve.cli.command_arguments import AsJson, names, numbers
 from coevolve.cli.console_output import Screen, echo_json, with_bar
 from coevolve.errors import InputError
+from coevolve.formatting import plural
 
 if TYPE_CHECKING:
     from coevolve.tables.harness_table import HarnessTable
@@ -37,7 +38,7 @@ def searches(
         typer.Option(
             "--fractions",
             "--fraction",
-            help="Fractions of the tasks that a round draws, separated by commas.",
+            help="Shares of the validation tasks per candidate, separated by commas.",
         ),
     ] = "0.07,0.2",
     seeds: Annotated[int, typer.Option(help="Number of seeds.")] = 20,
@@ -94,7 +95,13 @@ def searches(
     if as_json:
         echo_json(result, allow_nan=False)
         return
-    Screen().print(_grid(result["series"]))
+    screen = Screen()
+    screen.print(_grid(result["series"]))
+    screen.print(
+        f"Percent, means ± standard errors over {plural(seeds, 'seed')}; "
+        "bias: estimate - validation.",
+        style="dim",
+    )
 
 
 def _table(name: str) -> "HarnessTable":
@@ -114,7 +121,7 @@ def _grid(series: Sequence[Mapping[str, Any]]) -> Table:
         Column("protocol", min_width=15),
         "share",
         *(name.replace(" ", "\n") for name in _COLUMNS),
-        "trials",
+        "evalu-\nations",
         box=box.SIMPLE,
         pad_edge=False,
         show_edge=False,
@@ -123,7 +130,7 @@ def _grid(series: Sequence[Mapping[str, Any]]) -> Table:
     for one in series:
         grid.add_row(
             one["protocol"],
-            f"{one['fraction']:.0%}",
+            f"{100 * one['fraction']:g}%",
             *(_percent(one.get(name), error=not name.startswith("beats")) for name in _COLUMNS),
             f"{one['evaluations']['mean']:.0f}",
         )

@@ -13,6 +13,7 @@ The file is a zip archive of numpy arrays (.npz), each read when it is first use
 """
 
 import json
+import zlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -23,11 +24,13 @@ from zipfile import BadZipFile
 import numpy as np
 from numpy.typing import NDArray
 
+from coevolve.core.outcomes import is_whole
 from coevolve.errors import InputError
 from coevolve.tables.harness_runs import Evaluated, Flags
 from coevolve.tables.table_space import STARTS, TableSpace
 
 SCHEMA = 2
+_DAMAGED = (OSError, ValueError, TypeError, EOFError, BadZipFile, zlib.error)
 _ARRAYS = (
     "keys",
     "gold",
@@ -82,12 +85,13 @@ class HarnessTable:
 
     Args:
         arrays: The arrays of the schema.
+        name: What messages call the table.
 
     Raises:
         InputError: They are not those of a table.
     """
 
-    def __init__(self, arrays: Mapping[str, Any]) -> None:
+    def __init__(self, arrays: Mapping[str, Any], name: str = "the table") -> None:
         missing = {"facts", *_ARRAYS} - set(arrays)
         if missing:
             raise InputError(f"a table needs the arrays {', '.join(sorted(missing))}.")
@@ -96,7 +100,15 @@ class HarnessTable:
             raise InputError("the facts of a table are incomplete.")
         if facts.pop("schema") != SCHEMA:
             raise InputError(f"the table has another schema than {SCHEMA}; fill it again.")
-        self.facts, self._arrays = TableFacts(**facts), arrays
+        self.facts, self._arrays, self._name = TableFacts(**facts), arrays, name
+        made = self.facts
+        counts = (made.validation, made.test, made.labels, made.stage, made.characters)
+        if not all(is_whole(count, least=0) for count in counts) or not made.validation:
+            raise InputError("the facts of a table need whole numbers of tasks and labels.")
+        if not 1 <= made.stage <= len(made.stages):
+            raise InputError(
+                f"the last filled stage is {made.stage}, but the space has {len(made.stages)}."
+            )
 
     @classmethod
     def read(cls, file: Path) -> Self:
@@ -105,26 +117,32 @@ class HarnessTable:
         Raises:
             InputError: It does not exist, or is not a table.
         """
+        if file.is_dir():
+            raise InputError(f"{file} is a folder; name the .npz file of a table.")
         try:
-            return cls(np.load(file, allow_pickle=False))
+            return cls(np.load(file, allow_pickle=False), str(file))
         except FileNotFoundError:
             raise InputError(
                 f"there is no file {file}; `coevolve fill` makes a table (docs/harness-table.md)."
             ) from None
         except InputError as error:
             raise InputError(f"{file} is not a table of harnesses: {error}") from error
-        except (OSError, ValueError, TypeError, BadZipFile) as error:
-            raise InputError(f"{file} is not a table of harnesses, but another file.") from error
+        except _DAMAGED as error:
+            raise InputError(f"{file} is not a table of harnesses, or it is damaged.") from error
 
     @cached_property
     def keys(self) -> dict[str, int]:
         """The row of every harness."""
-        return {str(key): row for row, key in enumerate(self._array("keys"))}
+        keys = self._read("keys")
+        return {str(key): row for row, key in enumerate(keys)}
 
     @cached_property
     def space(self) -> TableSpace:
         """The space, with the filled stages alone."""
-        return TableSpace(self.facts.stages[: self.facts.stage], self.facts.characters)
+        try:
+            return TableSpace(self.facts.stages[: self.facts.stage], self.facts.characters)
+        except InputError as error:
+            raise InputError(f"{self._name}: {error}") from error
 
     @cached_property
     def gold(self) -> NDArray[np.uint8]:
@@ -185,11 +203,27 @@ class HarnessTable:
         """The starting harnesses."""
         return STARTS
 
-    def _array(self, name: str) -> Any:
-        return self._arrays[name]
+    def _read(self, name: str) -> Any:
+        try:
+            return self._arrays[name]
+        except _DAMAGED as error:
+            raise InputError(f"{self._name}: the array {name!r} is damaged.") from error
+
+    def _array(self, name: str, *, packed: bool = False) -> Any:
+        """An array of harnesses x tasks, or of tasks."""
+        found = self._read(name)
+        tasks = self.facts.validation + self.facts.test
+        columns = -(-tasks // 8) if packed else tasks
+        wanted = (columns,) if name == "gold" else (len(self.keys), columns)
+        if found.shape != wanted:
+            raise InputError(
+                f"{self._name}: the array {name!r} has the shape {found.shape}, but {wanted} "
+                "follows from the other arrays; the table is damaged."
+            )
+        return found
 
     def _flags(self, name: str) -> Flags:
-        packed = self._array(name)
+        packed = self._array(name, packed=True)
         count = self.facts.validation + self.facts.test
         return np.unpackbits(packed, axis=1, count=count).astype(bool)
 

@@ -33,29 +33,35 @@ class MutationProposer:
         }
         best = view.best.candidate if view.best is not None else ""
         taken, made = set(recipes.values()), list[Proposal]()
-        while len(made) < count and (recipe := self._new(recipes.get(best), taken, generator)):
+        while len(made) < count:
+            near = self._neighbour(recipes.get(best), taken, generator)
+            recipe = near or self._random(taken, generator)
+            if recipe is None:
+                break
             taken.add(recipe)
-            text = f"{best} with one other block." if best else "A random recipe."
+            text = f"{best} with one other block." if near else "A random recipe."
             made.append(
                 Proposal(
                     files=self._space.blocks.render(recipe, text),
                     name=self._space.blocks.name(recipe),
-                    parents=(best,) if best else (),
+                    parents=(best,) if near else (),
                     hypothesis=text,
-                    kind="exploit" if best else "explore",
+                    kind="exploit" if near else "explore",
                     components=recipe.components,
                 )
             )
         return Proposed(proposals=tuple(made))
 
-    def _new(
+    def _neighbour(
         self, parent: Recipe | None, taken: set[Recipe], generator: np.random.Generator
     ) -> Recipe | None:
-        if parent is not None:
-            near = self._space.neighbours(parent, generator, doubles=0)
-            new = [recipe for recipe in near if recipe not in taken]
-            if new:
-                return new[int(generator.integers(len(new)))]
+        if parent is None:
+            return None
+        near = self._space.neighbours(parent, generator, doubles=0)
+        new = [recipe for recipe in near if recipe not in taken]
+        return new[int(generator.integers(len(new)))] if new else None
+
+    def _random(self, taken: set[Recipe], generator: np.random.Generator) -> Recipe | None:
         for _ in range(TRIES):
             if (made := self._space.drawn(generator)) not in taken:
                 return made

@@ -94,6 +94,9 @@ def settings(
     """
     if len(set(protocols)) < len(protocols):
         raise InputError(f"a protocol is named twice: {', '.join(protocols)}.")
+    if len(set(fractions)) < len(fractions):
+        given = ", ".join(f"{fraction:g}" for fraction in fractions)
+        raise InputError(f"a fraction is named twice: {given}.")
     for fraction in fractions:
         if not 0 < fraction <= 1:
             raise InputError(f"a fraction must be above 0 and at most 1, got {fraction:g}.")

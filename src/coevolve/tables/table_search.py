@@ -65,7 +65,8 @@ class Point:
         validation: The true score of the current choice on all validation tasks.
         test: Its true score on the test.
         solvability: How many validation tasks were solved by none of the candidates that ran
-            them, by less than a third, by up to two thirds, and by more.
+            them, by less than a third, by up to two thirds, and by more. After the last round:
+            as before it.
     """
 
     evaluations: int
@@ -263,6 +264,9 @@ class TableSearches:
         self._starts = read_start_files(table.starts)
         self._tasks = tuple(table.tasks[n] for n in shuffled(len(table.tasks), SEED))
         self._keys = tuple(table.keys)
+        for row in table.space.rows():
+            if row.key not in table.keys:
+                raise InputError(f"the table has no harness {row.key!r}, which its space has.")
         table.load()
 
     def search(self, setting: SearchSetting, seed: int) -> Found:
@@ -287,9 +291,10 @@ class TableSearches:
         if state.chosen is None:
             raise StateError(f"a search of {setting.protocol!r} with seed {seed} has no winner.")
         winner = state.chosen["candidate"]
-        estimates = {
-            name: state.selector.estimate(name).value for name in state.selector.candidates
-        }
+        names = [*state.selector.candidates]
+        if winner not in names:
+            names.append(winner)  # a starting harness
+        estimates = {name: state.selector.estimate(name).value for name in names}
         groups = proposer.points[-1][2]
         return self._found(
             seed,
@@ -315,7 +320,9 @@ class TableSearches:
         table, rows = self._table, executor.rows
         starts = [table.keys[name] for name in table.starts]
         start = starts[int(np.argmax(table.validation[starts]))]
-        true = table.validation[[rows[name] for name in estimates]]
+        generated = [name for name in estimates if name not in table.starts]
+        values = np.array([estimates[name] for name in generated])
+        true = table.validation[[rows[name] for name in generated]]
         latest = max([winner, *tied], key=list(estimates).index)
         proposed = [row for name, row in rows.items() if name not in table.starts]
         return Found(
@@ -331,7 +338,7 @@ class TableSearches:
             first=executor.first,
             tokens=executor.tokens,
             candidates=len(proposed),
-            spearman=spearman(np.array(list(estimates.values())), true),
+            spearman=spearman(values, true),
             rank=1 + int((true > table.validation[rows[winner]]).sum()),
             tied=1 + len(tied),
             latest_test=float(table.test[rows[latest]]),

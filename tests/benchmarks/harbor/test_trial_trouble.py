@@ -22,6 +22,7 @@ from coevolve.search.trials import Blame, Trial
 from tests.benchmarks.harbor.task_boxes import wait_for
 from tests.benchmarks.harbor.trial_beds import ASK, Bed, namespace_of, waiting_processes
 from tests.benchmarks.harbor.trials import ENVIRONMENT, SOLVE, agent, needs_trials
+from tests.effort import first
 from tests.models.endpoint import Act, Endpoint, hangs, refuses, says
 
 pytestmark = needs_trials
@@ -120,7 +121,7 @@ async def test_a_model_server_that_ends_is_not_the_agents_fault(bed: Bed) -> Non
     assert bed.settled() == {}
 
 
-@pytest.mark.parametrize("answers", [False, True])
+@pytest.mark.parametrize("answers", first(1, [False, True]))
 @in_loop
 async def test_time_that_ends_while_the_model_does_not_answer(
     answers: bool, place: Path, monkeypatch: pytest.MonkeyPatch
