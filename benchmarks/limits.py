@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import record
 
-from coevolve.core.allocation import contenders
+from coevolve.core.allocation import improvements, ranked
 from coevolve.core.arrays import Floats
 from coevolve.core.posterior import Posterior
 from coevolve.proposers.offline import OfflineProposer
@@ -90,7 +90,7 @@ def loss(evaluations: int, first: int, seed: int) -> float:
     asked = np.full(CANDIDATES, first)
     left = evaluations - first * CANDIDATES
     while left > 0:
-        order = contenders(believed(outcomes, asked))
+        order = ranked(improvements(believed(outcomes, asked)))
         open_ = [index for index in order if asked[index] < TASKS][:2]
         if not open_:
             break

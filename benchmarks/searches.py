@@ -13,6 +13,7 @@ and outcomes, and searches that the other estimator guides.
 
 import argparse
 import json
+import math
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, replace
@@ -116,12 +117,16 @@ def _found(given: dict[str, Any]) -> Found:
 
 
 def accuracy(series: Sequence[Series]) -> Iterator[dict[str, Any]]:
-    """The paper's tables of the accuracy of estimates and of ties."""
+    """The paper's tables of the accuracy of estimates and of ties.
+
+    A search whose candidates have equal estimates or equal scores has no rank correlation.
+    """
     for one in series:
         found = one.found
 
         def mean(name: str, digits: int, scale: float = 1, found: Any = found) -> str:
-            average = Average.of([scale * getattr(search, name) for search in found])
+            values = [scale * getattr(search, name) for search in found]
+            average = Average.of([value for value in values if not math.isnan(value)])
             error = "" if average.se is None else f" ± {average.se:.{digits}f}"
             return f"{average.mean:.{digits}f}{error}"
 
@@ -300,10 +305,11 @@ def equal(full: Series, series: Sequence[Series], tasks: int) -> Iterator[dict[s
                 }
 
 
-def _percent(average: Mapping[str, float] | None) -> str:
+def _percent(average: Mapping[str, Any] | None) -> str:
     if average is None:
         return ""
-    return f"{100 * average['mean']:.1f} ± {100 * average['se']:.1f}"
+    error = "" if average["se"] is None else f" ± {100 * average['se']:.1f}"
+    return f"{100 * average['mean']:.1f}{error}"
 
 
 def _share(average: Mapping[str, float] | None) -> str:
@@ -313,6 +319,16 @@ def _share(average: Mapping[str, float] | None) -> str:
 def _plan(proposer: ProposerName) -> list[SearchSetting]:
     names = PROTOCOLS if proposer == "mutation" else (*PROTOCOLS, GUIDED)
     return settings(names, FRACTIONS, rounds=20, candidates=3)
+
+
+def _recorded(
+    name: str, about: dict[str, list[dict[str, Any]]]
+) -> dict[str, Sequence[dict[str, Any]]]:
+    """What is recorded of the same table, of all proposers; a new record if there is none."""
+    file = record.RESULTS / f"{name}.json"
+    found = json.loads(file.read_text()) if file.exists() else {}
+    found.pop("measured_on", None)
+    return found if found.items() >= about.items() else dict(about)
 
 
 def main() -> None:
@@ -329,7 +345,7 @@ def main() -> None:
     register(replace(protocol("task-coevolve", estimator="hajek"), name=GUIDED))
     name = sha256(options.table.read_bytes()).hexdigest()[:12]
     WORK.mkdir(parents=True, exist_ok=True)
-    made: dict[str, Sequence[dict[str, Any]]] = {
+    about = {
         "table of harnesses": [
             {
                 "set": table.facts.set,
@@ -343,13 +359,16 @@ def main() -> None:
             }
         ]
     }
+    other = "" if options.table == TABLE else f"_{table.facts.set.replace('-', '_')}"
+    made: dict[str, Sequence[dict[str, Any]]] = _recorded(f"searches{other}", about)
     for proposer in cast("list[ProposerName]", options.proposers):
         kept = Kept(None if options.quick else WORK / f"{name}-{proposer}.jsonl")
         free = proposer == "offline" and table.facts.set in EQUAL_SETS
         plan, more = _plan(proposer), equal_plan(tasks) if free else []
         if not options.record:
             searches = TableSearches(table, proposer, swapped=proposer == "offline")
-            seeds = 2 if options.quick else options.seeds or SEEDS[proposer]
+            given = SEEDS[proposer] if options.seeds is None else options.seeds
+            seeds = 2 if options.quick else given
             searched(searches, plan, seeds, kept, proposer)
             if not options.quick:
                 searched(searches, more, min(seeds, EQUAL_SEEDS), kept, "equal evaluations")
@@ -357,6 +376,9 @@ def main() -> None:
         if not series[0].found:
             print(f"no seed of the {proposer} proposer is done")
             continue
+        made = {
+            title: found for title, found in made.items() if title.partition(":")[0] != proposer
+        }
         swaps, series = series, [one for one in series if one.setting.protocol != GUIDED]
         parts = ["", ": budgets", ": accuracy", ": solvability", ": speed"]
         if proposer == "offline":
@@ -379,7 +401,6 @@ def main() -> None:
             record.show(title, made[title])
         made[f"{proposer}: curves"] = list(curves(series))
     if not options.quick:
-        other = "" if options.table == TABLE else f"_{table.facts.set.replace('-', '_')}"
         record.save(f"searches{other}", made)
 
 

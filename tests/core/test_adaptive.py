@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from coevolve import Pool
-from coevolve.core.allocation import AdaptiveShare, SearchView, contenders
+from coevolve.core.allocation import AdaptiveShare, SearchView, improvements, ranked
 from coevolve.core.arrays import Floats
 from coevolve.core.posterior import Posterior
 from coevolve.errors import InputError
@@ -48,14 +48,14 @@ def view(
 
 def test_the_leader_comes_first_then_who_may_overtake_it() -> None:
     close, sure, wild = 0.58, 0.59, 0.45
-    found = contenders(posterior([close, 0.6, sure, wild], [0.03, 0.03, 0.0001, 0.3]))
+    found = ranked(improvements(posterior([close, 0.6, sure, wild], [0.03, 0.03, 0.0001, 0.3])))
     assert found == [1, 3, 0, 2]
 
 
 def test_correlated_errors_do_not_make_a_contender() -> None:
     shared = posterior([0.6, 0.57, 0.57], [0.1, 0.1, 0.1])
     shared.covariance[0, 1] = shared.covariance[1, 0] = 0.00999
-    assert contenders(shared) == [0, 2, 1]
+    assert ranked(improvements(shared)) == [0, 2, 1]
 
 
 def test_in_a_round_the_reserve_is_kept() -> None:

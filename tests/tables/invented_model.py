@@ -35,6 +35,7 @@ class InventedScorer:
 
     def __init__(self) -> None:
         self.asked = 0
+        self.facts = {"torch": "none", "device": "invented"}
 
     def scores(
         self, prompts: Sequence[Sequence[int]], trees: Sequence[LabelTree]

@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import pytest
 
-from coevolve.benchmarks.textclass.data_sets import load_set
+from coevolve.benchmarks.textclass.data_sets import DataSet, load_set
 from coevolve.errors import InputError
 from coevolve.models.batched.token_trees import NONE, label_tree, packs
 from coevolve.models.embedded.scoring import choose, tree
@@ -18,6 +18,7 @@ from coevolve.tables.harness_table import HarnessTable
 from coevolve.tables.label_answers import AnswerStore, LabelModel, SpeltLabels
 from coevolve.tables.table_filler import Speller, TableFiller, labels_of
 from coevolve.tables.table_space import STAGES, TableSpace
+from tests.command import coevolve
 from tests.effort import effort
 from tests.tables.invented_model import InventedScorer, InventedSpeller
 
@@ -43,9 +44,9 @@ SMALL = (
 SMALL = ({**SMALL[0], "trust": ("none", "1")}, SMALL[1])
 
 
-def filler(folder: Path, families: int = 1, workers: int = 1) -> TableFiller:
+def filler(folder: Path, families: int = 1, workers: int = 1, data: DataSet = DATA) -> TableFiller:
     return TableFiller(
-        DATA,
+        data,
         TableSpace(SMALL),
         folder,
         speller=cast("Speller", InventedSpeller()),
@@ -54,10 +55,12 @@ def filler(folder: Path, families: int = 1, workers: int = 1) -> TableFiller:
     )
 
 
-def filled(folder: Path, stage: int, families: int = 1, workers: int = 1) -> InventedScorer:
-    scorer, made = InventedScorer(), filler(folder, families, workers)
+def filled(
+    folder: Path, stage: int, families: int = 1, workers: int = 1, data: DataSet = DATA
+) -> InventedScorer:
+    scorer, made = InventedScorer(), filler(folder, families, workers, data)
     made.fill(scorer, lambda progress: None, stage)  # type: ignore[arg-type]
-    made.save(folder / "table.npz")
+    made.save(folder / "table.npz", f"coevolve fill table.npz --stage {stage}")
     made.close()
     return scorer
 
@@ -79,13 +82,83 @@ def test_a_filler_that_was_stopped_continues_and_the_order_does_not_matter(tmp_p
     assert 0 < table.correct.mean() < 1
 
 
+def test_rows_of_other_tasks_are_not_used_again(tmp_path: Path) -> None:
+    filled(tmp_path / "one", 1)
+    turned = replace(DATA, val=DATA.val[::-1])
+    made = filler(tmp_path / "one", data=turned)
+    assert not made.finished.keys()
+    with pytest.raises(InputError, match="is a table of other tasks"):
+        made.check(tmp_path / "one" / "table.npz")
+    made.close()
+    (tmp_path / "one" / "table.npz").unlink()
+    filled(tmp_path / "one", 1, data=turned)
+    filled(tmp_path / "two", 1, data=turned)
+    one, two = (HarnessTable.read(tmp_path / name / "table.npz") for name in ("one", "two"))
+    assert np.array_equal(one.answers, two.answers)
+
+
+def test_a_table_is_not_replaced_by_a_smaller_one(tmp_path: Path) -> None:
+    filled(tmp_path, 2)
+    made = filler(tmp_path)
+    made.check(tmp_path / "table.npz")
+    made.close()
+    other = filler(tmp_path / "elsewhere")
+    with pytest.raises(InputError, match=r"table.npz has 2 stages, but the work folder .* has 0"):
+        other.check(tmp_path / "table.npz")
+    other.close()
+
+
+def test_a_table_names_everything_that_computed_it(tmp_path: Path) -> None:
+    filled(tmp_path, 1)
+    made = filler(tmp_path)
+    made.finished.note({"torch": "2", "device": "cuda"})
+    made.save(tmp_path / "table.npz", "coevolve fill table.npz --stage 1")
+    made.close()
+    source = HarnessTable.read(tmp_path / "table.npz").facts.source
+    assert (source["torch"], source["device"]) == ("none, 2", "invented, cuda")
+    assert source["command"] == "coevolve fill table.npz --stage 1"
+
+
+def test_a_work_folder_that_cannot_be_used_is_named(tmp_path: Path) -> None:
+    (tmp_path / "file").touch()
+    with pytest.raises(InputError, match="file is a file; name a folder"):
+        filler(tmp_path / "file")
+    for name in ("rows", "answers"):
+        file = tmp_path / f"service-desk-{name}.db"
+        file.write_text("no database, but some text")
+        with pytest.raises(InputError, match=rf"{name}.db cannot be used \(.*remove it"):
+            filler(tmp_path)
+        file.unlink()
+
+
+@pytest.mark.parametrize(
+    ("given", "said"),
+    [
+        (["table.txt"], "a table is an .npz file, got table.txt"),
+        (["nowhere/table.npz"], "there is no folder nowhere"),
+        (["table.npz", "--count", "--save-only"], "remove it or --save-only"),
+        (["table.npz", "--stage", "9"], "there are stages 1 to 5, got 9"),
+        (["table.npz", "--workers", "0"], "--workers must be at least 1, got 0"),
+        (["table.npz", "--set", "nothing"], "nothing"),
+        (["table.npz", "--space", "none.toml"], "the space none.toml cannot be read"),
+    ],
+)
+def test_the_command_refuses_what_makes_no_sense(
+    given: list[str], said: str, tmp_path: Path
+) -> None:
+    done = coevolve("fill", *given, cwd=tmp_path)
+    assert done.returncode == 2
+    assert said in " ".join(done.stderr.split())
+    assert not list(tmp_path.iterdir())
+
+
 def test_a_table_is_counted_without_a_model_and_saved_when_a_stage_is_whole(
     tmp_path: Path,
 ) -> None:
     made = filler(tmp_path)
     requests, tokens = made.requests(2)
     with pytest.raises(InputError, match="no stage is finished"):
-        made.save(tmp_path / "table.npz")
+        made.save(tmp_path / "table.npz", "")
     made.close()
     assert filled(tmp_path, 2).asked == requests
     assert tokens > 10 * requests

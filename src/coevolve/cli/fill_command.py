@@ -14,9 +14,7 @@ if TYPE_CHECKING:
 
 
 def fill(
-    table: Annotated[
-        Path, typer.Argument(metavar="TABLE", help="The .npz file to write, or to extend.")
-    ],
+    table: Annotated[Path, typer.Argument(metavar="TABLE", help="The .npz file to write.")],
     data_set: Annotated[
         str, typer.Option("--set", help="A known set, or a folder with your own rows.")
     ] = "service-desk",
@@ -74,6 +72,10 @@ def fill(
             raise InputError(f"{name} must be at least 1, got {value}.")
     if table.suffix != ".npz":
         raise InputError(f"a table is an .npz file, got {table}.")
+    if not table.parent.is_dir():
+        raise InputError(f"there is no folder {table.parent} to write {table.name} to.")
+    if count and save_only:
+        raise InputError("--count writes nothing; remove it or --save-only.")
     rows, weights = load_set(data_set, data), find_weights()
     folder = work or table.with_name(f"{table.stem}.work")
     speller = Speller(weights)
@@ -87,13 +89,17 @@ def fill(
             number = sum(row.stage <= last for row in harnesses.rows())
             echo(f"{number:,} harnesses send {requests:,} requests of {tokens:,} tokens.")
             return
+        filler.check(table)
+        command = f"coevolve fill {table.name} --set {rows.name}"
+        command += f" --space {space.name}" if space else ""
+        command += f" --device {device}" if device != "cpu" else ""
         if not save_only:
             with LabelScorer(weights, device=device, threads=threads, python=python) as scorer:
                 for each in range(1, last + 1):
                     filler.fill(scorer, _told, each)
-                    filler.save(table, scorer.facts)
+                    filler.save(table, f"{command} --stage {each}")
         else:
-            filler.save(table)
+            filler.save(table, f"{command} --stage {filler.stage}")
     finally:
         filler.close()
         speller.close()

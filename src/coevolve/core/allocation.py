@@ -351,7 +351,7 @@ class AdaptiveShare:
         batch = math.ceil(self.batch * sum(self.shares(view.pool)))
         places, least = self.contenders, 0.0
         gains = improvements(view.posterior)
-        for index in _ranked(gains):
+        for index in ranked(gains):
             size = min(batch, budget, int(left[index]))
             if not places or gains[index] < least:
                 break
@@ -374,18 +374,16 @@ class AdaptiveShare:
         return view.posterior.confidence(leader, view.rng).regret < self.regret
 
 
-def contenders(posterior: Posterior) -> list[int]:
-    """The leader, then the others by their expected improvement over it.
+def improvements(posterior: Posterior) -> Floats:
+    """Expected improvement of every candidate over the leader; infinite for the leader itself.
 
-    >>> contenders(Posterior(scores=np.array([0.5, 0.6, 0.58]), covariance=1e-3 * np.eye(3),
-    ...     chances=np.full((3, 2), 0.5), newcomer=np.full(2, 0.5), parameters=None))
+    >>> close = Posterior(scores=np.array([0.5, 0.6, 0.58]), covariance=1e-3 * np.eye(3),
+    ...     chances=np.full((3, 2), 0.5), newcomer=np.full(2, 0.5), parameters=None)
+    >>> improvements(close).round(3).tolist()
+    [0.001, inf, 0.015]
+    >>> ranked(improvements(close))
     [1, 2, 0]
     """
-    return _ranked(improvements(posterior))
-
-
-def improvements(posterior: Posterior) -> Floats:
-    """Expected improvement of every candidate over the leader; infinite for the leader itself."""
     from scipy.special import ndtr  # on first use: slow to import
 
     scores, covariance = posterior.scores, posterior.covariance
@@ -399,5 +397,6 @@ def improvements(posterior: Posterior) -> Floats:
     return np.asarray(gains)
 
 
-def _ranked(gains: Floats) -> list[int]:
+def ranked(gains: Floats) -> list[int]:
+    """The candidates by expected improvement, the leader first."""
     return [int(index) for index in np.argsort(-gains, kind="stable")]

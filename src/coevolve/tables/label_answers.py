@@ -95,6 +95,11 @@ class Written:
     wrote: int
 
 
+def unusable(file: Path, error: sqlite3.DatabaseError) -> str:
+    """What to do with a database that cannot be used."""
+    return f"the database {file} cannot be used ({error}); remove it to begin anew."
+
+
 class AnswerStore:
     """Answers on disk, by request; only hashes of prompts are kept.
 
@@ -106,13 +111,15 @@ class AnswerStore:
     def __init__(self, file: Path, identity: str) -> None:
         self._identity = identity.encode()
         self._base = sqlite3.connect(file)
-        self._base.execute(
-            "create table if not exists answers (key blob primary key, tokens int, vals blob)"
-        )
-        self._base.execute(
-            "create table if not exists texts "
-            "(key blob primary key, tokens int, text text, wrote int)"
-        )
+        try:
+            for table in (
+                "answers (key blob primary key, tokens int, vals blob)",
+                "texts (key blob primary key, tokens int, text text, wrote int)",
+            ):
+                self._base.execute(f"create table if not exists {table}")
+        except sqlite3.DatabaseError as error:
+            self._base.close()
+            raise InputError(unusable(file, error)) from error
         self._known: dict[bytes, Answered] = {}
 
     def get(self, prompt: str) -> Answered | None:

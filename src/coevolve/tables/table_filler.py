@@ -6,6 +6,7 @@ so a filler that was stopped continues where it was.
 """
 
 import asyncio
+import json
 import multiprocessing
 import sqlite3
 import time
@@ -28,6 +29,7 @@ from coevolve.benchmarks.textclass.blocks.text_recipe import TextRecipe
 from coevolve.benchmarks.textclass.data_sets import DataSet
 from coevolve.benchmarks.textclass.harness_files import read_start_files
 from coevolve.errors import InputError
+from coevolve.formatting import plural
 from coevolve.models.batched.label_scorer import LabelScorer
 from coevolve.models.batched.vocabulary import Vocabulary
 from coevolve.models.embedded.model_process import ModelProcess
@@ -35,7 +37,7 @@ from coevolve.models.embedded.model_weights import MADE, MODEL
 from coevolve.models.embedded.scoring import Tokens, follows
 from coevolve.search.candidate import Files
 from coevolve.tables.harness_runs import OTHER, Evaluated, HarnessRuns
-from coevolve.tables.harness_table import TableFacts, save, table_arrays
+from coevolve.tables.harness_table import HarnessTable, TableFacts, save, table_arrays
 from coevolve.tables.label_answers import (
     Answered,
     AnswerStore,
@@ -43,6 +45,7 @@ from coevolve.tables.label_answers import (
     Request,
     SpeltLabels,
     Written,
+    unusable,
 )
 from coevolve.tables.table_space import Row, TableSpace, prompts_of
 
@@ -50,7 +53,6 @@ IDENTITY = f"{MADE.sha256} torch bfloat16"
 """What answers depend on beside the prompt: the weights and the arithmetic."""
 PIECE, LARGE_PIECE = 64, 4096
 """Requests after which answers are kept, if the model gets one family at once, or several."""
-EMPTY: Mapping[str, str] = {}
 
 
 class Speller:
@@ -96,15 +98,31 @@ class Speller:
 
 
 class RowStore:
-    """Finished rows on disk, by the keys of their harnesses."""
+    """Finished rows on disk, and with what they were computed.
 
-    def __init__(self, file: Path) -> None:
+    Args:
+        file: The database; it is made if it does not exist.
+        addresses: What each row depends on, by the key of its harness: a row is another one if
+            the files of its harness or the set have changed.
+    """
+
+    def __init__(self, file: Path, addresses: Mapping[str, str]) -> None:
+        self._addresses = addresses
         self._base = sqlite3.connect(file)
-        self._base.execute("create table if not exists rows (key text primary key, row blob)")
+        try:
+            for table in (
+                "evaluated (address text primary key, row blob)",
+                "scorers (facts text)",
+            ):
+                self._base.execute(f"create table if not exists {table}")
+        except sqlite3.DatabaseError as error:
+            self._base.close()
+            raise InputError(unusable(file, error)) from error
 
     def keys(self) -> set[str]:
         """The harnesses that are finished."""
-        return {key for (key,) in self._base.execute("select key from rows")}
+        stored = {address for (address,) in self._base.execute("select address from evaluated")}
+        return {key for key, address in self._addresses.items() if address in stored}
 
     def put(self, rows: Mapping[str, Evaluated]) -> None:
         """Keep some rows."""
@@ -112,13 +130,30 @@ class RowStore:
         for key, row in rows.items():
             packed = BytesIO()
             np.savez_compressed(packed, **{f.name: getattr(row, f.name) for f in fields(row)})
-            made.append((key, packed.getvalue()))
+            made.append((self._addresses[key], packed.getvalue()))
         with self._base:
-            self._base.executemany("insert or replace into rows values (?, ?)", made)
+            self._base.executemany("insert or replace into evaluated values (?, ?)", made)
+
+    def note(self, scorer: Mapping[str, str]) -> None:
+        """Note with what rows are computed: the version of torch and the device."""
+        with self._base:
+            self._base.execute("insert into scorers values (?)", (json.dumps(dict(scorer)),))
+
+    def scorer(self) -> dict[str, str]:
+        """With what rows were computed; several values are joined."""
+        found = self._base.execute("select distinct facts from scorers order by rowid")
+        noted = [json.loads(facts) for (facts,) in found]
+        names = dict.fromkeys(name for facts in noted for name in facts)
+        return {
+            name: ", ".join(dict.fromkeys(facts[name] for facts in noted if name in facts))
+            for name in names
+        }
 
     def get(self, key: str) -> Evaluated:
         """A finished row."""
-        found = self._base.execute("select row from rows where key = ?", (key,)).fetchone()
+        found = self._base.execute(
+            "select row from evaluated where address = ?", (self._addresses[key],)
+        ).fetchone()
         if found is None:
             raise InputError(f"the row {key!r} is not finished.")
         with np.load(BytesIO(found[0])) as arrays:
@@ -174,13 +209,20 @@ class TableFiller:
         families: int = 1,
         workers: int = 1,
     ) -> None:
-        folder.mkdir(parents=True, exist_ok=True)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+        except FileExistsError:
+            raise InputError(f"the work folder {folder} is a file; name a folder.") from None
         self.labels = labels_of(data)
         self._data, self._space, self._folder = data, space, folder
         self._speller, self._families, self._workers = speller, families, workers
         self._spelt = speller.labels(self.labels)
-        self.finished = RowStore(folder / f"{data.name}-rows.db")
         self._open()
+        try:
+            self.finished = RowStore(folder / f"{data.name}-rows.db", self._addresses())
+        except InputError:
+            self._store.close()
+            raise
         self._asked = self._read = 0
 
     def _open(self) -> None:
@@ -190,9 +232,21 @@ class TableFiller:
         self._model = LabelModel(self._store, self._spelt)
         self._runs = HarnessRuns(self._data, self.labels, self._model)
 
+    def _addresses(self) -> dict[str, str]:
+        """What each row depends on: the set, the labels, the model, and the harness."""
+        data = self._data
+        given = repr((IDENTITY, self.labels, data.words, data.train, data.val, data.test))
+        whole = sha256(given.encode()).hexdigest()
+        made = {}
+        for row in self._space.rows():
+            files = sorted(self.files(row)[0].items())
+            made[row.key] = sha256(repr((whole, row.key, files)).encode()).hexdigest()
+        return made
+
     def fill(self, scorer: LabelScorer, told: Callable[[Progress], None], stage: int) -> None:
         """Fill all rows up to a stage."""
         started, done = time.monotonic(), self.finished.keys()
+        self.finished.note(scorer.facts)
         rows = [row for row in self._space.rows() if row.stage <= stage]
         with self._pool() as run:
             for wave in _waves([row for row in rows if row.key not in done], self._families):
@@ -269,18 +323,41 @@ class TableFiller:
         text = TextRecipe(**dict(row.recipe.blocks))
         return files, repr(likeness(text)) if text.compares else None
 
-    def save(self, file: Path, scorer: Mapping[str, str] = EMPTY) -> None:
+    def check(self, file: Path) -> None:
+        """Refuse to replace a table that has more than the work folder, or other data.
+
+        Raises:
+            InputError: The file has such a table, or is no table.
+        """
+        if not file.exists():
+            return
+        facts, stage = HarnessTable.read(file).facts, self.stage
+        if facts.set != self._data.name or facts.source.get("data") != self._hash_of_tasks():
+            raise InputError(
+                f"{file} is a table of other tasks ({facts.set}); name another file, or remove it."
+            )
+        if facts.stage > stage:
+            raise InputError(
+                f"{file} has {plural(facts.stage, 'stage')}, but the work folder {self._folder} "
+                f"has {stage} of them; name another file, or remove {file.name} to fill it again."
+            )
+
+    @property
+    def stage(self) -> int:
+        """The last stage that is finished; 0 if none is."""
+        return max(whole_stages(self._space, self.finished.keys()), default=0)
+
+    def save(self, file: Path, command: str) -> None:
         """Write the table of all stages that are finished.
 
         Args:
             file: The file of the table.
-            scorer: The version of torch and the device, if known.
+            command: The command that fills it, for its provenance.
 
         Raises:
             InputError: The first stage is not finished yet.
         """
-        done, number = self.finished.keys(), {label: n for n, label in enumerate(self.labels)}
-        stage = max(whole_stages(self._space, done), default=0)
+        stage, number = self.stage, {label: n for n, label in enumerate(self.labels)}
         if not stage:
             raise InputError("no stage is finished yet; run the command without --save-only.")
         rows = [row for row in self._space.rows() if row.stage <= stage]
@@ -297,11 +374,11 @@ class TableFiller:
                 "model": MODEL,
                 "weights": MADE.sha256,
                 "arithmetic": "torch bfloat16",
-                **scorer,
+                **self.finished.scorer(),
                 "version": __version__,
                 "harnesses": self._hash(rows),
-                "data": sha256(repr(tasks).encode()).hexdigest(),
-                "command": f"coevolve fill {file.name} --set {self._data.name} --stage {stage}",
+                "data": self._hash_of_tasks(),
+                "command": command,
                 "date": f"{datetime.now(UTC):%Y-%m-%d}",
             },
         )
@@ -309,6 +386,9 @@ class TableFiller:
         save(
             file, table_arrays(facts, gold, {row.key: self.finished.get(row.key) for row in rows})
         )
+
+    def _hash_of_tasks(self) -> str:
+        return sha256(repr((*self._data.val, *self._data.test)).encode()).hexdigest()
 
     def _hash(self, rows: Sequence[Row]) -> str:
         """A hash of the files of all harnesses."""

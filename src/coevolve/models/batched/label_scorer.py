@@ -9,6 +9,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
@@ -53,16 +54,26 @@ class LabelScorer:
         python: str = sys.executable,
     ) -> None:
         self._nodes = _NODES.get(device.partition(":")[0], _NODES["cpu"])
-        self._process = subprocess.Popen(
-            [python, str(Path(packed_model.__file__))],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-        )
+        try:
+            self._process = subprocess.Popen(
+                [python, str(Path(packed_model.__file__))],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.PIPE,
+            )
+        except OSError as error:
+            raise ConfigError(
+                f"the Python {python!r} cannot be started ({error.strerror}); name one that has "
+                "torch and numpy with --python."
+            ) from error
         with tempfile.TemporaryDirectory(prefix="coevolve-weights-") as folder:
             export(weights, Path(folder))
             setup = {"folder": folder, "device": device, "threads": threads}
-            self.facts: dict[str, str] = self._asked(setup)
+            try:
+                self.facts: dict[str, str] = self._asked(setup)
+            except ConfigError:
+                self.close()
+                raise
 
     def scores(
         self, prompts: Sequence[Sequence[int]], trees: Sequence[LabelTree]
@@ -115,8 +126,10 @@ class LabelScorer:
 
     def close(self) -> None:
         """End the program."""
-        if self._process.stdin is not None:
-            self._process.stdin.close()
+        for pipe in (self._process.stdin, self._process.stdout, self._process.stderr):
+            if pipe is not None:
+                with suppress(BrokenPipeError):  # the program ended before
+                    pipe.close()
         self._process.wait()
 
     def __enter__(self) -> Self:
