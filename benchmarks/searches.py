@@ -43,6 +43,7 @@ WORK = Path(__file__).parents[1] / ".benchmarks" / "searches"
 PROTOCOLS = (
     FULL,
     "adaptive",
+    "joint",
     "task-coevolve",
     "random-estimate",
     "random-resample",

@@ -23,6 +23,7 @@ RESULTS = HERE.parent / "benchmarks" / "results" / "searches.json"
 COLORS = {
     "full": INK,
     "adaptive": ACCENT,
+    "joint": "#8a6bb1",
     "task-coevolve": "#d58b2a",
     "random-estimate": "#7d9b5a",
     "random-resample": PALE,

@@ -18,7 +18,7 @@ from coevolve.tables.label_answers import LabelModel
 OTHER = 255
 """The number of an answer that is not a label."""
 SEED = 42
-"""Of the order in which harnesses learn, as in the benchmark."""
+"""Of the order of examples and tasks, as in the benchmark."""
 
 type Flags = NDArray[np.bool_]
 

@@ -28,12 +28,11 @@ from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, Proposed, Proposer, View
 from coevolve.search.trials import Prepared, Result, Trial
+from coevolve.tables.harness_runs import SEED
 from coevolve.tables.harness_table import HarnessTable
 from coevolve.tables.mutation_proposer import MutationProposer
 
 ProposerName = Literal["offline", "mutation"]
-SEED = 42
-"""Of the order of tasks, as in the benchmark."""
 SOLVED = Result(score=1.0)
 SWAPPED = ("difference", "hajek", "horvitz-thompson", "raw-mean", "joint")
 """Estimators whose winners are compared where a protocol picks its estimator after Phase 0."""
