@@ -306,6 +306,62 @@ def equal(full: Series, series: Sequence[Series], tasks: int) -> Iterator[dict[s
                 }
 
 
+def aims(series: Sequence[Series], equal: Sequence[Series]) -> Iterator[dict[str, str]]:
+    """What `adaptive` is meant to reach, and what it reaches."""
+    by_setting = {(one.setting.protocol, one.setting.fraction): one for one in series}
+    full = by_setting[FULL, 1.0]
+    for fraction, wanted in ((0.2, "0.5"), (0.07, "2")):
+        told = by_setting["adaptive", fraction].to_json(full)
+        yield {
+            "aim": f"adaptive at {fraction:.0%}, points below full at equal rounds",
+            "wanted": f"at most {wanted}",
+            "found": _percent(told["below full"]),
+        }
+        yield {
+            "aim": f"adaptive at {fraction:.0%}, estimate of the winner - its score",
+            "wanted": "within 1",
+            "found": _percent(told["bias"]),
+        }
+    final = full.to_json(None)
+    spent = [
+        told["evaluations"]["mean"] / final["evaluations"]["mean"]
+        for one in equal
+        if one.setting.protocol == "adaptive"
+        for told in [one.to_json(None)]
+        if told["validation"]["mean"] >= final["validation"]["mean"]
+    ]
+    if equal:
+        yield {
+            "aim": "evaluations for the score of full, as a share of its evaluations",
+            "wanted": "at most 10%",
+            "found": f"{min(spent):.0%}" if spent else f"above {_largest(equal, final):.0%}",
+        }
+    behind = [
+        f"{other} at {fraction:.0%} ({measure})"
+        for other in ("random-resample", "naive")
+        for fraction in FRACTIONS
+        for measure in ("validation", "test")
+        if _behind(by_setting["adaptive", fraction], by_setting[other, fraction], measure)
+    ]
+    yield {
+        "aim": "cells in which adaptive is behind random-resample or naive by two standard errors",
+        "wanted": "none",
+        "found": ", ".join(behind) or "none",
+    }
+
+
+def _largest(series: Sequence[Series], final: Mapping[str, Any]) -> float:
+    most = max(one.to_json(None)["evaluations"]["mean"] for one in series)
+    return float(most / final["evaluations"]["mean"])
+
+
+def _behind(one: Series, other: Series, measure: str) -> bool:
+    """Whether the other series is better with equal seeds, by two standard errors."""
+    pairs = zip(one.found, other.found, strict=True)
+    apart = Average.of([getattr(b, measure) - getattr(a, measure) for a, b in pairs])
+    return apart.mean > 2 * (apart.se or 0.0)
+
+
 def _percent(average: Mapping[str, Any] | None) -> str:
     if average is None:
         return ""
@@ -381,7 +437,7 @@ def main() -> None:
             title: found for title, found in made.items() if title.partition(":")[0] != proposer
         }
         swaps, series = series, [one for one in series if one.setting.protocol != GUIDED]
-        parts = ["", ": budgets", ": accuracy", ": solvability", ": speed"]
+        parts = ["", ": aims", ": budgets", ": accuracy", ": solvability", ": speed"]
         if proposer == "offline":
             parts.append(": swap")
             made[f"{proposer}: swap"] = list(swap(swaps))
@@ -391,6 +447,7 @@ def main() -> None:
             found = list(equal(full, kept.series(more), tasks))
             made[f"{proposer}: equal evaluations"] = found
         made[proposer] = list(rows(series))
+        made[f"{proposer}: aims"] = list(aims(series, kept.series(more)))
         made[f"{proposer}: budgets"] = list(budgets(series))
         made[f"{proposer}: accuracy"] = list(accuracy(series))
         made[f"{proposer}: solvability"] = list(solvability(series))
