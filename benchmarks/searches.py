@@ -50,7 +50,7 @@ PROTOCOLS = (
     "naive",
 )
 FRACTIONS = (0.2, 0.07)
-SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 300}
+SEEDS: Mapping[ProposerName, int] = {"offline": 300, "mutation": 150}
 BUDGETS = (600, 900, 1200, 1500, 3000, 6000)
 """Evaluations at which searches are compared, those of starting harnesses included."""
 
