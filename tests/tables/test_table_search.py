@@ -249,6 +249,7 @@ def test_the_command_prints_means_with_standard_errors(tmp_path: Path) -> None:
         (["synthetic", "--fractions", "0.2,0.2"], "a fraction is named twice: 0.2, 0.2"),
         (["synthetic", "--fractions", "0"], "above 0 and at most 1, got 0"),
         (["synthetic", "--seeds", "0"], "--seeds must be at least 1"),
+        (["synthetic", "--seeds", "9999999999"], "--seeds must be at most 100,000"),
         (["synthetic", "--rounds", "0"], "rounds must be at least 1, got 0"),
         (["synthetic", "--proposer", "oracle"], "one of offline, mutation, got 'oracle'"),
         (["synthetic", "--workers", "0"], "--workers must be at least 1"),

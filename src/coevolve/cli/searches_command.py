@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from coevolve.tables.table_search import ProposerName
 
 SYNTHETIC = "synthetic"
+MOST_SEEDS = 100_000
+"""All results are kept in memory until the end."""
 
 
 def searches(
@@ -61,6 +63,8 @@ def searches(
             f"--seeds must be at least 1 and --first-seed at least 0, got {seeds} and "
             f"{first_seed}."
         )
+    if seeds > MOST_SEEDS:
+        raise InputError(f"--seeds must be at most {MOST_SEEDS:,}, got {seeds:,}.")
     if workers is not None and workers < 1:
         raise InputError(f"--workers must be at least 1, got {workers}.")
     plan = settings(
