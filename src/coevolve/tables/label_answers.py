@@ -95,9 +95,22 @@ class Written:
     wrote: int
 
 
-def unusable(file: Path, error: sqlite3.DatabaseError) -> str:
-    """What to do with a database that cannot be used."""
-    return f"the database {file} cannot be used ({error}); remove it to begin anew."
+def database(file: Path, *tables: str) -> sqlite3.Connection:
+    """The database in a file, with some tables; it is made if it does not exist.
+
+    Raises:
+        InputError: The file is no database.
+    """
+    base = sqlite3.connect(file)
+    try:
+        for table in tables:
+            base.execute(f"create table if not exists {table}")
+    except sqlite3.DatabaseError as error:
+        base.close()
+        raise InputError(
+            f"the database {file} cannot be used ({error}); remove it to begin anew."
+        ) from error
+    return base
 
 
 class AnswerStore:
@@ -110,16 +123,11 @@ class AnswerStore:
 
     def __init__(self, file: Path, identity: str) -> None:
         self._identity = identity.encode()
-        self._base = sqlite3.connect(file)
-        try:
-            for table in (
-                "answers (key blob primary key, tokens int, vals blob)",
-                "texts (key blob primary key, tokens int, text text, wrote int)",
-            ):
-                self._base.execute(f"create table if not exists {table}")
-        except sqlite3.DatabaseError as error:
-            self._base.close()
-            raise InputError(unusable(file, error)) from error
+        self._base = database(
+            file,
+            "answers (key blob primary key, tokens int, vals blob)",
+            "texts (key blob primary key, tokens int, text text, wrote int)",
+        )
         self._known: dict[bytes, Answered] = {}
 
     def get(self, prompt: str) -> Answered | None:

@@ -8,7 +8,6 @@ so a filler that was stopped continues where it was.
 import asyncio
 import json
 import multiprocessing
-import sqlite3
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ProcessPoolExecutor
@@ -45,7 +44,7 @@ from coevolve.tables.label_answers import (
     Request,
     SpeltLabels,
     Written,
-    unusable,
+    database,
 )
 from coevolve.tables.table_space import Row, TableSpace, prompts_of
 
@@ -108,16 +107,9 @@ class RowStore:
 
     def __init__(self, file: Path, addresses: Mapping[str, str]) -> None:
         self._addresses = addresses
-        self._base = sqlite3.connect(file)
-        try:
-            for table in (
-                "evaluated (address text primary key, row blob)",
-                "scorers (facts text)",
-            ):
-                self._base.execute(f"create table if not exists {table}")
-        except sqlite3.DatabaseError as error:
-            self._base.close()
-            raise InputError(unusable(file, error)) from error
+        self._base = database(
+            file, "evaluated (address text primary key, row blob)", "scorers (facts text)"
+        )
 
     def keys(self) -> set[str]:
         """The harnesses that are finished."""
