@@ -16,7 +16,7 @@ from coevolve.core.assignment import drawn_samples
 from coevolve.core.designs import PivotalDesign, UniformDesign
 from coevolve.core.estimators import Difference, HorvitzThompson
 from coevolve.core.joint import Joint
-from coevolve.core.posterior import Cells, Posterior
+from coevolve.core.posterior import Cells, Deferred, Posterior
 from coevolve.core.weights import TaskView
 from coevolve.errors import InputError, NotAskedError
 from coevolve_reproductions.rivals import RACING, RIVALS
@@ -417,7 +417,7 @@ def test_requests_that_make_no_sense_are_refused(what: str) -> None:
         {"newcomer": np.zeros(3)},
     ],
 )
-def test_a_model_that_makes_no_sense_is_refused(wrong: dict[str, Floats]) -> None:
+def test_a_model_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:
     class Wrong(Joint):
         def fit(self, cells: Cells, start: Posterior | None) -> Posterior:
             return replace(Joint.fit(self, cells, start), **wrong)
@@ -426,6 +426,18 @@ def test_a_model_that_makes_no_sense_is_refused(wrong: dict[str, Floats]) -> Non
     selector.tell_full("0", truth(0))
     with pytest.raises(InputError, match="must give"):
         selector.ask(["2"])
+
+
+@pytest.mark.parametrize("wrong", [np.full((1, 1), np.nan), np.zeros(3), -np.eye(1)])
+def test_intervals_that_make_no_sense_are_refused_when_they_are_read(wrong: Floats) -> None:
+    class Wrong(Joint):
+        def fit(self, cells: Cells, start: Posterior | None) -> Posterior:
+            return replace(Joint.fit(self, cells, start), wide=Deferred(lambda: wrong))
+
+    selector = Selector(Pool(TASKS), protocol=replace(protocol("joint"), estimator=Wrong()))
+    selector.observe("0", {TASKS[0]: 1.0})
+    with pytest.raises(InputError, match=r"Wrong.* must give"):
+        selector.estimate("0")
 
 
 def test_parts_that_look_at_a_model_need_one() -> None:

@@ -1,12 +1,12 @@
 """Choice rules: which candidate wins."""
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 from coevolve.core.estimators import Estimate
 from coevolve.core.identifiers import Id, all_plain, plain
-from coevolve.core.posterior import Confidence
+from coevolve.core.posterior import Confidence, Deferred
 from coevolve.errors import InputError, NoOutcomeError
 from coevolve.formatting import score
 
@@ -28,7 +28,6 @@ class Choice:
 
     `better_start` names a starting harness whose full-set score is above the winner's estimate,
     `left_out` those without an estimate and, if others are told in full, those that are not.
-    `confidence` is known if the estimator is a joint model.
 
     >>> from coevolve import Pool, Selector
     >>> selector = Selector(Pool(["a", "b"]), protocol="full")
@@ -45,7 +44,12 @@ class Choice:
     why: str
     better_start: Id | None = None
     left_out: tuple[Id, ...] = ()
-    confidence: Confidence | None = None
+    sureness: Deferred[Confidence] | None = field(default=None, compare=False, repr=False)
+
+    @property
+    def confidence(self) -> Confidence | None:
+        """How sure the choice is; known if the estimator is a joint model."""
+        return None if self.sureness is None else self.sureness.read()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the confidence."""

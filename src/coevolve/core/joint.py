@@ -24,7 +24,7 @@ import numpy as np
 from coevolve.core.arrays import Floats
 from coevolve.core.joint_effects import NODES, Effects, averaged, drift, generated
 from coevolve.core.outcomes import is_whole
-from coevolve.core.posterior import Cells, Posterior
+from coevolve.core.posterior import Cells, Deferred, Posterior
 from coevolve.errors import InputError
 
 _SMOOTHING = 10.0  # the masses of the nodes are shrunk towards a normal, as by so many more tasks
@@ -296,15 +296,18 @@ def _posterior(seen: Seen, at: Effects, step: Step, after: Effects) -> Posterior
     """Scores, averaged over the uncertainty of tasks and candidates, and their covariance."""
     slopes, covariance, mean = _scores_by_effects(seen, at, step, step.covariance)
     scores = seen.known + (seen.unseen * mean).sum(axis=1) + slopes @ step.change.ravel()
-    _, wider, _ = _scores_by_effects(seen, at, step, _wider(seen, at, step))
-    wide = _at_least(np.diag(covariance), wider)
+
+    def wide() -> Floats:
+        _, wider, _ = _scores_by_effects(seen, at, step, _wider(seen, at, step))
+        return _at_least(np.diag(covariance), wider)
+
     return Posterior(
         scores=np.clip(scores, 0.0, 1.0),
         covariance=covariance,
         chances=mean,
         newcomer=step.masses @ after.newcomer(seen.rounds),
         parameters=after,
-        wide=wide,
+        wide=Deferred(wide),
     )
 
 

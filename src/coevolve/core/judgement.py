@@ -7,7 +7,6 @@ from dataclasses import replace
 import numpy as np
 
 from coevolve.core.assignment import whole_samples
-from coevolve.core.blas_threads import one_blas_thread
 from coevolve.core.choice import Choice, ChoiceRule, Contender, HighestEstimate
 from coevolve.core.estimators import (
     FULL_SET,
@@ -23,7 +22,7 @@ from coevolve.core.identifiers import Id, is_id
 from coevolve.core.missingness import Cell
 from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
-from coevolve.core.posterior import Confidence, JointModel
+from coevolve.core.posterior import Confidence, Deferred, JointModel
 from coevolve.core.selector_state import State
 from coevolve.errors import NoOutcomeError, UnknownCandidateError, nearest
 from coevolve.formatting import plural, score
@@ -135,7 +134,7 @@ def chosen(state: State, include_start: bool | None = None, *, unfinished: bool 
         choice,
         why=choice.why + _ahead(choice, [c for n in left_out if (c := scored.get(n))]),
         left_out=left_out,
-        confidence=_confidence(state, choice.candidate, among),
+        sureness=_sureness(state, choice.candidate, among),
     )
 
 
@@ -217,16 +216,19 @@ def _check(state: State, candidate: Id, evidence: Evidence) -> Estimate | None:
     return state.checks[candidate]
 
 
-def _confidence(state: State, winner: Id, field: list[Id]) -> Confidence | None:
+def _sureness(state: State, winner: Id, field: list[Id]) -> Deferred[Confidence] | None:
     """How sure the joint model is of the winner, if there is such a model."""
     if not isinstance(state.estimator, JointModel) or winner not in field:
         return None
     number = {name: index for index, name in enumerate(state.table.candidates)}
     posterior = state.posterior().of(np.array([number[name] for name in field]))
-    with one_blas_thread():
-        found = posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
     span = state.pool.scale[1] - state.pool.scale[0]
-    return replace(found, regret=span * found.regret, span=span)
+
+    def confidence() -> Confidence:
+        found = posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
+        return replace(found, regret=span * found.regret, span=span)
+
+    return Deferred(confidence)
 
 
 def _contender(state: State, candidate: Id) -> Contender | None:

@@ -1,11 +1,13 @@
 """Joint models: their input, their posterior over the candidates, and their interface."""
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from coevolve.core.arrays import Floats, Indices
+from coevolve.core.blas_threads import one_blas_thread
 from coevolve.errors import InputError
 
 _DRAWS = 4_000
@@ -57,6 +59,32 @@ class Confidence:
         return f"best with probability {self.probability:.0%}, expected regret {regret}"
 
 
+class Deferred[T]:
+    """A value that is computed when it is first read, with one thread of BLAS.
+
+    Most fits only decide about further tasks: nobody reads their intervals.
+
+    >>> Deferred(lambda: 6 * 7).read()
+    42
+    """
+
+    def __init__(self, compute: Callable[[], T]) -> None:
+        self._compute: Callable[[], T] | None = compute
+        self._found: T
+
+    def read(self) -> T:
+        """The value."""
+        if self._compute is not None:
+            with one_blas_thread():
+                self._found = self._compute()
+            self._compute = None  # and what it refers to
+        return self._found
+
+    def __getstate__(self) -> dict[str, Any]:
+        """The value, for another process."""
+        return {"_compute": None, "_found": self.read()}
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Posterior:
     """Full-set scores of all candidates, as a normal distribution, and chances per task.
@@ -72,12 +100,12 @@ class Posterior:
     chances: Floats
     newcomer: Floats
     parameters: Any
-    wide: Floats | None = None
+    wide: Deferred[Floats] | None = None
 
     @property
     def uncertainty(self) -> Floats:
         """Covariance of the scores for intervals."""
-        return self.covariance if self.wide is None else self.wide
+        return self.covariance if self.wide is None else self.wide.read()
 
     @property
     def sd(self) -> Floats:
@@ -86,13 +114,13 @@ class Posterior:
 
     def of(self, candidates: Indices) -> "Posterior":
         """The posterior of some of the candidates."""
-        both = np.ix_(candidates, candidates)
+        both, wide = np.ix_(candidates, candidates), self.wide
         return replace(
             self,
             scores=self.scores[candidates],
             covariance=self.covariance[both],
             chances=self.chances[candidates],
-            wide=None if self.wide is None else self.wide[both],
+            wide=None if wide is None else Deferred(lambda: wide.read()[both]),
         )
 
     def draws(self, rng: np.random.Generator, number: int = _DRAWS) -> Floats:
@@ -120,23 +148,28 @@ class Posterior:
         return Confidence(probability=float((lost <= 0).mean()), regret=float(lost.mean()))
 
 
-def check_posterior(posterior: Posterior, candidates: int, tasks: int, model: object) -> None:
-    """Refuse a posterior of the wrong shape, or with invalid values."""
-    parts = {
-        "scores": (posterior.scores, (candidates,)),
-        "covariance": (posterior.covariance, (candidates, candidates)),
-        "wide": (posterior.uncertainty, (candidates, candidates)),
-        "chances": (posterior.chances, (candidates, tasks)),
-        "newcomer": (posterior.newcomer, (tasks,)),
-    }
-    for name, (values, shape) in parts.items():
-        if np.shape(values) != shape or not np.isfinite(values).all():
-            raise InputError(
-                f"{model!r} must give finite {name} of shape {shape}, got {values!r}."
-            )
-    for values in (posterior.covariance, posterior.uncertainty):
+def checked(posterior: Posterior, candidates: int, tasks: int, model: object) -> Posterior:
+    """The posterior of a model; refuse one of the wrong shape, or with invalid values."""
+
+    def covariance(name: str, values: Floats) -> Floats:
+        _check_values(name, values, (candidates, candidates), model)
         if (np.diag(values) < -1e-9).any():
             raise InputError(f"{model!r} must give variances of at least 0.")
+        return values
+
+    _check_values("scores", posterior.scores, (candidates,), model)
+    covariance("covariance", posterior.covariance)
+    _check_values("chances", posterior.chances, (candidates, tasks), model)
+    _check_values("newcomer", posterior.newcomer, (tasks,), model)
+    wide = posterior.wide
+    if wide is None:
+        return posterior
+    return replace(posterior, wide=Deferred(lambda: covariance("wide", wide.read())))
+
+
+def _check_values(name: str, values: Floats, shape: tuple[int, ...], model: object) -> None:
+    if np.shape(values) != shape or not np.isfinite(values).all():
+        raise InputError(f"{model!r} must give finite {name} of shape {shape}, got {values!r}.")
 
 
 @runtime_checkable

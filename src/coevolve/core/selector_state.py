@@ -18,7 +18,7 @@ from coevolve.core.missingness import Cell, Losses
 from coevolve.core.outcome_table import OutcomeTable, all_cells
 from coevolve.core.outcomes import MOST_TRIALS, Told, Usage, is_whole
 from coevolve.core.pool import Pool
-from coevolve.core.posterior import JointModel, Posterior, check_posterior
+from coevolve.core.posterior import JointModel, Posterior, checked
 from coevolve.core.protocols import (
     SearchProtocol,
     part_from_json,
@@ -184,8 +184,8 @@ class State:
                 cells, rounds=tuple(max(n, 1) if c in observed else n for c, n in rounds)
             )
             with one_blas_thread():
-                self.fresh = model.fit(cells, self.fitted)
-            check_posterior(self.fresh, len(self.table.candidates), len(self.pool), model)
+                found = model.fit(cells, self.fitted)
+            self.fresh = checked(found, len(self.table.candidates), len(self.pool), model)
         return self.fresh
 
     def under(self, estimator: Estimator | JointModel) -> "State":
