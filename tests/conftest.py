@@ -1,6 +1,8 @@
 """What all tests share: the effort of a run, and how many examples Hypothesis tries."""
 
+import gc
 import os
+from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
@@ -16,6 +18,20 @@ os.environ.setdefault("LITELLM_LOCAL_MODEL_COST_MAP", "True")
 settings.register_profile("short", max_examples=30, deadline=None)
 settings.register_profile("long", max_examples=200, deadline=None)
 settings.load_profile("long" if LONG else "short")
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection() -> Generator[None, object, object]:
+    """Collect tests without garbage collection, which takes as long as everything else together.
+
+    Almost all objects that are made now live to the end. They are never searched for garbage.
+    """
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.freeze()
+        gc.enable()
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
