@@ -34,8 +34,17 @@ def pytest_collection() -> Generator[None, object, object]:
         gc.enable()
 
 
+SHARED = {"miniature", "left_alone"}
+"""Fixtures that take long and that all processes share; see `tests/shared.py`."""
+
+
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave out the tests marked `long`, unless everything is to run."""
+    """Begin with tests of shared fixtures; leave out those marked `long` in a short run.
+
+    The first process of a run gets the first tests. In the end, when processes take tests from
+    each other, several would wait for the one that makes what they share.
+    """
+    items.sort(key=lambda item: SHARED.isdisjoint(getattr(item, "fixturenames", ())))
     if LONG:
         return
     left_out = [item for item in items if item.get_closest_marker("long")]
