@@ -154,7 +154,10 @@ def _import() -> None:
 
 def _main() -> None:
     sys.path[0] = str(COMMAND.parent)  # as in the installed script
+    gc.disable()  # what is imported lives to the end
     _import()
+    gc.freeze()
+    gc.enable()
     _serve(socket.socket(fileno=int(sys.argv[1])))
     status = 1
     try:

@@ -57,7 +57,7 @@ starts = ["starts/same", "starts/square"]
 kind = "function"
 file = "propose.py"
 [executor]
-workers = 2
+workers = 1
 [isolation]
 kind = "process"
 """
@@ -76,7 +76,7 @@ seconds = {seconds}
 [proposer]
 kind = "synthetic"
 [executor]
-workers = 2
+workers = 1
 [isolation]
 kind = "process"
 """

@@ -173,7 +173,11 @@ def with_docker(folder: Path, script: str) -> dict[str, str]:
     program.parent.mkdir()
     program.write_text(f"#!/bin/sh\n{script}\n")
     program.chmod(0o755)
-    return {**os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}"}
+    # Without its weights the embedded model, which has tests of its own, is not tried out.
+    cache = str(folder / "cache")
+    return {
+        **os.environ, "PATH": f"{program.parent}:{os.environ['PATH']}", "COEVOLVE_CACHE": cache,
+    }  # fmt: skip
 
 
 def test_the_environments_of_harbor_are_listed(tmp_path: Path) -> None:

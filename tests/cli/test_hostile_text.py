@@ -106,7 +106,7 @@ starts = ["starts/first", "starts/second"]
 kind = "function"
 file = "propose.py"
 [executor]
-workers = 2
+workers = 1
 [isolation]
 kind = "process"
 """

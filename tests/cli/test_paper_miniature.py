@@ -4,10 +4,8 @@ Most rows run with one seed, and rows that only repeat another fraction or model
 """
 
 import csv
-import fcntl
 import io
 import json
-import os
 import shutil
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -18,6 +16,7 @@ import pytest
 from coevolve_reproductions.run_tables import TABLES
 from tests.cli.projects import coevolve
 from tests.cli.test_paper_examples import PAPER
+from tests.shared import made_once
 
 RUNS = {"tc": "runs/paper-tc", "tb": "runs/paper-tb"}
 MATRICES = (
@@ -36,22 +35,17 @@ WORDS = ("random-resample", "random-estimate", "task-coevolve", "MiddleModel", "
 
 @pytest.fixture(scope="module")
 def miniature(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The miniature after its matrices have run; tests only read it.
+    """The miniature after its matrices have run; tests only read it."""
 
-    Processes of pytest-xdist share it: the first one makes it, the others wait.
-    """
-    base = tmp_path_factory.getbasetemp()
-    shared = base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
-    copy, ended = shared / "miniature", shared / "miniature-ended"
-    with (shared / "miniature-lock").open("w") as lock:
-        fcntl.flock(lock, fcntl.LOCK_EX)
-        if not ended.exists():
-            shutil.rmtree(copy, ignore_errors=True)  # of a process that failed
-            shutil.copytree(PAPER / "miniature", copy, ignore=shutil.ignore_patterns("runs"))
-            with ThreadPoolExecutor(2) as pool:
-                list(pool.map(lambda part: run(copy, *part), MATRICES))
-            ended.touch()
-    return copy
+    def make(copy: Path) -> None:
+        left_out = shutil.ignore_patterns("runs")
+        shutil.copytree(PAPER / "miniature", copy, ignore=left_out, dirs_exist_ok=True)
+        for file in copy.glob("*.toml"):  # a second worker would start every harness again
+            file.write_text(file.read_text().replace("workers = 2", "workers = 1"))
+        with ThreadPoolExecutor(2) as pool:
+            list(pool.map(lambda part: run(copy, *part), MATRICES))
+
+    return made_once(tmp_path_factory, "miniature", make)
 
 
 def run(miniature: Path, matrix: str, rows: str, seeds: str) -> None:

@@ -100,17 +100,18 @@ def test_seeds_may_start_anywhere(folder: Path) -> None:
 
 
 def test_identical_candidates(folder: Path) -> None:
-    done = run("--aa", "--seeds", "1", "--fractions", "0.2", "--protocols", "naive,task-coevolve")
+    common = ("--aa", "--seeds", "1", "--fractions", "0.2", "--workers", "1")
+    done = run(*common, "--protocols", "naive,task-coevolve")
     assert done.returncode == 0, done.stderr
     assert "pairs declared different" in done.stdout
-    done = run(folder, "--aa", "--seeds", "1", "--fractions", "0.2", "--json")
+    done = run(folder, *common, "--protocols", "naive,task-coevolve", "--json")
     (first, *_) = json.loads(done.stdout)["rows"]
     assert {"pairs_different", "winner_better", "evaluations", "share"} < set(first)
 
 
 def test_settings_are_recorded_with_the_protocols_that_have_them(folder: Path) -> None:
     words = ("--protocols", "naive,task-coevolve", "--fractions", "0.2", "--seeds", "1", "--json")
-    done = run(folder, *words, "--set", "rounding=floor", "--set", "floor=0.2")
+    done = run(folder, *words, "--workers", "1", "--set", "rounding=floor", "--set", "floor=0.2")
     naive, paper = json.loads(done.stdout)["settings"]["protocols"]
     assert naive["allocation"]["rounding"] == paper["allocation"]["rounding"] == "floor"
     assert paper["weighting"]["floor"] == 0.2

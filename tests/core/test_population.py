@@ -2,9 +2,9 @@
 
 import numpy as np
 import pytest
+import scipy
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy import stats
 
 from coevolve.core.outcomes import Missing
 from coevolve.core.pool import Pool
@@ -24,7 +24,7 @@ def test_the_interval_is_students_over_the_tasks(scores: list[float]) -> None:
     results.tell("one", told(scores))
     found = results.estimate("one")
     mean, se = np.mean(scores), np.std(scores, ddof=1) / np.sqrt(12)
-    reach = se * stats.t.ppf(0.975, 11)
+    reach = se * scipy.stats.t.ppf(0.975, 11)
     assert found.value == pytest.approx(mean, abs=1e-9)
     assert found.se == pytest.approx(se, rel=1e-6)
     assert found.low == pytest.approx(max(0.0, mean - reach), abs=1e-6)

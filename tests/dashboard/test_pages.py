@@ -267,17 +267,17 @@ def test_keys_lead_to_pages_and_the_theme_is_kept(page: "Page", site: Site) -> N
     assert page.get_attribute("html", "data-theme") == "dark"
 
 
-@pytest.mark.parametrize(
-    "path",
-    ["/runs/none", f"{RUN}/none", f"{RUN}/candidate?name=none", f"{RUN}/task", "/replays/none",
-     f"{RUN}/trial?candidate=plain&task=none", "/nothing/here"],
-)  # fmt: skip
-def test_what_does_not_exist_is_said(page: "Page", watch: Watch, site: Site, path: str) -> None:
+NOWHERE = ("/runs/none", f"{RUN}/none", f"{RUN}/candidate?name=none", f"{RUN}/task",
+           "/replays/none", f"{RUN}/trial?candidate=plain&task=none", "/nothing/here")  # fmt: skip
+
+
+def test_what_does_not_exist_is_said(page: "Page", watch: Watch, site: Site) -> None:
     watch.allowed.append("status of 404")
-    answer: Any = page.goto(site.url + path)
-    assert answer.status == 404
-    assert page.locator(".empty").is_visible()
-    assert page.get_by_role("link", name="coevolve").is_visible()
+    for path in NOWHERE:
+        answer: Any = page.goto(site.url + path)
+        assert answer.status == 404, path
+        assert page.locator(".empty").is_visible(), path
+        assert page.get_by_role("link", name="coevolve").is_visible(), path
 
 
 def test_numbers_of_the_matrix_are_json_that_others_can_read(page: "Page", site: Site) -> None:

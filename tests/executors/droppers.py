@@ -30,6 +30,7 @@ from coevolve.search.journal import MemoryJournal
 from coevolve.search.loop import Search, open_run
 from coevolve.search.proposal import Proposal, View
 from coevolve.search.run_state import RunState
+from tests.effort import effort
 from tests.models.endpoint import Act, Endpoint, cuts, drops, hangs, raw, refuses, says
 from tests.models.hosting import provider
 
@@ -111,6 +112,19 @@ SOCKETS = """
 PIPES = "os.closerange(3, 256); time.sleep(60)"
 SELF = "os.kill(os.getpid(), signal.SIGKILL); time.sleep(60)"
 ALL = "os.kill(os.getppid(), signal.SIGKILL); os.kill(-1, signal.SIGKILL); time.sleep(60)"
+RAISED = (
+    "RateLimitError",
+    "InfrastructureError",
+    "service-limit",
+    "ReadTimeout",
+    "ConnectionError",
+    "SandboxError",
+    "ModelUnavailable",
+    "MemoryError",
+    "worker-died",
+    "closed",
+)
+"""Names of exceptions and of faults that are not the candidate's; all in `make test-long`."""
 
 WAYS = {
     "fails honestly": "pass",
@@ -150,18 +164,7 @@ WAYS = {
     "raises KeyboardInterrupt": "raise KeyboardInterrupt",
 } | {
     f"raises {name}": f"raise type({name!r}, (Exception,), dict(shared=True))('429: slow down')"
-    for name in (
-        "RateLimitError",
-        "ReadTimeout",
-        "ConnectionError",
-        "SandboxError",
-        "InfrastructureError",
-        "ModelUnavailable",
-        "MemoryError",
-        "service-limit",
-        "worker-died",
-        "closed",
-    )
+    for name in RAISED[: effort(3, len(RAISED))]
 }
 """What a candidate does on a task that it does not know."""
 

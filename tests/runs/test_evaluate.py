@@ -39,7 +39,7 @@ starts = ["starts/even", "starts/none"]
 kind = "scripted"
 folders = [["found/third"], ["found/all"]]
 [executor]
-workers = 2
+workers = 1
 [isolation]
 kind = "process"
 """

@@ -18,10 +18,11 @@ from coevolve.store import RunStore
 from tests.effort import effort
 from tests.runs.drill import make_project
 from tests.search.snapshots import snapshot
+from tests.shared import made_once
 
 DRILL = Path(__file__).with_name("drill.py")
 ROUNDS, TASKS = effort((3, 32), (6, 80))
-KILLS = effort({False: 3, True: 2}, {False: 50, True: 10})
+KILLS = effort({False: 2, True: 2}, {False: 50, True: 10})
 
 
 def begin(folder: Path, **environment: str) -> subprocess.Popen[bytes]:
@@ -54,17 +55,18 @@ def left_alone(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> tuple[bool, RunState]:
     """The state of the run that nobody interrupts."""
-    folder = create_run(
-        make_project(
-            tmp_path_factory.mktemp("alone"), overlap=request.param, rounds=ROUNDS, tasks=TASKS
-        )
-    )
-    assert finish(folder) == 0
-    state = read_state(folder)
+    overlap = bool(request.param)
+
+    def make(folder: Path) -> None:
+        file = make_project(folder, overlap=overlap, rounds=ROUNDS, tasks=TASKS)
+        assert finish(create_run(file)) == 0
+
+    name = "alone-overlapping" if overlap else "alone-in-turn"
+    state = read_state(made_once(tmp_path_factory, name, make) / "runs" / "drill")
     assert state.ended == {"why": "finished"}
     assert state.evaluating.trials >= effort(100, 300)
     assert state.evaluating.failed_attempts > 0
-    return request.param, state
+    return overlap, state
 
 
 def check_same(folder: Path, expected: RunState) -> None:
@@ -112,7 +114,7 @@ def test_killed_at_random_instants(tmp_path: Path, left_alone: tuple[bool, RunSt
 
 def test_a_search_without_rounds_killed_at_random_instants(tmp_path: Path) -> None:
     folder = create_run(make_project(tmp_path, in_flight=4, rounds=ROUNDS, tasks=TASKS))
-    killed_again_and_again(folder, effort(4, 20), 12)
+    killed_again_and_again(folder, effort(3, 20), 12)
     assert finish(folder) == 0
     state = read_state(folder)
     assert state.ended == {"why": "finished"}

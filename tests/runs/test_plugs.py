@@ -324,7 +324,8 @@ def test_an_executor_of_ones_own_runs_a_search(
 ) -> None:
     file = write_doubling(folder)
     own = f'[executor]\nkind = "{kind}"\narguments = {{ note = "hello" }}\n'
-    file.write_text(file.read_text().replace("[executor]\n", own))
+    text = file.read_text().replace("workers = 1\n", "workers = 2\n")
+    file.write_text(text.replace("[executor]\n", own))
     run, seen = create_run(file), list[Any]()
 
     def around(executor: Any) -> Any:

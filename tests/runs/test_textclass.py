@@ -28,6 +28,8 @@ mode = "{mode}"
 [proposer]
 kind = "scripted"
 folders = ["nearest", "vote"]
+[executor]
+workers = 1
 [model]
 name = "tiny"
 base_url = "{url}"
