@@ -8,7 +8,7 @@ BIN := .venv/bin
 TESTING := OPENBLAS_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 PYTEST := $(TESTING) $(BIN)/pytest
 PARALLEL := -n 4 --dist worksteal
-BENCHMARKS := matrices intervals choosing allocation findings wallclock in_flight textclass family embedded search searches limits table_agreement strategic workers soak history harbor_environment harbor_comparison harbor_search harbor_trials projections dashboard ray_trials
+BENCHMARKS := matrices intervals choosing allocation expectations findings wallclock in_flight textclass family embedded search searches limits table_agreement strategic workers soak history harbor_environment harbor_comparison harbor_search harbor_trials projections dashboard ray_trials
 
 .PHONY: help install demo test test-docker test-ray test-long check bench figures screenshots lock clean
 

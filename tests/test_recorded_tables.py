@@ -38,6 +38,7 @@ TABLES = {
         ),
         *(("searches_s2d", table) for table in ("offline", "offline: equal evaluations")),
         ("searches_law", "offline"),
+        *(("expectations", table) for table in ("correlations", "searches")),
         ("limits", "informed"),
         ("limits", "choices"),
     ],

@@ -185,14 +185,14 @@ def test_a_search_does_better_than_chance() -> None:
 
 def test_what_was_tried_against_a_failure_is_not_proposed_for_it_again() -> None:
     """The outcomes of what was tried say whether it helps; a hunch would say the same forever."""
-    recipe = recipe_of(select="none", ask="standardised", shortlist="12", notes="keywords")
+    recipe = recipe_of(select="none", ask="standardised", notes="keywords")
     call = {"prompt": "x (keywords:", "choices": ["printer", "door"]}
     trace = {"gold": "printer", "answer": "door", "calls": [call]}
-    first = after(recipe, failed=trace, solved_by=recipe_of(count="2"))
-    assert first.recipe["trust"] == "2"
-    tried = [first.recipe, SPACE.changed(recipe, {"trust": "1"})]
-    second = after(recipe, failed=trace, solved_by=recipe_of(count="2"), tried=tried)
-    assert "similar examples" not in second.hypothesis
+    unrelated = [SPACE.changed(recipe, {"format": block}) for block in ("topic", "tags")]
+    remedies = [SPACE.changed(recipe, {"trust": block}) for block in ("1", "2")]
+    for tried, again in ((unrelated, True), (remedies, False)):
+        idea = after(recipe, failed=trace, solved_by=recipe_of(count="2"), tried=tried)
+        assert ("similar examples get a vote" in idea.hypothesis) == again
 
 
 def test_a_round_does_not_try_several_strengths_of_one_change() -> None:
