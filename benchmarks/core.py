@@ -169,12 +169,21 @@ def joint_fit(candidates: int, tasks: int) -> dict[str, Any]:
 
         return timed(fit)[0]
 
-    as_set, one = ([act() for _ in range(51)] for act in (again, alone))
+    def with_intervals() -> float:
+        def fit() -> None:
+            with one_blas_thread():
+                Joint().fit(cells, before).uncertainty.trace()
+
+        return timed(fit)[0]
+
+    times = ([act() for _ in range(51)] for act in (again, alone, with_intervals))
+    as_set, one, read = times
     return {
         "candidates": candidates,
         "tasks": tasks,
         "threads as set ms": round(1e3 * statistics.median(as_set), 2),
         "one thread ms": round(1e3 * statistics.median(one), 2),
+        "with intervals ms": round(1e3 * statistics.median(read), 2),
         "slowest as set ms": round(1e3 * max(as_set), 1),
         "slowest of one ms": round(1e3 * max(one), 1),
     }

@@ -22,7 +22,7 @@ settings.load_profile("long" if LONG else "short")
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection() -> Generator[None, object, object]:
-    """Collect tests without garbage collection, which takes as long as everything else together.
+    """Collect tests without garbage collection, which would take long.
 
     Almost all objects that are made now live to the end. They are never searched for garbage.
     """

@@ -415,6 +415,7 @@ def test_requests_that_make_no_sense_are_refused(what: str) -> None:
         {"scores": np.zeros(7)},
         {"covariance": -np.eye(1)},
         {"newcomer": np.zeros(3)},
+        {"wide": np.eye(1)},
     ],
 )
 def test_a_model_that_makes_no_sense_is_refused(wrong: dict[str, Any]) -> None:

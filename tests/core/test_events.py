@@ -80,6 +80,7 @@ def test_every_prefix_restores_to_that_moment() -> None:
 def test_a_restored_selector_continues_bit_for_bit() -> None:
     original, restored = finished(), Selector.from_events(EVENTS)
     assert restored.best() == original.best()
+    assert restored.best().confidence == original.best().confidence
     for selector in (original, restored):
         (open_one,) = selector.outstanding()
         selector.tell(open_one, scores(4, open_one.tasks[2:]))

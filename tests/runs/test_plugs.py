@@ -324,6 +324,7 @@ def test_an_executor_of_ones_own_runs_a_search(
 ) -> None:
     file = write_doubling(folder)
     own = f'[executor]\nkind = "{kind}"\narguments = {{ note = "hello" }}\n'
+    assert "workers = 1\n" in file.read_text()
     text = file.read_text().replace("workers = 1\n", "workers = 2\n")
     file.write_text(text.replace("[executor]\n", own))
     run, seen = create_run(file), list[Any]()

@@ -28,6 +28,7 @@ class Choice:
 
     `better_start` names a starting harness whose full-set score is above the winner's estimate,
     `left_out` those without an estimate and, if others are told in full, those that are not.
+    `confidence` is computed from `deferred_confidence` when it is first read.
 
     >>> from coevolve import Pool, Selector
     >>> selector = Selector(Pool(["a", "b"]), protocol="full")
@@ -44,12 +45,14 @@ class Choice:
     why: str
     better_start: Id | None = None
     left_out: tuple[Id, ...] = ()
-    sureness: Deferred[Confidence] | None = field(default=None, compare=False, repr=False)
+    deferred_confidence: Deferred[Confidence] | None = field(
+        default=None, compare=False, repr=False
+    )
 
     @property
     def confidence(self) -> Confidence | None:
         """How sure the choice is; known if the estimator is a joint model."""
-        return None if self.sureness is None else self.sureness.read()
+        return None if self.deferred_confidence is None else self.deferred_confidence.read()
 
     def to_json(self) -> dict[str, Any]:
         """Plain JSON, without the confidence."""

@@ -134,7 +134,7 @@ def chosen(state: State, include_start: bool | None = None, *, unfinished: bool 
         choice,
         why=choice.why + _ahead(choice, [c for n in left_out if (c := scored.get(n))]),
         left_out=left_out,
-        sureness=_sureness(state, choice.candidate, among),
+        deferred_confidence=_confidence(state, choice.candidate, among),
     )
 
 
@@ -216,16 +216,17 @@ def _check(state: State, candidate: Id, evidence: Evidence) -> Estimate | None:
     return state.checks[candidate]
 
 
-def _sureness(state: State, winner: Id, field: list[Id]) -> Deferred[Confidence] | None:
+def _confidence(state: State, winner: Id, field: list[Id]) -> Deferred[Confidence] | None:
     """How sure the joint model is of the winner, if there is such a model."""
     if not isinstance(state.estimator, JointModel) or winner not in field:
         return None
     number = {name: index for index, name in enumerate(state.table.candidates)}
-    posterior = state.posterior().of(np.array([number[name] for name in field]))
-    span = state.pool.scale[1] - state.pool.scale[0]
+    posterior = replace(state.posterior(), wide=None)
+    posterior = posterior.of(np.array([number[name] for name in field]))
+    span, seed = state.pool.scale[1] - state.pool.scale[0], state.seed
 
     def confidence() -> Confidence:
-        found = posterior.confidence(field.index(winner), np.random.default_rng(state.seed))
+        found = posterior.confidence(field.index(winner), np.random.default_rng(seed))
         return replace(found, regret=span * found.regret, span=span)
 
     return Deferred(confidence)

@@ -75,9 +75,10 @@ class Deferred[T]:
     def read(self) -> T:
         """The value."""
         if self._compute is not None:
-            with one_blas_thread():
-                self._found = self._compute()
-            self._compute = None  # and what it refers to
+            with one_blas_thread():  # one thread at a time
+                if self._compute is not None:
+                    self._found = self._compute()
+                    self._compute = None  # frees what it refers to
         return self._found
 
     def __getstate__(self) -> dict[str, Any]:
@@ -92,7 +93,8 @@ class Posterior:
     `chances` (candidates x tasks) are the probabilities of solving each task, `newcomer` those of
     a candidate without outcomes. The next fit starts from `parameters`. `covariance` is for
     decisions: about further tasks, and how sure the choice is. `wide` is for intervals, if they
-    should be wider: it also has the uncertainty about the model itself.
+    should be wider: it also has the uncertainty about the model itself. It is computed when it is
+    first read.
     """
 
     scores: Floats
@@ -164,6 +166,8 @@ def checked(posterior: Posterior, candidates: int, tasks: int, model: object) ->
     wide = posterior.wide
     if wide is None:
         return posterior
+    if not isinstance(wide, Deferred):
+        raise InputError(f"{model!r} must give wide as Deferred(lambda: ...), got {wide!r}.")
     return replace(posterior, wide=Deferred(lambda: covariance("wide", wide.read())))
 
 

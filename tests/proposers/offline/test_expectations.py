@@ -15,3 +15,5 @@ def test_expectations_are_the_recorded_means() -> None:
     recorded = {row["block"]: row["expected"] for row in json.loads(RECORD.read_text())["gains"]}
     assert recorded.pop("ask:standardised and examples") == DISTRACTED
     assert {block: EXPECTED.get(block, 0.0) for block in recorded} == recorded
+    older = {"select:all", "order:nearest-first", "order:shuffled", "lead:labels"}
+    assert EXPECTED.keys() - recorded.keys() == older
