@@ -23,7 +23,7 @@ from coevolve.store import RunStore
 from coevolve.views.timeline import Timeline
 from tests.dashboard.browsing import Site, Watch
 from tests.dashboard.conftest import NewPage, Serve
-from tests.dashboard.hostile_runs import HEBREW, TASKS, hostile_run
+from tests.dashboard.hostile_runs import ALL, HEBREW, TASKS, hostile_run
 from tests.dashboard.test_page_access import ask
 from tests.effort import effort
 
@@ -148,6 +148,7 @@ def test_pages_of_hostile_names_open_and_can_be_used(page: "Page", site: Site) -
     for path in (
         f"/candidate?name={_coded(HEBREW)}",
         f"/candidate?name=__proto__&against={_coded(HEBREW)}",
+        f"/candidate?name={_coded(ALL)}",
         f"/task?name={_coded(TASKS[0])}",
         f"/task?name={_coded(TASKS[1])}",
     ):
@@ -169,7 +170,7 @@ def test_pages_of_hostile_names_open_and_can_be_used(page: "Page", site: Site) -
 
 
 def _coded(name: str) -> str:
-    return quote(name, safe="")
+    return quote(name, safe="", errors="surrogatepass")
 
 
 def test_tips_of_the_matrix_show_names_as_text(page: "Page", site: Site) -> None:

@@ -11,6 +11,7 @@ from hashlib import sha256
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
+from urllib.parse import parse_qsl
 
 import uvicorn
 from starlette.applications import Starlette
@@ -257,7 +258,7 @@ class _Server:
 
         def made() -> Response:
             source = self._matrix(request)
-            given = request.query_params
+            given = _query(request)
             if source is None:
                 return _json({"error": "There is no such run."}, 404)
             try:
@@ -442,10 +443,26 @@ def _ask(request: Request, key: str = "") -> Ask:
     agent = request.headers.get("user-agent", "")
     return Ask(
         key=key,
-        query={name: value[:_LONGEST_QUERY] for name, value in request.query_params.items()},
+        query={name: value[:_LONGEST_QUERY] for name, value in _query(request).items()},
         narrow=width == "narrow" if width else "Mobi" in agent,
         theme=theme if theme in ("light", "dark") else "",
     )
+
+
+def _query(request: Request) -> dict[str, str]:
+    """The query of an address; unpaired surrogates, which names can have, are kept."""
+    raw = request.scope["query_string"].decode("latin-1")
+    pairs = parse_qsl(raw, keep_blank_values=True, encoding="latin-1")
+    return {_decoded(name): _decoded(value) for name, value in pairs}
+
+
+def _decoded(value: str) -> str:
+    """A part of an address, given as a character for each byte."""
+    given = value.encode("latin-1")
+    try:
+        return given.decode("utf-8", "surrogatepass")
+    except UnicodeDecodeError:
+        return given.decode("utf-8", "replace")
 
 
 def _split(request: Request) -> GridSplit:
