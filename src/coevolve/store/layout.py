@@ -160,6 +160,8 @@ and resume; all events recorded before are intact.
         raise _of_system(error, path) from error
     except sqlite3.Error as error:
         raise _of_sqlite(error, path, intact) from error
+    except UnicodeDecodeError as error:  # SQLite shows a part of the schema that is damaged
+        raise damaged(path.parent, intact, f"its schema is not text ({error})") from error
 
 
 def _of_system(error: OSError, path: Path) -> StoreError:
