@@ -62,7 +62,7 @@ class Confidence:
 class Deferred[T]:
     """A value that is computed when it is first read, with one thread of BLAS.
 
-    Most fits only decide about further tasks: nobody reads their intervals.
+    Most fits only decide about further tasks, and their intervals are not read.
 
     >>> Deferred(lambda: 6 * 7).read()
     42
